@@ -131,8 +131,9 @@ def judge_case(case: Mapping[str, Any]) -> Verdict:
     answer = _wrong_answer(case.get("simulate") or "", said.answers)
     if case["trap"]:
         return Verdict(told=True, wrong="", answer=answer)
-    mended = judge(case["fixed"], case.get("fixed_context") or case["context"] or {}, is_whole=case["whole"])
-    wrong = "speaks of the mended variant" if case["fixed"] and holds_words(mended.texts, case["must"]) else ""
+    files, context = case.get("fixed"), case.get("fixed_context")
+    mended = judge(files or case["files"], context or case["context"] or {}, is_whole=case["whole"])
+    wrong = "speaks of the mended variant" if (files or context) and holds_words(mended.texts, case["must"]) else ""
     return Verdict(told=holds_words(said.texts, case["must"]), wrong=wrong, answer=answer)
 
 

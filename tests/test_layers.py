@@ -46,7 +46,7 @@ FACTS = (
     {"command_lines", "scheduling"},
     {"gpu"},
     {"dra"},
-    {"device_failures", "jobset", "launch", "storage"},
+    {"device_failures", "jobset", "launch", "nodes", "storage"},
     {"mesh", "sandbox", "ray", "trainer", "training_jobs"},
     {"kueue", "volcano"},
     {"preemption"},

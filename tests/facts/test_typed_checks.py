@@ -22,7 +22,6 @@ MOST_GUARDS = 48
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/device_pods.py": "compares names with patterns of all known resources",
-    "gpu/node_devices.py": "asks a table of nodes that outlives the request",
     "kueue/never_pod_groups.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
     "launch/processes_and_slots.py": "parses the hosts of a command",

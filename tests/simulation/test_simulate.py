@@ -283,7 +283,7 @@ spec:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{schedulerName: kai-scheduler, CONTAINERS}", "scheduler kai-scheduler is not known to claimgate"),
+        ("{schedulerName: own-scheduler, CONTAINERS}", "scheduler own-scheduler is not known to claimgate"),
         ("{schedulerName: default-scheduler, CONTAINERS}", ""),
         ("{schedulerName: volcano, CONTAINERS}", ""),
     ],
@@ -302,7 +302,7 @@ def test_a_scheduler_that_is_not_known_leaves_queue_and_quota_open(text, said, t
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("nodeSelector: {disk: ssd}", "nodeSelector"),
+        ("nodeName: a", "nodeName"),
         ("topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
         ("tolerations: [{operator: Exists}]", ""),
         ("runtimeClassName: nvidia", "taints"),
@@ -426,12 +426,18 @@ def test_an_update_is_refused_when_it_is_changed(tmp_path, capsys):
     assert "would be refused when it is changed" in capsys.readouterr().out
 
 
-def test_resources_outside_the_table_of_devices_are_not_compared(tmp_path, capsys):
-    text = NODE.replace("GPUS", '"1", vpc.amazonaws.com/efa: "32"')
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (NODE.replace("GPUS", '"1", vpc.amazonaws.com/efa: "32"'), "node-devices/offered"),
+        (NODE.replace("GPUS", '"1"').replace("restartPolicy", "nodeSelector: {disk: ssd}\n      restartPolicy"),
+         "node-devices/labels"),
+    ],
+)  # fmt: skip
+def test_resources_outside_the_table_of_devices_and_labels_are_compared(text, rule, tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(text)
     code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
-    assert (code, told["answer"]) == (0, "nothing-found")
-    assert [each["what"] for each in told["unknown"]] == ["nodes not compared for vpc.amazonaws.com/efa"]
+    assert (code, told["answer"], against(told)) == (1, "never", {"nodes": [rule]})
 
 
 def test_every_group_of_rules_is_about_something():

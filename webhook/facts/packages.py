@@ -59,9 +59,8 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.gpu",
         facts=("gpu", "portableGpu"),
-        groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota"),
+        groups=("gpu-requests", "namespace-quota", "gpu-quota"),
         rules=(
-            "node_devices",
             "gpu_quota",
             "gpu_requests",
         ),
@@ -85,6 +84,18 @@ PACKAGES: Final = (
             "device_classes",
             "resource_slices",
             "nvidia_device_config",
+        ),
+    ),
+    FactPackage(
+        module="webhook.facts.nodes",
+        groups=("node-devices", "node-pool", "shared-gpu", "tpu", "device-plugin"),
+        rules=(
+            "node_devices",
+            "node_pools",
+            "shared_gpus",
+            "shared_cards",
+            "tpu_slices",
+            "device_plugin",
         ),
     ),
     FactPackage(module="webhook.facts.scheduling", fact="priority_classes", facts=("priorities",)),

@@ -18,7 +18,8 @@ _GROUPS: Final[Mapping[Aspect, str]] = {
     "volcano-pod-group volcano-queue volcano-scheduler",
     "quota": "kueue-never namespace-quota gpu-quota",
     "claims": "claims-exactly-one device-claims resource-claims device-classes resource-slices nvidia-device-config",
-    "nodes": "node-devices gpu-requests gpu-limits gpu-portable preemption volcano-hyper-node sandbox",
+    "nodes": "node-devices node-pool shared-gpu tpu device-plugin gpu-requests gpu-limits gpu-portable preemption "
+    "volcano-hyper-node sandbox",
     "storage": "storage",
     "launcher": "launch train-job training-job training-runtime num-proc-per-node job-set ray mesh device-failures",
 }

@@ -14,8 +14,9 @@ from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
-from webhook.facts.gpu.device_pods import WORKLOADS, read_device_workload
+from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import NODE
+from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
@@ -34,6 +35,8 @@ _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspe
 _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """Fields of a PodSpec that choose nodes."""
+_FIELDS_NOT_COMPARED: Final = ("nodeName", "topologySpreadConstraints")
+"""Those of them that no rule compares with the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,20 +128,28 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
 
 def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster: Cluster) -> Iterator[str]:
     """Yield what pods require of a node that no rule compares with the nodes."""
-    devices = {each.podset.path: each.devices for each in subject.once(read_device_workload).device_pods}
+    compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
     for podset in subject.once(pod_sets).all:
         template = template_of(podset, subject)
-        spec = template.spec
-        for field in _PLACEMENT_FIELDS:
-            if spec.has(field):
-                yield field
-        if any(_keeps_out(node, template, subject) for node in nodes):
+        each, spec = compared.get(id(template)), template.spec
+        fields = _PLACEMENT_FIELDS if each is None else _FIELDS_NOT_COMPARED
+        yield from (field for field in fields if spec.has(field))
+        if each is not None and (spec.affinity.has("podAffinity") or spec.affinity.has("podAntiAffinity")):
+            yield "affinity"
+        if _may_be_kept_out(each, nodes, template, subject):
             yield "taints"
-        compared = devices.get(podset.path, {})
+        known = () if each is None else (*each.needs.devices, *_COMPARED)
         names = {name: None for each in spec.running_containers() for name in _requested_names(each)}
-        yield from (name for name in names if name not in compared and (name not in _COMPARED or not compared))
+        yield from (name for name in names if name not in known)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"
+
+
+def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template: PodTemplate, subject: Subject) -> bool:
+    """Return whether taints or cordons keep a pod from nodes, from all of those that fit where these are known."""
+    if each is not None:
+        return each.fits_a_node and not each.fits_a_node_today
+    return any(_keeps_out(node, template, subject) for node in nodes)
 
 
 def _requested_names(container: Container) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Objects of the cluster with the fields that checks read: Deployment, LimitRange, Node and CustomResourceDefinition.
+"""Objects of the cluster with the fields that checks read: Deployment, DaemonSet, LimitRange, Node and CRDs.
 
 A Deployment has the fields of one that runs a controller. A CustomResourceDefinition is read from
 apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
@@ -24,6 +24,12 @@ class Deployment(Object):
 
     gvk = GroupVersionKind("apps", "v1", "Deployment")
     spec = Part(DeploymentSpec)
+
+
+class DaemonSet(Deployment):
+    """apps/v1 DaemonSet, with the fields of a Deployment."""
+
+    gvk = GroupVersionKind("apps", "v1", "DaemonSet")
 
 
 class LimitRangeItem(Typed):

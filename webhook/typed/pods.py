@@ -124,6 +124,7 @@ class Lifecycle(Typed):
 class SecurityContext(Typed):
     """core/v1 SecurityContext."""
 
+    privileged = Truth()
     run_as_user = OptionalNumber()
     run_as_group = OptionalNumber()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import gpu_quota, node_devices
+from webhook.facts.gpu import gpu_quota
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.gpu_requests import (
     WINDOWS_LOOKUPS,
@@ -14,7 +14,6 @@ from webhook.facts.gpu.gpu_requests import (
     check_gpus_of_several_vendors,
     may_use_gpus,
 )
-from webhook.facts.view import NAMESPACES
 from webhook.typed.pod_parts import DEVICES
 
 _PODS: Final = frozenset((("", "Pod"),))
@@ -31,13 +30,6 @@ CHECKS: Final = (
         kinds=_PODS,
         lookups=WINDOWS_LOOKUPS,
         of_pods_with=_WITH_DEVICES,
-    ),
-    Check(
-        group="node-devices",
-        run=node_devices.validate_node_devices,
-        kinds=WORKLOADS,
-        lookups=(*node_devices.NODE_LOOKUPS, NAMESPACES),
-        of_made_objects=False,
     ),
     Check(
         group="namespace-quota",

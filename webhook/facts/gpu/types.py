@@ -18,13 +18,6 @@ GPU_REQUESTS: Final = RuleGroup(
     fails="pending",
 )
 """GPU requests that Kubernetes accepts and that are probably not intended."""
-NODE_DEVICES: Final = RuleGroup(
-    "node-devices",
-    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go",
-    level="warn",
-    fails="pending",
-)
-"""What the nodes of a whole cluster have, where nothing is known that adds others."""
 NAMESPACE_QUOTA: Final = RuleGroup(
     "namespace-quota",
     refused_by="the API server, when the pod is created",

@@ -24,38 +24,57 @@ from webhook.typed.pods import PodSpec
 _NODE_POOL: Final = GroupVersionKind("karpenter.sh", "v1", "NodePool")
 _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
-_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.sh/", "karpenter.k8s.aws/")
+_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
+_OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
 """Domains of labels whose owner makes a node when a pod asks for one."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
     """Return what may add nodes to the cluster, "" where there is no sign of anything: `NodePool gpu`.
 
-    Looks at objects of files of every kind, and in a live cluster at the labels of nodes.
+    Looks at objects of files of every kind, and in a live cluster at NodePools and at the labels of nodes.
     """
     return view.once(source_of_new_nodes, lambda: _source_of_new_nodes(view))
 
 
-def source_of_nodes_for_pod(spec: PodSpec, view: ClusterView) -> str:
-    """Return what may add a node for a pod, whose nodeSelector may itself ask a cloud for one; "" for nothing."""
-    asked = (key for key in spec.node_selector if isinstance(key, str) and key.startswith(_CLOUDS))
-    key = next(asked, "")
-    return f"the owner of label {key}" if key else source_of_new_nodes(view)
+def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
+    """Return what may add a node for a pod beside the NodePools that are known; "" for nothing.
+
+    A nodeSelector may itself ask a cloud for a node. What Karpenter's labels say is decided by its NodePools.
+    """
+    clouds = _CLOUDS if has_node_pools else (*_CLOUDS, *_OF_KARPENTER)
+    key = next((key for key in spec.node_selector if isinstance(key, str) and key.startswith(clouds)), "")
+    if key:
+        return f"the owner of label {key}"
+    return _owner_of_node_labels(view, has_node_pools=has_node_pools) or _cluster_autoscaler(view)
 
 
 def _source_of_new_nodes(view: ClusterView) -> str:
-    nodes = view.list_visible_json(NODE)
-    view.deadline.spend(len(nodes))
-    if label := _label_of_node_pools(IdentityKey(nodes)):
-        return f"the owner of label {label}"
+    if owner := _owner_of_node_labels(view, has_node_pools=False):
+        return owner
     try:
         for pool in view.deadline.charge_for_items(view.cluster.list(_NODE_POOL, None)):
             return f"NodePool {namespace_and_name(pool)[1]}"
+    except LookupFailed:  # a live view does not hold these kinds unless a rule asks for them
+        pass
+    return _cluster_autoscaler(view)
+
+
+def _owner_of_node_labels(view: ClusterView, *, has_node_pools: bool) -> str:
+    nodes = view.list_visible_json(NODE)
+    view.deadline.spend(len(nodes))
+    labels = _labels_of_node_pools(IdentityKey(nodes))
+    label = next((each for each in labels if not (has_node_pools and each.startswith(_OF_KARPENTER))), "")
+    return f"the owner of label {label}" if label else ""
+
+
+def _cluster_autoscaler(view: ClusterView) -> str:
+    try:
         for deployment in view.deadline.charge_for_items(view.cluster.list(DEPLOYMENT, None)):
             containers = Deployment.of(deployment).spec.template.spec.containers
             if any(_IMAGE in container.image for container in containers):
                 return f"Deployment {namespace_and_name(deployment)[1]}"
-    except LookupFailed:  # a live view does not hold these kinds
+    except LookupFailed:  # a live view does not hold this kind
         return ""
     return ""
 
@@ -70,8 +89,7 @@ def first_node_without_amounts(nodes: IdentityKey) -> str:
 
 
 @lru_cache(maxsize=4)
-def _label_of_node_pools(nodes: IdentityKey) -> str:
-    """Return the label of a node by which a cloud or Karpenter names its pool, "" if no node has one."""
-    known = sorted((*NODE_POOLS, _AUTO_MODE))
+def _labels_of_node_pools(nodes: IdentityKey) -> tuple[str, ...]:
+    """Return the labels of nodes by which a cloud or Karpenter names their pools."""
     seen = {key for node in nodes.held for key in Node.of(node).metadata.labels}
-    return next((key for key in known if key in seen), "")
+    return tuple(key for key in sorted((*NODE_POOLS, _AUTO_MODE)) if key in seen)

@@ -1,0 +1,39 @@
+"""The faults of shared GPUs, schedulers, updates and releases in tests/data/sharing, and the traps: what is told of each.
+
+The table by kind of fault: `python -m tests.simulation.test_sharing_cases`, with `-v` every case that is not right.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.fault_cases import judge_case, read_cases, table
+
+CASES = read_cases(Path(__file__).parents[1] / "data" / "sharing" / "cases.jsonl")
+LEAST = {"certain": 36, "advice": 8}
+"""How many faults are told at least; raise them with each rule."""
+NOT_YET = {"pair-kueue17-trainer21", "psa-restricted-privileged", "runtime-class-missing"}
+"""Cases whose answer is wrong, because no rule is about them yet."""
+OF_ANOTHER_KIND = {"karpenter-tolerate-all"}
+"""Cases where another rule rightly says one of the words: a toleration of every taint."""
+
+
+def test_faults_are_told_and_traps_are_not():
+    verdicts = [judge_case(case) for case in CASES]
+    shown = table(CASES, verdicts)
+    wrong = {case["id"]: each.wrong for case, each in zip(CASES, verdicts, strict=True) if each.wrong}
+    assert set(wrong) == NOT_YET | OF_ANOTHER_KIND, (shown, wrong)
+    for severity, least in LEAST.items():
+        told = [
+            each.told
+            for case, each in zip(CASES, verdicts, strict=True)
+            if case["severity"] == severity and not case["trap"]
+        ]
+        assert sum(told) >= least, (severity, shown)
+
+
+if __name__ == "__main__":
+    judged = [judge_case(case) for case in CASES]
+    print(table(CASES, judged))
+    for case, each in zip(CASES, judged, strict=True):
+        if "-v" in sys.argv and (each.wrong or each.answer or not each.told):
+            print(case["id"], case["severity"], "told" if each.told else "not told", each.wrong, "|", each.answer)

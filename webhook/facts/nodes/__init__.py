@@ -1,0 +1,4 @@
+"""What nodes offer to pods with devices: resources, labels, taints, shares of GPUs, and nodes that Karpenter may add.
+
+Knows no queues and no quota.
+"""

@@ -1,0 +1,36 @@
+"""The checks of what nodes offer to the pods of workloads, and of labels of nodes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.nodes.device_plugin import check_node_labels
+from webhook.facts.nodes.node_devices import validate_node_devices
+from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
+from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS, validate_node_pools
+from webhook.facts.nodes.shared_cards import check_amounts, check_cards, check_pods_of_hami
+from webhook.facts.nodes.shared_gpus import advise_mig_processes, check_shared_gpus
+from webhook.facts.nodes.tpu_slices import check_tpu_slices
+from webhook.facts.view import NAMESPACES
+
+_check: Final = partial(
+    Check,
+    kinds=WORKLOADS,
+    lookups=(*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS, NAMESPACES),
+    of_made_objects=False,
+)
+
+CHECKS: Final = (
+    _check(group="node-devices", run=validate_node_devices),
+    _check(group="node-pool", run=validate_node_pools),
+    _check(group="shared-gpu", run=check_shared_gpus),
+    _check(group="shared-gpu", run=advise_mig_processes),
+    _check(group="shared-gpu", run=check_cards),
+    _check(group="shared-gpu", run=check_pods_of_hami),
+    _check(group="shared-gpu", run=check_amounts),
+    Check(group="tpu", run=check_tpu_slices, kinds=WORKLOADS, of_made_objects=False),
+    Check(group="device-plugin", run=check_node_labels, kinds=frozenset((("", "Node"),))),
+)

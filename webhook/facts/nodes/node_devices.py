@@ -1,0 +1,217 @@
+"""Finds pods that no node can take: no node has their devices, labels, CPUs and memory, or they do not tolerate taints.
+
+What nodes have is asked of the view of a whole cluster alone. Where something may add nodes, a pod that fits no node of
+today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes are taken as
+empty. Taints of a node's health and cordons come and go, so they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from webhook.apimachinery.paths import path_as_text
+from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.nodes.node_offers import PodNeeds, largest_amounts
+from webhook.facts.nodes.node_pools import judge_new_nodes
+from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
+from webhook.facts.nodes.renamed_resources import fix_for_resource
+from webhook.facts.nodes.types import NODE_DEVICES
+from webhook.facts.resource_units import format_amount_with_resource_name
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text.caches import IdentityKey
+from webhook.typed.cluster_objects import Node
+
+OFFERED: Final = NODE_DEVICES.rule(
+    "node-devices/offered",
+    title="No node has the device that the pod requests",
+    why="The pods stay Pending until a node with such devices joins.",
+    function="fitsRequest",
+)
+LARGEST_NODE: Final = NODE_DEVICES.rule(
+    "node-devices/largest-node",
+    title="No node has as many devices as the pod requests",
+    why="All devices of a pod are those of one node, so that it stays Pending until there is a larger one.",
+    function="fitsRequest",
+    issues=("https://github.com/volcano-sh/volcano/issues/1295",),
+)
+CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
+    "node-devices/cpu-and-memory",
+    title="The nodes with the devices have too little CPU or memory",
+    why=(
+        "A pod is placed on one node, so that it stays Pending where the nodes with its devices have less than it "
+        "requests beside them."
+    ),
+    function="fitsRequest",
+    issues=("https://github.com/volcano-sh/volcano/issues/1295",),
+)
+LABELS: Final = NODE_DEVICES.rule(
+    "node-devices/labels",
+    title="No node has the labels that a pod with devices requires",
+    why="The scheduler places a pod only on a node that nodeSelector and required affinity select.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go",
+    function="Filter",
+)
+TAINTS: Final = NODE_DEVICES.rule(
+    "node-devices/taints",
+    title="A pod does not tolerate the taints of the nodes with its devices",
+    why="The scheduler places no pod on a node with a taint that the pod does not tolerate.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go",
+    function="Filter",
+)
+TOGETHER: Final = NODE_DEVICES.rule(
+    "node-devices/together",
+    title="No node has the labels and the devices of a pod together",
+    why="The nodes that a pod may run on have less than it requests, so that it stays Pending.",
+    function="fitsRequest",
+)
+SHARED_SUFFIX: Final = "-SHARED"
+"""What GPU Feature Discovery adds to the product of GPUs that are shared under their own resource name."""
+_MOST_VALUES: Final = 4
+_WITH_DEVICES: Final = {
+    "cpu-and-memory": " with the CPUs and memory of a pod",
+    "labels": " with the labels that a pod requires",
+    "taints": " with taints that a pod tolerates",
+    "together": " with the labels that a pod requires",
+}
+"""What no node has beside the devices, by the name of a rule."""
+
+
+def validate_node_devices(subject: Subject) -> Iterator[Problem]:
+    """Yield what keeps pods from all nodes of a whole cluster; what NodePools have to say is in node_pools.py."""
+    for each in subject.once(pods_and_nodes):
+        if not each.fits_a_node:
+            problems: Iterable[Problem] = _problems_of_pods(each)
+            if new_nodes := judge_new_nodes(each):
+                problems = [
+                    _problem_of_open_nodes(problem, each, new_nodes.source) for problem in problems if new_nodes.source
+                ]
+            yield from without_repeated_problems(problems, subject)
+
+
+def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
+    """Return a problem that could not be checked, because nodes of today are not all that may be."""
+    amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
+    suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
+    missing = MissingObject(
+        kind=f"no node of today has {amounts}{suffix},", name="", why=f"and {source} may add one that does"
+    )
+    return Problem(code=problem.code, path=problem.path, missing=(missing,))
+
+
+def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
+    """Yield why no node takes one of the pods: first what all nodes lack, then what no node has together."""
+    lacking = [*_check_devices(each)]
+    if lacking:
+        yield from lacking
+    elif not any(map(each.needs.has_amounts, each.offers)):
+        yield _cpu_and_memory_problem(each)
+    else:
+        yield _placement_problem(each)
+
+
+def _check_devices(each: PodsAndNodes) -> Iterator[Problem]:
+    at = path_as_text(each.pods.podset.path)
+    files = _files_of_nodes(each.view)
+    largest = largest_amounts(IdentityKey(each.view.list_visible_json(Node.gvk)))
+    for name, count in each.needs.devices.items():
+        most = largest.get(name, 0)
+        if not most:
+            message = (
+                f"requests `{name}`, which no node of the cluster has now{files}, so the pods wait for a node with "
+                "this resource"
+            )
+            yield OFFERED.problem(at, message, fix_for_resource(name, each.offers))
+        elif count > most:
+            message = f"requests {count} `{name}` for one pod, but the largest node has {most}{files}, so no node fits"
+            yield LARGEST_NODE.problem(at, message, f"request at most {most} for each pod, and use more pods")
+
+
+def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
+    """Return the problem of CPUs or memory that no node with the pod's devices has."""
+    wanted, needs = each.needs.ordinary, each.needs
+    fitting = [offer for offer in each.offers if needs.has_devices(offer)]
+    if not fitting:
+        message = f"requests {_devices_as_text(needs)} for one pod, and no node has them together, so no node fits"
+        return _together_problem(each, message)
+    most = {name: max((offer.amounts.get(name, 0) for offer in fitting), default=0) for name in wanted}
+    above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
+    listed = " and ".join(format_amount_with_resource_name(name, wanted[name]) for name in above)
+    had = " and ".join(format_amount_with_resource_name(name, most[name]) for name in above)
+    message = (
+        f"requests {listed} together with {_devices_as_text(needs)} for one pod, but nodes with these devices have at "
+        f"most {had}"
+    )
+    together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
+    fix = "request less for each pod, or use more pods with fewer devices"
+    return CPU_AND_MEMORY.problem(path_as_text(each.pods.podset.path), f"{message}{together}, so no node fits", fix)
+
+
+def _devices_as_text(needs: PodNeeds) -> str:
+    return " and ".join(f"{count} `{name}`" for name, count in needs.devices.items())
+
+
+def _placement_problem(each: PodsAndNodes) -> Problem:
+    """Return the problem of labels, of taints, or of devices that only other nodes have."""
+    needs, files = each.needs, _files_of_nodes(each.view)
+    selected = [offer for offer in each.offers if needs.has_labels(offer)]
+    if not selected:
+        return _labels_problem(each, files)
+    tolerated = [offer for offer in selected if needs.tolerates_taints(offer)]
+    with_amounts = [offer for offer in selected if needs.has_amounts(offer)]
+    if with_amounts:
+        offer = with_amounts[0]
+        taint = needs.first_taint(offer)
+        shown = "" if taint is None else f"{taint.key}{'=' * bool(taint.value)}{taint.value}:{taint.effect}"
+        message = (
+            f"does not tolerate the taint `{shown}` of node {offer.name}{files}, and no other node has "
+            f"{_devices_as_text(needs)}, so no node fits"
+        )
+        return TAINTS.problem(each.pods.locate(needs.spec.at), message, f"add a toleration for `{shown}`")
+    offer = (tolerated or selected)[0]
+    had = " and ".join(f"{offer.amounts.get(name, 0)} `{name}`" for name in needs.devices)
+    message = (
+        f"requests {_devices_as_text(needs)} for one pod, but the nodes that it may run on have less{files}: node "
+        f"{offer.name} has {had}"
+    )
+    return _together_problem(each, message)
+
+
+def _together_problem(each: PodsAndNodes, message: str) -> Problem:
+    fix = "select nodes that have what a pod requests, or request what the selected nodes have"
+    return TOGETHER.problem(path_as_text(each.pods.podset.path), message, fix)
+
+
+def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
+    """Return the problem of the first label that no node has, or of labels that no node has together."""
+    spec = each.needs.spec
+    for key, value in spec.node_selector.items():
+        if not any(offer.labels.get(key) == value for offer in each.offers):
+            others = dict.fromkeys(offer.labels[key] for offer in each.offers if key in offer.labels)
+            path = each.pods.locate(spec.path("nodeSelector", key))
+            if f"{value}{SHARED_SUFFIX}" in others:
+                message = (
+                    f"selects `{key}={value}`, which no node has{files}: nodes with shared GPUs are labelled "
+                    f"`{value}{SHARED_SUFFIX}`"
+                )
+                return LABELS.problem(path, message, f"select `{value}{SHARED_SUFFIX}`, or no product")
+            known = f": nodes have {_first_values(others)}" if others else ""
+            near = _first_values(others) if len(others) == 1 else ""
+            fix = f"select {near}, or label a node" if near else "select a label that nodes have, or label a node"
+            return LABELS.problem(path, f"selects `{key}={value}`, which no node has{files}{known}", fix)
+    field = "affinity" if spec.affinity.node_affinity.required else "nodeSelector"
+    message = f"requires labels that no node has together{files}, so no node fits"
+    return LABELS.problem(each.pods.locate(spec.path(field)), message, "require labels that one node has")
+
+
+def _first_values(values: Iterable[str]) -> str:
+    listed = list(values)
+    return ", ".join(f"`{each}`" for each in listed[:_MOST_VALUES]) + ", …" * (len(listed) > _MOST_VALUES)
+
+
+def _files_of_nodes(view: ClusterView) -> str:
+    """Return the files of the nodes that are counted, if they come from files."""
+    origins = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
+    return f" (nodes{origins})" if origins else ""

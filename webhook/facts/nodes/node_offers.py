@@ -1,0 +1,231 @@
+"""What each node offers, and what one pod needs of a node; read from labels, taints, annotations and allocatable.
+
+Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins (noderesources, nodeaffinity, tainttoleration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.gpu.devices import device_of_resource_name
+from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
+from webhook.facts.pods.pod_requests import (
+    NamespaceLimits,
+    quota_requests_of_pod,
+    requests_of_containers,
+    thousandths_to_kueue_units,
+)
+from webhook.facts.resource_units import parse_amount_in_kueue_units
+from webhook.facts.view import ClusterView
+from webhook.text.caches import IdentityKey
+from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.collections import Items
+from webhook.typed.pod_parts import CLASS_PREFIX
+from webhook.typed.pods import NodeSelectorTerm, PodSpec, Taint
+
+HAMI_CARDS: Final = "hami.io/node-nvidia-register"
+VOLCANO_CARDS: Final = "volcano.sh/node-vgpu-register"
+CLASS_LOOKUPS: Final = (interest_in_fields(DeviceClass.gvk, "spec.extendedResourceName"),)
+NODE_LOOKUPS: Final = (
+    interest_in_fields(
+        Node.gvk,
+        "metadata.labels",
+        f'metadata.annotations["{HAMI_CARDS}"]',
+        f'metadata.annotations["{VOLCANO_CARDS}"]',
+        "spec.taints",
+        "spec.unschedulable",
+        "status.allocatable",
+    ),
+)
+ORDINARY: Final = ("cpu", "memory")
+_OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
+"""Prefixes of taints that come and go by themselves."""
+_KEPT_STATES: Final = 4
+_HAMI_NODE: Final = "hami.io/node-"
+_HAMI_IMAGE: Final = "projecthami/hami"
+_OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
+"""Domains whose device plugins put amounts of memory and cores on nodes."""
+_TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
+"""Resources that a webhook turns into others."""
+_HOST_NAME: Final = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeOffer:
+    """What one node offers.
+
+    Args:
+        name: of the node.
+        labels: its labels, with its name as that of its host unless another is written.
+        annotations: its annotations.
+        taints: those that do not come and go by themselves.
+        amounts: what is allocatable, in Kueue's units.
+        is_closed_today: whether it is cordoned, or has a taint of its health.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    amounts: Mapping[str, int]
+    is_closed_today: bool = False
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def offers_of_nodes(nodes: IdentityKey) -> tuple[NodeOffer, ...]:
+    """Return what each node offers, read once for each state of the cluster."""
+    return tuple(_offer_of_node(Node.of(node)) for node in nodes.held)
+
+
+def _offer_of_node(node: Node) -> NodeOffer:
+    amounts = {name: parse_amount_in_kueue_units(name, value) for name, value in node.status.allocatable.items()}
+    labels = {_HOST_NAME: node.name, **node.metadata.labels}
+    taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith(_OF_TODAY))
+    known = {name: amount for name, amount in amounts.items() if amount is not None}
+    is_closed = node.spec.unschedulable or len(taints) < len(node.spec.taints)
+    return NodeOffer(node.name, labels, dict(node.metadata.annotations), taints, known, is_closed)
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def largest_amounts(nodes: IdentityKey) -> Mapping[str, int]:
+    """Return the largest amounts of all nodes, computed once for each state of the cluster."""
+    amounts: dict[str, int] = {}
+    for offer in offers_of_nodes(nodes):
+        for name, count in offer.amounts.items():
+            amounts[name] = max(count, amounts.get(name, 0))
+    return amounts
+
+
+@dataclass(frozen=True, slots=True)
+class PodNeeds:
+    """What one pod needs of its node.
+
+    Args:
+        spec: of the pod.
+        devices: extended resources that a device plugin offers, with their amounts.
+        ordinary: CPUs and memory.
+    """
+
+    spec: PodSpec
+    devices: Mapping[str, int]
+    ordinary: Mapping[str, int]
+
+    def has_labels(self, offer: NodeOffer) -> bool:
+        """Return whether nodeSelector and required node affinity select a node."""
+        if any(offer.labels.get(key) != value for key, value in self.spec.node_selector.items()):
+            return False
+        required = self.spec.affinity.node_affinity.required
+        return not required or any(term_matches(term, offer) for term in required.node_selector_terms)
+
+    def tolerates_taints(self, offer: NodeOffer) -> bool:
+        """Return whether the pod tolerates the taints of a node, with those whose key is a requested resource.
+
+        The admission plugin ExtendedResourceToleration adds such tolerations where it is on.
+        """
+        return self.first_taint(offer) is None
+
+    def first_taint(self, offer: NodeOffer) -> Taint | None:
+        """Return the first taint of a node that the pod does not tolerate."""
+        taints = (each for each in offer.taints if each.key not in self.devices)
+        return first_untolerated(taints, self.spec.tolerations)
+
+    def has_devices(self, offer: NodeOffer) -> bool:
+        """Return whether a node has the devices of the pod."""
+        return all(offer.amounts.get(name, 0) >= count for name, count in self.devices.items())
+
+    def has_amounts(self, offer: NodeOffer) -> bool:
+        """Return whether a node has all amounts; unknown CPUs and memory count as enough."""
+        return self.has_devices(offer) and all(
+            offer.amounts.get(name, count) >= count for name, count in self.ordinary.items()
+        )
+
+    def fits_today(self, offer: NodeOffer) -> bool:
+        """Return whether the pod may run on a node now, whatever admission plugins add to the pod."""
+        tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None
+        return not offer.is_closed_today and tolerates_all and self.fits(offer)
+
+    def fits(self, offer: NodeOffer) -> bool:
+        """Return whether the pod may run on a node that is empty."""
+        return self.has_amounts(offer) and self.has_labels(offer) and self.tolerates_taints(offer)
+
+
+def term_matches(term: NodeSelectorTerm, offer: NodeOffer) -> bool:
+    """Return whether a term of node affinity matches a node; an empty term matches none."""
+    expressions, fields = term.match_expressions, term.match_fields
+    if not expressions and not fields:
+        return False
+    return all(labels_meet_requirement(offer.labels, each) for each in expressions) and all(
+        labels_meet_requirement({"metadata.name": offer.name}, each) for each in fields
+    )
+
+
+def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
+    """Return what one pod needs of its node; overhead is left out."""
+    requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
+    amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
+    hidden = {name for name in amounts if hides_resource(name)} if has_hami(view) else set()
+    return PodNeeds(
+        spec,
+        {
+            name: count
+            for name, count in amounts.items()
+            if name not in hidden and is_offered_by_device_plugin(name, view)
+        },
+        {name: count for name, count in amounts.items() if name in ORDINARY},
+    )
+
+
+def hides_resource(name: str) -> bool:
+    """Return whether HAMi's scheduler counts a resource that no node has: memory, cores and percents of cards."""
+    domain = name.partition("/")[0]
+    return domain not in _OFFER_AMOUNTS and device_of_resource_name(name).kind == "amount"
+
+
+def has_hami(view: ClusterView) -> bool:
+    """Return whether HAMi is installed: a node lists its cards, or files have its scheduler."""
+    return view.once(has_hami, lambda: _has_hami(view))
+
+
+def _has_hami(view: ClusterView) -> bool:
+    if any(key.startswith(_HAMI_NODE) for offer in known_offers(view) for key in offer.annotations):
+        return True
+    return any(_HAMI_IMAGE in image for image in images_of_deployments(view))
+
+
+def images_of_deployments(view: ClusterView) -> tuple[str, ...]:
+    """Return the images of all Deployments of files; a live view does not hold these."""
+    return view.once(images_of_deployments, lambda: tuple(_images_of_deployments(view)))
+
+
+def _images_of_deployments(view: ClusterView) -> Iterator[str]:
+    for deployment in view.copy_without_missing_objects().list_typed(Deployment):
+        yield from (container.image for container in deployment.spec.template.spec.containers)
+
+
+def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
+    """Return whether a resource is one that a node must have: no resource of Kubernetes, and of no DeviceClass."""
+    domain = name.rpartition("/")[0]
+    if (
+        name in _TRANSLATED
+        or not domain
+        or domain == "kubernetes.io"
+        or domain.endswith(".kubernetes.io")
+        or name.startswith(CLASS_PREFIX)
+    ):
+        return False
+    return name not in view.once(_names_of_device_classes, lambda: _names_of_device_classes(view))
+
+
+def _names_of_device_classes(view: ClusterView) -> frozenset[str]:
+    """Return the extended resources that DeviceClasses stand for (KEP-5004)."""
+    return frozenset(each.spec.extended_resource_name for each in view.list_visible(DeviceClass))
+
+
+def known_offers(view: ClusterView) -> Items[NodeOffer]:
+    """Return what the nodes that a message may name offer, as many as are known."""
+    return Items(offers_of_nodes(IdentityKey(view.list_visible_json(Node.gvk))), view.deadline)

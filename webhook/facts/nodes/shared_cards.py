@@ -1,0 +1,261 @@
+"""Shares of cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each.
+
+A container gets each card at most once, and its memory is counted on each card. The cards of a node are listed in an
+annotation. No node has HAMi's memory and cores, which its own scheduler counts. So pods that its webhook leaves alone
+wait.
+
+Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
+pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.attributes import NAMESPACE
+from webhook.apimachinery.quantity import read_quantity_or_none
+from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.nodes.node_offers import HAMI_CARDS, VOLCANO_CARDS, NodeOffer, has_hami, hides_resource
+from webhook.facts.nodes.pods_and_nodes import (
+    PodsAndNodes,
+    path_of_amount,
+    pods_and_nodes,
+    pods_with_extended_resources,
+)
+from webhook.facts.nodes.types import SHARED_GPU
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.fields import Number, Text
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.view import ReadingContext, Typed
+
+CARDS: Final = SHARED_GPU.rule(
+    "shared-gpu/cards",
+    title="A container asks for shares of more cards than a node has",
+    why="A container gets each card once, so the scheduler finds no node, and the pod stays Pending.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
+    function="Fit",
+)
+CARD_MEMORY: Final = SHARED_GPU.rule(
+    "shared-gpu/card-memory",
+    title="A container asks for more memory of a card than a card has",
+    why="The amount is memory of each card, so no card fits, and the pod stays Pending.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
+    function="Fit",
+)
+NOT_TAKEN: Final = SHARED_GPU.rule(
+    "shared-gpu/hami-not-taken",
+    title="A pod asks for a share of a card, but the webhook of HAMi leaves the pod alone",
+    why="The scheduler looks for a resource that no node has, so the pod stays Pending.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
+    function="Handle",
+)
+PRIVILEGED: Final = SHARED_GPU.rule(
+    "shared-gpu/hami-privileged",
+    title="HAMi does not share the GPU of a privileged container",
+    why="HAMi up to v2.9 leaves the container alone, so it sees every GPU; later releases refuse the pod.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
+    level="advice",
+    fails="silent",
+)
+CORES: Final = SHARED_GPU.rule(
+    "shared-gpu/cores-above-card",
+    title="A container asks for more than 100 per cent of the cores of a card",
+    why="HAMi counts more than 100 as 100, so the container has the card alone.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
+    level="advice",
+    fails="silent",
+)
+KOORDINATOR: Final = SHARED_GPU.rule(
+    "shared-gpu/koordinator-amount",
+    title="A container asks Koordinator for more than one GPU and a part of one",
+    why="Above 100 the amounts are whole GPUs, so Koordinator rejects others, and the pod stays Pending.",
+    source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
+)
+_HAMI_GPU: Final = "nvidia.com/gpu"
+_HAMI_MEMORY: Final = "nvidia.com/gpumem"
+_HAMI_CORES: Final = "nvidia.com/gpucores"
+_VOLCANO_GPU: Final = "volcano.sh/vgpu-number"
+_VOLCANO_MEMORY: Final = "volcano.sh/vgpu-memory"
+_WEBHOOK: Final = "hami.io/webhook"
+_SCHEDULERS_OF_HAMI: Final = ("", "default-scheduler", "hami-scheduler")
+_KOORDINATOR: Final = ("koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio")
+_WHOLE: Final = 100
+_FEWEST_FIELDS: Final = 5
+_FIELDS_WITH_MODE: Final = 8
+_MIG: Final = "mig"
+
+
+class RegisteredCard(Typed):
+    """A card as HAMi registers it from 2.8 on."""
+
+    devmem = Number()
+    mode = Text()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card of a node: its memory in MiB, and whether a container may have several parts of it."""
+
+    memory: int
+    has_parts: bool
+
+
+def check_cards(subject: Subject) -> Iterator[Problem]:
+    """Yield containers that ask for more cards, or more memory of a card, than the nodes that take them have."""
+    for each in subject.once(pods_and_nodes):
+        is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
+        for container in each.pods.template.spec.all_containers():
+            for names, annotation, is_placed in (
+                ((_HAMI_GPU, _HAMI_MEMORY), HAMI_CARDS, not why_hami_leaves_alone(container, each, subject)),
+                ((_VOLCANO_GPU, _VOLCANO_MEMORY), VOLCANO_CARDS, is_of_volcano),
+            ):
+                cards = _cards_of_nodes(each, annotation)
+                if is_placed and cards is not None:
+                    problems = _check_container(container, names, cards, each)
+                    yield from without_repeated_problems(problems, subject)
+
+
+def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
+    """Yield pods that ask HAMi for a share and that its webhook leaves alone, and what it does not share."""
+    if not has_hami(subject.cluster_view()):
+        return
+    for each in subject.once(pods_and_nodes):
+        for container in each.pods.template.spec.all_containers():
+            problems = _check_container_of_hami(container, each, subject)
+            yield from without_repeated_problems(problems, subject)
+
+
+def check_amounts(subject: Subject) -> Iterator[Problem]:
+    """Yield amounts that mean something else than they say, wherever the pods run."""
+    for pods in pods_with_extended_resources(subject):
+        for container in pods.template.spec.all_containers():
+            for name, amount in _amounts(container).items():
+                path = pods.locate(path_of_amount(container, name))
+                if name in _KOORDINATOR and amount > _WHOLE and amount % _WHOLE:
+                    message = "must be a multiple of 100 because more than 100 per cent are whole GPUs"
+                    below = amount // _WHOLE * _WHOLE
+                    fix = f"ask for {below} or {below + _WHOLE}, or for at most 100"
+                    yield from without_repeated_problems((KOORDINATOR.problem(path, message, fix, amount),), subject)
+                elif name == _HAMI_CORES and amount > _WHOLE:
+                    message = "is more than the 100 per cent of one card, so it counts as 100 for gpucores"
+                    fix = "ask for at most 100, or for more cards"
+                    yield from without_repeated_problems((CORES.problem(path, message, fix, amount),), subject)
+
+
+def _check_container(
+    container: Container, names: tuple[str, str], cards: Mapping[str, tuple[Card, ...]], each: PodsAndNodes
+) -> Iterator[Problem]:
+    number, memory_name = names
+    amounts = _amounts(container)
+    memory = amounts.get(memory_name, 0)
+    count = amounts.get(number, 1 if memory else 0)
+    if not count:
+        return
+    if not any(len(listed) >= count or any(card.has_parts for card in listed) for listed in cards.values()):
+        node, most = max(((name, len(listed)) for name, listed in cards.items()), key=lambda pair: pair[1])
+        message = (
+            f"asks for shares of {count} different cards, but no node has more than {counted(most, 'card')}: node "
+            f"{node} shares {counted(most, 'card')}"
+        )
+        path = each.pods.locate(path_of_amount(container, number))
+        yield CARDS.problem(path, message, f"ask for {most}", amounts.get(number))
+    elif memory and not any(sum(card.memory >= memory for card in listed) >= count for listed in cards.values()):
+        largest = max(card.memory for listed in cards.values() for card in listed)
+        path = each.pods.locate(path_of_amount(container, memory_name))
+        has = f"the largest card has {largest} MiB"
+        if largest >= memory:
+            has = f"no node has {count} cards with as much"
+        message = f"is memory of one card in MiB, and {has}, so no card fits"
+        yield CARD_MEMORY.problem(path, message, "ask for less, or for more cards", memory)
+
+
+def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    amounts = _amounts(container)
+    hidden = next((name for name in amounts if hides_resource(name)), "")
+    reason = why_hami_leaves_alone(container, each, subject)
+    if hidden and reason:
+        message = f"{reason}, so the default scheduler looks for `{hidden}`, which no node has"
+        path = each.pods.locate(path_of_amount(container, hidden))
+        fix = "drop `privileged`" if "privileged" in reason else "let the webhook of HAMi take the pod"
+        yield NOT_TAKEN.problem(path, message, f"{fix}, or request `{_HAMI_GPU}` alone")
+    elif _HAMI_GPU in amounts and _is_privileged(container):
+        message = "a privileged container sees every GPU of the node, and HAMi does not count its GPU"
+        path = each.pods.locate(container.path("securityContext", "privileged"))
+        yield PRIVILEGED.problem(path, message, "drop `privileged`")
+
+
+def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> str:
+    """Return why the webhook of HAMi does not take a pod, "" where it takes the pod."""
+    template = each.pods.template
+    if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
+        return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`"
+    if template.metadata.labels.get(_WEBHOOK) == "ignore":
+        return f"the pod is labelled `{_WEBHOOK}: ignore`"
+    if _is_privileged(container):
+        return "HAMi leaves privileged containers alone"
+    if template.spec.scheduler_name not in _SCHEDULERS_OF_HAMI:
+        return f"HAMi leaves pods of scheduler {template.spec.scheduler_name} alone"
+    return ""
+
+
+def labels_of_namespace(subject: Subject) -> Mapping[str, str]:
+    """Return the labels of the request's namespace, none where it is not known."""
+    view = subject.cluster_view()
+    namespace = view.get_without_noting(NAMESPACE, "", subject.namespace)
+    return Object.of(namespace, (), ReadingContext(subject.deadline)).metadata.labels
+
+
+def _is_privileged(container: Container) -> bool:
+    return container.security_context.privileged
+
+
+def _is_placed_by_volcano(template: PodTemplate, subject: Subject) -> bool:
+    return template.spec.scheduler_name == "volcano" or subject.group_kind[0] == "batch.volcano.sh"
+
+
+def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> Mapping[str, tuple[Card, ...]] | None:
+    """Return the cards of the nodes that take a pod, None where the annotation of one cannot be read."""
+    cards = {offer.name: cards_of_node(offer, annotation) for offer in each.fitting}
+    known = {name: listed for name, listed in cards.items() if listed}
+    return known if known and len(known) == len(cards) else None
+
+
+def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
+    """Return the cards that a node registers: a list in JSON from HAMi 2.8 on, or items that each end with a colon."""
+    text = offer.annotations.get(annotation, "")
+    if not text.startswith("["):
+        return tuple(filter(None, (_card_of_item(item.split(","), annotation) for item in text.split(":"))))
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    read = [RegisteredCard.of(each) for each in (listed if isinstance(listed, list) else ())]
+    return tuple(Card(card.devmem, card.mode == _MIG) for card in read if card.devmem > 0)
+
+
+def _card_of_item(fields: list[str], annotation: str) -> Card | None:
+    """Return the card of an item: id, count, memory; then the mode is the last field where there is one."""
+    if len(fields) < 5:
+        return None
+    is_of_volcano = annotation == VOLCANO_CARDS
+    return _card(fields[2], fields[-1] if is_of_volcano or len(fields) > 8 else "")
+
+
+def _card(memory: object, mode: str) -> Card | None:
+    text = str(memory)
+    return Card(int(text), mode == _MIG) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+
+
+def _amounts(container: Container) -> Mapping[str, int]:
+    resources, amounts = container.resources, dict[str, int]()
+    for name, value in dict((*resources.requests.items(), *resources.limits.items())).items():
+        read = read_quantity_or_none(value) if "/" in name else None
+        if read is not None and read.sign() > 0:
+            amounts[name] = read.value()
+    return amounts

@@ -1,0 +1,193 @@
+"""Containers that ask for several shares of GPUs where a share is no GPU: MPS, time slices, MIG slices, Intel's shares.
+
+NVIDIA's device plugin refuses such a request when the kubelet allocates it, so after scheduling: the pod fails, and its
+controller makes the next one. What nodes share is read from the labels of GPU Feature Discovery.
+
+Source: NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go ValidateRequest and internal/lm/resource.go;
+intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import release_as_text
+from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.gpu.device_pods import (
+    LAUNCHERS,
+    count_devices_of_container,
+    is_training_container,
+    without_repeated_problems,
+)
+from webhook.facts.nodes.node_offers import NodeOffer
+from webhook.facts.nodes.nvidia_plugin import CONFIG_LABEL, MPS_RELAXED, plugin_configuration, plugin_release
+from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, path_of_amount, pods_and_nodes
+from webhook.facts.nodes.types import SHARED_GPU, GpuDevicePlugin
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.pods import Container
+
+MPS: Final = SHARED_GPU.rule(
+    "shared-gpu/mps-more-than-one",
+    title="A container asks for several shares of GPUs that MPS shares",
+    why="The device plugin refuses more than one share, so each pod fails on the node (UnexpectedAdmissionError).",
+    function="ValidateRequest",
+    fails="start",
+    issues=("https://github.com/NVIDIA/k8s-device-plugin/issues/929",),
+)
+REFUSED: Final = SHARED_GPU.rule(
+    "shared-gpu/time-slices-refused",
+    title="A container asks for several time slices where the device plugin refuses that",
+    why="With failRequestsGreaterThanOne each pod fails on the node (UnexpectedAdmissionError).",
+    function="ValidateRequest",
+    fails="start",
+)
+ONE_CARD: Final = SHARED_GPU.rule(
+    "shared-gpu/time-slices-of-one-card",
+    title="A container asks for several time slices of one GPU",
+    why="Time slices of one GPU are the same GPU, so the container sees one GPU and gets no more of it.",
+    level="advice",
+    fails="silent",
+)
+PROCESSES: Final = SHARED_GPU.rule(
+    "shared-gpu/processes-of-one-card",
+    title="A launcher starts several processes on the time slices of one GPU",
+    why="The container sees one GPU, so all processes but the first find no device.",
+    fails="start",
+)
+MIG_PROCESSES: Final = SHARED_GPU.rule(
+    "shared-gpu/mig-processes",
+    title="A launcher starts several processes on MIG slices",
+    why="CUDA uses one MIG slice a process, and NCCL does not connect the slices of one GPU.",
+    source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+    level="advice",
+    fails="start",
+)
+INTEL: Final = SHARED_GPU.rule(
+    "shared-gpu/intel-shares",
+    title="A container asks for several shares of GPUs of Intel",
+    why="With sharedDevNum above 1 several devices of a container may be shares of the same GPU.",
+    source="intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin/README.md",
+    level="advice",
+    fails="silent",
+)
+_SHARED: Final = ".shared"
+_SLICE: Final = "nvidia.com/mig-"
+_INTEL: Final = ("gpu.intel.com/i915", "gpu.intel.com/xe")
+
+
+def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
+    """Yield requests for several shares that get one GPU or fail."""
+    for each in subject.once(pods_and_nodes):
+        for container in each.pods.containers:
+            for name, count in count_devices_of_container(container).items():
+                if count > 1:
+                    problems = _check_shares(each, container, name, count, subject)
+                    yield from without_repeated_problems(problems, subject)
+
+
+def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
+    """Yield launchers that start several processes on MIG slices."""
+    for each in subject.once(pods_and_nodes):
+        for container in each.pods.containers:
+            slices = [(n, c) for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)]
+            for name, count in slices:
+                if count > 1 and is_training_container(container, subject):
+                    message = (
+                        f"{count} slices of MIG are not {count} GPUs: CUDA uses one slice a process, and NCCL does not "
+                        "connect slices of one GPU"
+                    )
+                    path = each.pods.locate(path_of_amount(container, name))
+                    yield MIG_PROCESSES.problem(
+                        path, message, "ask for 1 slice and start one process, or use whole GPUs"
+                    )
+
+
+def _check_shares(
+    each: PodsAndNodes, container: Container, name: str, count: int, subject: Subject
+) -> Iterator[Problem]:
+    path = each.pods.locate(path_of_amount(container, name))
+    if name in _INTEL:
+        yield from _check_intel_shares(path, name, count, each.view)
+        return
+    base = name.removesuffix(_SHARED)
+    strategies = {offer.labels.get(f"{base}.sharing-strategy", "") for offer in each.fitting}
+    if strategies == {"mps"}:
+        yield from _check_mps(path, name, each.fitting, each.view)
+    elif strategies == {"time-slicing"}:
+        yield from _check_time_slices(_SeveralSlices(path, base, count, container), each, subject)
+
+
+def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: ClusterView) -> Iterator[Problem]:
+    release = plugin_release(view)
+    relaxed = [offer for offer in offers if _is_refusal_off(offer, view)]
+    unknown = [offer for offer in offers if CONFIG_LABEL in offer.labels and plugin_configuration(offer, view) is None]
+    too_early = release is not None and release < MPS_RELAXED
+    if not too_early and relaxed:
+        return
+    if not too_early and unknown:
+        what = f"the configuration `{unknown[0].labels[CONFIG_LABEL]}` of the device plugin on node {unknown[0].name}"
+        yield Problem(code=MPS.id, path="", missing=(MissingObject(kind=what, name="", why="is not known"),))
+        return
+    early = ""
+    if relaxed and release is not None:
+        early = (
+            f"; it honours failRequestsGreaterThanOne for mps from v0.20, and v{release_as_text(release)} is installed"
+        )
+    message = (
+        f"node {offers[0].name} shares its GPUs by MPS, whose device plugin refuses more than 1 share for a container"
+        f"{early}, so each pod fails on the node"
+    )
+    yield MPS.problem(path, message, f"ask for `{name}: 1`, or use nodes whose GPUs are not shared")
+
+
+def _is_refusal_off(offer: NodeOffer, view: ClusterView) -> bool:
+    known = plugin_configuration(offer, view)
+    return known is not None and known.sharing.mps.fail_requests_greater_than_one is False
+
+
+def _is_refusal_on(offer: NodeOffer, view: ClusterView) -> bool:
+    known = plugin_configuration(offer, view)
+    return known is not None and known.sharing.time_slicing.fail_requests_greater_than_one is True
+
+
+@dataclass(frozen=True, slots=True)
+class _SeveralSlices:
+    """A container that asks for several time slices: where, of which resource, and how many."""
+
+    path: FieldPath
+    base: str
+    count: int
+    container: Container
+
+
+def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    offers, view, path = each.fitting, each.view, asked.path
+    name = offers[0].name
+    if all(_is_refusal_on(offer, view) for offer in offers):
+        message = (
+            f"node {name} shares its GPUs by time slices, and failRequestsGreaterThanOne refuses more than 1 share for "
+            "a container, so each pod fails on the node"
+        )
+        yield REFUSED.problem(path, message, "ask for 1, or use nodes whose GPUs are not shared")
+    elif all(offer.labels.get(f"{asked.base}.count") == "1" for offer in offers):
+        message = f"the GPUs that node {name} offers are time slices of one card, so {asked.count} shares are 1 GPU"
+        launch = cached_launch_of_container(asked.container, subject)
+        if launch.by in LAUNCHERS:
+            problem = f"{message}, and the processes of {launch.by} find no second one"
+            yield PROCESSES.problem(path, problem, "ask for 1, and start one process")
+        else:
+            yield ONE_CARD.problem(path, message, "ask for 1 share")
+
+
+def _check_intel_shares(path: FieldPath, name: str, count: int, view: ClusterView) -> Iterator[Problem]:
+    for plugin in view.copy_without_missing_objects().list_typed(GpuDevicePlugin):
+        shares = plugin.spec.shared_dev_num
+        if shares > 1:
+            message = f"asks for {count}, but with sharedDevNum {shares} they may be shares of the same GPU"
+            yield INTEL.problem(path, message, f"ask for `{name}: 1`, or set sharedDevNum 1")
+            return
