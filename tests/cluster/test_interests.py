@@ -4,10 +4,11 @@ import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.cluster import interest, object_reader
+from webhook.cluster import interest, packed
 from webhook.cluster.decoding import DEEPEST
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
-from webhook.cluster.projection import TooDeepObject, projection_of_fields
+from webhook.cluster.projection import TooDeepObject, projection_of_fields, with_shared_keys
+from webhook.cluster.view_memory import SharedKeys
 from webhook.errors import LookupFailed
 
 NODE = GroupVersionKind("", "v1", "Node")
@@ -250,14 +251,16 @@ def test_an_object_is_kept_as_deep_as_it_is_read_and_no_deeper(fields):
             value = [value]
         return {"metadata": {}, "spec": value}
 
-    project = projection_of_fields(fields)
-    assert project(nested(DEEPEST)) == nested(DEEPEST)
+    def kept(obj):
+        return with_shared_keys(projection_of_fields(fields)(obj), SharedKeys())
+
+    assert kept(nested(DEEPEST)) == nested(DEEPEST)
     with pytest.raises(TooDeepObject, match=f"deeper than {DEEPEST} levels"):
-        project(nested(900))
+        kept(nested(900))
 
 
 def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
-    large = {**held("limits", "a", tier="x"), "data": {"of": "x" * object_reader.LARGEST_WHOLE}}
+    large = {**held("limits", "a", tier="x"), "data": {"of": "x" * packed.LARGEST_HELD}}
     filled.objects[CONFIGS] = [large, held("limits", "b")]
     view = started(named("limits"), labelled("tier in (x)"))
     assert view.wait_until_synced(5)
@@ -270,7 +273,7 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
 
 
 def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
-    large = {**held("limits", "a"), "data": {"of": "x" * object_reader.LARGEST_WHOLE}}
+    large = {**held("limits", "a"), "data": {"of": "x" * packed.LARGEST_HELD}}
     filled.objects[CONFIGS] = [large]
     view = started(named("limits", "a"))
     assert view.wait_until_synced(5)

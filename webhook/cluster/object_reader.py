@@ -6,7 +6,6 @@ is held already.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,17 +13,15 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.decoding import decode_value_at
+from webhook.cluster.decoding import decode_value_at, is_too_deep
 from webhook.cluster.discovery import ServedResource
 from webhook.cluster.interest import Interest
-from webhook.cluster.projection import TooDeepObject, projection_of_fields
-from webhook.cluster.store import Place, UnreadableObject
+from webhook.cluster.packed import LARGEST_HELD, SMALL, PackedObject, encode_kept
+from webhook.cluster.projection import TooDeepObject, projection_of_fields, with_shared_keys
+from webhook.cluster.store import HeldObject, Place, UnreadableObject
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 
-LARGEST_WHOLE: Final = 128 << 10
-"""Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
-fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
 CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events that say what has become of an object."""
 _MOST_TOLD: Final = 200
@@ -37,7 +34,7 @@ class Event(Struct, frozen=True):
     type: str
     version: str
     place: Place = ("", "")
-    kept: JSON | UnreadableObject = None
+    kept: HeldObject = None
     status: JSON = None
 
 
@@ -57,9 +54,9 @@ class ObjectReader:
     _project: Callable[[JSON], JSON] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._project = projection_of_fields(self.interest.fields, self.memory.keys)
+        self._project = projection_of_fields(self.interest.fields)
 
-    def read_item(self, text: str, at: int) -> tuple[tuple[Place, JSON | UnreadableObject], int] | None:
+    def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
         """Read an item of a list, and return its place and what is kept of it."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
@@ -83,28 +80,32 @@ class ObjectReader:
         version = str(obj["metadata"]["resourceVersion"])
         return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
 
-    def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, JSON | UnreadableObject]:
+    def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
         """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
 
         Of an object that cannot be read, only why is kept: no object may end the watch of the others.
         """
         place = _namespace_and_name_of_object(obj)
         try:
-            return place, self._kept_fields_of_object(obj)
+            return place, self._kept_fields_of_object(place, obj)
         except TooDeepObject as error:
             return place, UnreadableObject(str(error))
         except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
             return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
 
-    def _kept_fields_of_object(self, obj: JSON) -> JSON | UnreadableObject:
+    def _kept_fields_of_object(self, place: Place, obj: JSON) -> HeldObject:
         resource, interest = self.resource, self.interest
         kept = self._project({**obj, "apiVersion": resource.api_version, "kind": interest.gvk.kind})
-        if interest.fields is None and not interest.scope.namespace and resource.is_namespaced:
-            size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
-            if size_bytes > LARGEST_WHOLE:
-                told = f"has {size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
-                return UnreadableObject(told)
-        return kept
+        if not resource.is_namespaced:
+            return with_shared_keys(kept, self.memory.keys)
+        text = encode_kept(kept)
+        if len(text) <= SMALL:
+            return with_shared_keys(kept, self.memory.keys)
+        if len(text) > LARGEST_HELD and not interest.scope.namespace:
+            return UnreadableObject(f"has {len(text)} bytes and more than {LARGEST_HELD} are not held: make it smaller")
+        if is_too_deep(kept):
+            raise TooDeepObject
+        return PackedObject(*place, text)
 
 
 def _namespace_and_name_of_object(obj: JSON) -> Place:

@@ -1,7 +1,7 @@
 """Reduces an object to the fields that are read, for a view to keep.
 
 Most of an object is never read by any rule: of a Pod's 10 KB a name, of a JobSet a number of active pods. Kept as
-decoded, each object would also bring its own copy of the name of every field.
+decoded, each object would also bring its own copy of the name of every field (`with_shared_keys`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ class TooDeepObject(ValueError):
         super().__init__(f"is nested deeper than {DEEPEST} levels and cannot be read")
 
 
-def projection_of_fields(fields: Fields, keys: SharedKeys | None = None) -> Callable[[JSON], JSON]:
+def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     """Return a function that reduces an object to these fields, name and namespace; None keeps all but field
     managers.
 
-    The function raises TooDeepObject. Fields that are not read may be nested as deeply as they are. `keys` are those
-    that the objects of the view share.
+    The function raises TooDeepObject where a field is too deep itself; what is below one may be so still
+    (`with_shared_keys`, `is_too_deep`). Fields that are not read may be nested as deeply as they are.
     """
-    share = (keys or SharedKeys()).share
     if fields is None:
-        return lambda obj: _without_managed_fields(obj, share)
-    tree = _tree_of_fields(fields | _ALWAYS, share)
-    return lambda obj: _kept_fields(obj, tree, share, 0)
+        return _without_managed_fields
+    tree = _tree_of_fields(fields | _ALWAYS)
+    return lambda obj: _kept_fields(obj, tree, 0)
 
 
-def _tree_of_fields(fields: frozenset[str], share: _Share) -> Tree:
+def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
     for path in sorted(fields, key=len, reverse=True):  # a field is cut where a shorter path keeps all of it
-        *above, last = (share(str(step)) for step in parse_path(path))
+        *above, last = map(str, parse_path(path))
         place = tree
         for name in above:
             place = place.setdefault(name, {})
@@ -56,27 +55,32 @@ def _tree_of_fields(fields: frozenset[str], share: _Share) -> Tree:
     return tree
 
 
-def _kept_fields(value: JSON, tree: Tree, share: _Share, depth: int) -> JSON:
+def _kept_fields(value: JSON, tree: Tree, depth: int) -> JSON:
     if not tree:
-        return _with_shared_keys(value, share, depth)
+        return value
     if depth > DEEPEST or value is TOO_DEEP:
         raise TooDeepObject
     if isinstance(value, dict):
-        return {
-            name: _kept_fields(value[name], below, share, depth + 1) for name, below in tree.items() if name in value
-        }
+        return {name: _kept_fields(value[name], below, depth + 1) for name, below in tree.items() if name in value}
     if isinstance(value, list):
-        return [_kept_fields(each, tree, share, depth + 1) for each in value]
+        return [_kept_fields(each, tree, depth + 1) for each in value]
     return value
 
 
-def _without_managed_fields(obj: JSON, share: _Share) -> JSON:
-    metadata = {key: value for key, value in obj["metadata"].items() if key != _UNREAD}
-    return _with_shared_keys({**obj, "metadata": metadata}, share, 0)
+def _without_managed_fields(obj: JSON) -> JSON:
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != _UNREAD}}
+
+
+def with_shared_keys(obj: JSON, keys: SharedKeys) -> JSON:
+    """Return an object with the keys that the objects of the view share, so that these take memory once.
+
+    Raises:
+        TooDeepObject: it is nested deeper than DEEPEST.
+    """
+    return _with_shared_keys(obj, keys.share, 0)
 
 
 def _with_shared_keys(value: JSON, share: _Share, depth: int) -> JSON:
-    """Return the value with the keys that the objects of the view share, so that these take memory once."""
     if isinstance(value, dict):
         if depth >= DEEPEST:
             raise TooDeepObject

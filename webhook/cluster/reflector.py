@@ -22,6 +22,7 @@ from webhook.cluster.discovery import KindNotServed, ServedResource, discover_re
 from webhook.cluster.freshness import DEFAULT_TIMES, OutageLog, ServerUnreachable, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
+from webhook.cluster.packed import PackedObject
 from webhook.cluster.store import ObjectStore, Place, UnreadableObject
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
@@ -115,7 +116,7 @@ class Reflector:
             answering._require_complete_namespace(place[0])  # noqa: SLF001 - of the same class
         if isinstance(held, UnreadableObject):
             raise answering._unreadable_object_error(place, held)  # noqa: SLF001 - of the same class
-        return held
+        return held.read() if isinstance(held, PackedObject) else held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed, also where one of them cannot be read."""

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import BY_NAME, Index
+from webhook.cluster.packed import PackedObject, readable_list
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
 
 Place: TypeAlias = tuple[str, str]
@@ -36,6 +37,7 @@ class UnreadableObject(Struct, frozen=True):
     why: str
 
 
+HeldObject: TypeAlias = "JSON | PackedObject | UnreadableObject"
 _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 
 
@@ -49,16 +51,16 @@ class _NamespaceObjects:
     __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, JSON | UnreadableObject] = {}
+        self.by_name: dict[str, HeldObject] = {}
         self.by_key: dict[tuple[Index, str], dict[str, JSON]] = {}
         self.names: list[str] = []
-        self.objects: list[JSON | UnreadableObject] = []
+        self.objects: list[HeldObject] = []
         self.sizes = array("q")
         self.unreadable: dict[str, UnreadableObject] = {}
         self.changes = 0
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
-    def put(self, name: str, obj: JSON | UnreadableObject, size: int, keys: Iterable[_Key] = ()) -> int:
+    def put(self, name: str, obj: HeldObject, size: int, keys: Iterable[_Key] = ()) -> int:
         """Add or replace an object, and return how many bytes more there are."""
         place, before = self._place_of_name(name), 0
         for key in keys:
@@ -115,14 +117,14 @@ class _NamespaceObjects:
         """Return the objects that an index has under a key."""
         if index == BY_NAME:
             obj = self.by_name.get(key)
-            return () if obj is None else (obj,)
-        return tuple(self.by_key.get((index, key), {}).values())
+            return () if obj is None else readable_list((obj,))
+        return readable_list(tuple(self.by_key.get((index, key), {}).values()))
 
     def list(self) -> Sequence[JSON]:
         """Return the objects by name; the same tuple until the next change."""
         version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
         if listed is None or listed[0] != version:
-            listed = self._listed = version, tuple(self.objects)
+            listed = self._listed = version, readable_list(tuple(self.objects))
         return listed[1]
 
 
@@ -173,8 +175,8 @@ class ObjectStore:
         """Return whether the objects were listed."""
         return self._namespaces is not None
 
-    def get(self, place: Place) -> JSON | UnreadableObject | None:
-        """Return an object, None where there is none or it is not held."""
+    def get(self, place: Place) -> HeldObject | None:
+        """Return an object, None where there is none or its namespace is not held."""
         held = (self._namespaces or {}).get(place[0])
         return None if held is None else held.by_name.get(place[1])
 
@@ -185,8 +187,8 @@ class ObjectStore:
             return namespaces.get(namespace, _NONE).list()
         version, listed = self.changes, self._listed
         if listed is None or listed[0] != version:
-            every = tuple(chain.from_iterable(namespaces.get(name, _NONE).list() for name in sorted(namespaces)))
-            listed = self._listed = version, every
+            parts = (tuple(namespaces.get(name, _NONE).objects) for name in sorted(namespaces))
+            listed = self._listed = version, readable_list(tuple(chain.from_iterable(parts)))
         return listed[1]
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
@@ -217,7 +219,7 @@ class ObjectStore:
             self._forget_listing()
             self._listing, self._listing_not_held = {}, set()
 
-    def add_listed(self, place: Place, obj: JSON | UnreadableObject) -> None:
+    def add_listed(self, place: Place, obj: HeldObject) -> None:
         """Add an object to the list."""
         assert self._listing is not None
         namespace, name = place
@@ -278,7 +280,7 @@ class ObjectStore:
 
     # ---- single changes
 
-    def put(self, place: Place, obj: JSON | UnreadableObject) -> None:
+    def put(self, place: Place, obj: HeldObject) -> None:
         """Add an object, or replace the one of its name."""
         assert self._namespaces is not None
         kept, keys, size = self._measure(place, obj)
@@ -316,24 +318,23 @@ class ObjectStore:
             self._note_change()
             self._memory.add_bytes(self, self._owner(place), -size)
 
-    def _measure(
-        self, place: Place, obj: JSON | UnreadableObject
-    ) -> tuple[JSON | UnreadableObject, Sequence[_Key], int]:
+    def _measure(self, place: Place, obj: HeldObject) -> tuple[HeldObject, Sequence[_Key], int]:
         """Return what is kept of an object, the stored one if it is equal, with its keys and its bytes."""
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)
         except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
             kept, keys = UnreadableObject(f"cannot be indexed: {error!r}"), ()
-        size = bytes_of_object(kept, self._memory.keys) + sum(_KEY_BYTES + len(key) for _, key in keys)
-        return kept, keys, size
+        size = kept.memory_bytes if isinstance(kept, PackedObject) else bytes_of_object(kept, self._memory.keys)
+        return kept, keys, size + sum(_KEY_BYTES + len(key) for _, key in keys)
 
-    def _keys(self, obj: JSON | UnreadableObject | None) -> Sequence[_Key]:
-        if obj is None or isinstance(obj, UnreadableObject):
+    def _keys(self, obj: HeldObject | None) -> Sequence[_Key]:
+        if obj is None or isinstance(obj, UnreadableObject) or not self._indexes:
             return ()
+        obj = obj.read() if isinstance(obj, PackedObject) else obj
         return [(index, key) for index in self._indexes for key in index.keys(obj)]
 
-    def reuse_equal_object(self, place: Place, obj: JSON | UnreadableObject) -> JSON | UnreadableObject:
+    def reuse_equal_object(self, place: Place, obj: HeldObject) -> HeldObject:
         """Return the stored object if it equals this one, else this one."""
         held = self.get(place)
         return held if held is not None and _is_same_json(held, obj) else obj
@@ -398,6 +399,8 @@ def _is_same_json(held: JSON, obj: JSON) -> bool:
     """
     if type(held) is not type(obj):
         return False
+    if isinstance(held, PackedObject):
+        return bool(held == obj)
     if isinstance(held, dict):
         return len(held) == len(obj) and all(key in obj and _is_same_json(held[key], obj[key]) for key in held)
     if isinstance(held, list):

@@ -12,7 +12,8 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
 from webhook.cluster.interest import Index
-from webhook.cluster.lookup import Cluster, namespace_and_name
+from webhook.cluster.lookup import Cluster
+from webhook.cluster.packed import replace_object
 from webhook.errors import LookupFailed
 
 _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DELETE))
@@ -66,8 +67,7 @@ class ClusterBeforeChange:
         listed = self._view.list(gvk, namespace, labels)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return listed
-        kept = [obj for obj in listed if obj is not self._held]
-        return kept if self._old is None else sorted((*kept, self._old), key=namespace_and_name)
+        return replace_object(listed, self._place, self._held, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects of the view that an index has under a key, with the one as it was before.
@@ -78,8 +78,8 @@ class ClusterBeforeChange:
         matching = self._view.list_indexed(gvk, namespace, index, key)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return matching
-        kept = [obj for obj in matching if obj is not self._held]
-        return kept if self._old is None or key not in index.keys(self._old) else [*kept, self._old]
+        has_key = self._old is not None and key in index.keys(self._old)
+        return replace_object(matching, self._place, self._held, self._old if has_key else None)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return the view's answer.

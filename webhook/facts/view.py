@@ -16,7 +16,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.interest import BY_NAME, Index, interest_in_fields
 from webhook.cluster.known_kinds import is_cluster_scoped
-from webhook.cluster.lookup import namespace_and_name
+from webhook.cluster.packed import charge_for_objects, places_of_objects
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
@@ -118,14 +118,14 @@ class ClusterView:
         """List objects as `list_visible_json` does, with typed fields."""
         reading = ReadingContext(self.deadline)
         return Items(
-            [kind(obj, (), reading) for obj in self.deadline.charge_for_items(self.list_visible_json(kind.gvk))],
+            [kind(obj, (), reading) for obj in charge_for_objects(self.list_visible_json(kind.gvk), self.deadline)],
             self.deadline,
         )
 
     def list_typed(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
         """List objects as `all` does, with typed fields."""
         reading = ReadingContext(self.deadline)
-        listed = self.deadline.charge_for_items(self.list_json(kind.gvk, namespace))
+        listed = charge_for_objects(self.list_json(kind.gvk, namespace), self.deadline)
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
     def _look_up_object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
@@ -201,12 +201,12 @@ class ClusterView:
     def typed_here(self, kind: type[Whole]) -> Iterator[Whole]:
         """Yield objects as `list_json_here` lists them, with typed fields, one after the other."""
         reading = ReadingContext(self.deadline)
-        for obj in self.deadline.charge_for_items(self.list_json_here(kind.gvk)):
+        for obj in charge_for_objects(self.list_json_here(kind.gvk), self.deadline):
             yield kind(obj, (), reading)
 
     def nearest_here(self, name: str, gvk: GroupVersionKind) -> str:
         """Return the object of the request's namespace that an unknown name was probably meant to be, "" for none."""
-        names = (namespace_and_name(obj)[1] for obj in self.list_json_here(gvk))
+        names = (name for _, name in places_of_objects(self.list_json_here(gvk)))
         return self.nearest(name, (each for each in names if isinstance(each, str)))  # a file may have anything there
 
     def typed_under_key(self, kind: type[Whole], index: Index, key: str) -> Iterator[Whole]:
@@ -217,7 +217,7 @@ class ClusterView:
         except LookupFailed:
             self._seen.failed.add(kind.gvk)
             return
-        for obj in self.deadline.charge_for_items(matching):
+        for obj in charge_for_objects(matching, self.deadline):
             yield kind(obj, (), reading)
 
     def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
@@ -230,7 +230,7 @@ class ClusterView:
             matching = self.cluster.list_indexed(gvk, None, BY_NAME, name)
         except LookupFailed:
             return ()
-        namespaces = [namespace_and_name(obj)[0] for obj in self.deadline.charge_for_items(matching)]
+        namespaces = [namespace for namespace, _ in self.deadline.items_with_clock_checks(places_of_objects(matching))]
         return [each for each in namespaces if isinstance(each, str)]
 
     def find_namespace(self, name: str) -> JSON | None:

@@ -1,0 +1,137 @@
+"""Holds the larger objects of a view as JSON text, a quarter of the memory of their values.
+
+A user may write objects of 1.5 MB, a few each second. Sharing their keys, counting their values and comparing them
+took the interpreter 0.1 s for each megabyte, and the event loop waited for it. A text is encoded, counted and compared
+in short calls. Forked processes share a text for as long as it is held, but copy each page of values that one of them
+reads. A lookup decodes the text, of LARGEST_HELD bytes at most.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from sys import getsizeof
+from typing import Final, overload
+
+import msgspec
+from msgspec import Struct
+
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster.lookup import namespace_and_name
+from webhook.cluster.projection import TooDeepObject
+from webhook.cluster.view_memory import PLACE_BYTES
+from webhook.deadline import Deadline
+
+SMALL: Final = 8 << 10
+"""Bytes of JSON up to which an object is held as values: nearly all that people write, and what caches keep by identity
+(docs/caches.md)."""
+LARGEST_HELD: Final = 128 << 10
+"""Bytes of JSON of an object that is held and may be in any namespace. Whoever may write larger ones could fill the
+memory of the server, and hold the event loop with each lookup. Objects that people write have some KB; etcd takes
+1.5 MB."""
+WORK_BYTES: Final = 100
+"""Bytes that are decoded in one unit of work of a deadline."""
+
+
+class PackedObject(Struct, frozen=True):
+    """An object as JSON text."""
+
+    namespace: str
+    name: str
+    text: bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return how many bytes the object takes in a view."""
+        return PLACE_BYTES + getsizeof(self) + getsizeof(self.text)
+
+    def read(self) -> JSON:
+        """Return the object, decoded anew each time."""
+        return json.loads(self.text)  # not msgspec, which takes hundreds of times as long for numbers like 1e308
+
+
+def encode_kept(value: JSON) -> bytes:
+    """Return what is kept of an object as JSON text.
+
+    Raises:
+        TooDeepObject: it is nested too deeply.
+    """
+    try:
+        return msgspec.json.encode(value, enc_hook=_refuse)
+    except RecursionError:
+        raise TooDeepObject from None
+
+
+def _refuse(_value: object) -> JSON:
+    raise TooDeepObject  # the only value that JSON does not have stands for what was nested too deeply
+
+
+class PackedList(Sequence[JSON]):
+    """A list with packed objects, each decoded when somebody reads it. `held` has them as the view has them."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: tuple[JSON | PackedObject, ...]) -> None:
+        self.held = held
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @overload
+    def __getitem__(self, at: int) -> JSON: ...
+    @overload
+    def __getitem__(self, at: slice) -> PackedList: ...
+    def __getitem__(self, at: int | slice) -> JSON:
+        return PackedList(self.held[at]) if isinstance(at, slice) else _read(self.held[at])
+
+    def __iter__(self) -> Iterator[JSON]:
+        return map(_read, self.held)
+
+
+def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
+    """Return objects of a view as a sequence of plain JSON: the same tuple where none of them is packed."""
+    return PackedList(held) if PackedObject in map(type, held) else held  # no code of Python for each object
+
+
+def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[JSON]:
+    """Return the objects of a view's list; what reading them costs is charged to a deadline."""
+    if not isinstance(objects, PackedList):
+        return deadline.charge_for_items(objects)
+    return _charged_objects(objects, deadline)
+
+
+def _charged_objects(objects: PackedList, deadline: Deadline) -> Iterator[JSON]:
+    for obj in objects.held:
+        deadline.spend(1 + len(obj.text) // WORK_BYTES if isinstance(obj, PackedObject) else 1)
+        yield _read(obj)
+
+
+def places_of_objects(objects: Sequence[JSON]) -> Iterator[tuple[str, str]]:
+    """Yield namespace and name of each object of a view's list, none of which is decoded for it."""
+    return map(_place_of_object, _held_objects(objects))
+
+
+def replace_object(
+    objects: Sequence[JSON], place: tuple[str, str], held: JSON | None, new: JSON | None
+) -> Sequence[JSON]:
+    """Return a view's list with `new` in the place of `held`, by namespace and name; None stands for no object."""
+    kept = [obj for obj in _held_objects(objects) if obj is not held and not _is_packed_at(place, obj)]
+    if new is not None:
+        kept = sorted((*kept, new), key=_place_of_object)
+    return readable_list(tuple(kept))
+
+
+def _held_objects(objects: Sequence[JSON]) -> Sequence[JSON | PackedObject]:
+    return objects.held if isinstance(objects, PackedList) else objects
+
+
+def _is_packed_at(place: tuple[str, str], held: JSON | PackedObject) -> bool:
+    return isinstance(held, PackedObject) and (held.namespace, held.name) == place
+
+
+def _place_of_object(held: JSON | PackedObject) -> tuple[str, str]:
+    return (held.namespace, held.name) if isinstance(held, PackedObject) else namespace_and_name(held)
+
+
+def _read(held: JSON | PackedObject) -> JSON:
+    return held.read() if isinstance(held, PackedObject) else held
