@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import POD
-from tests.literals import TABLE
+from tests.literals import TABLE, namespace, pod, policies, request, validating
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
 from webhook.evaluation.object_decoding import decode_patched_object
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.typed_input import decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
@@ -211,6 +212,16 @@ def requests_for_gpu(looks: Looks) -> None:
     assert len(asked.fact("portableGpu")["asks"]) == MANY
 
 
+def params_of_a_binding(looks: Looks) -> None:
+    chosen = {"paramRef": {"selector": {"matchLabels": {"team": "a"}}, "parameterNotFoundAction": "Allow"}}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    loaded = policies(validating("true", paramKind=kind, binding=chosen))
+    made = [{**kind, "metadata": {"name": f"{number}", "namespace": "team"}} for number in range(MANY)]
+    context = request_context(loaded, request(pod()), FilesCluster([namespace(), *made]), looks)
+    policy = loaded.policies[0]
+    assert context.params.params_of_binding(policy, policy.bindings[0]) == ()
+
+
 WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "alternatives of a request": (10, alternatives),
     "templates as virtual Pods": (15, virtual_pods),
@@ -231,6 +242,7 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "problems of a check": (1, problems),
     "variables without names": (1, variables_without_names),
     "values that are no choice": (3, wrong_choices),
+    "params of a binding": (1, params_of_a_binding),
     "patches of templates": (3, lambda looks: patch_templates(PATCHES, TABLE, looks)),
 }
 

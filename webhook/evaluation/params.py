@@ -18,7 +18,9 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.known_kinds import is_built_in, is_cluster_scoped
 from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.packed import charge_for_objects
 from webhook.cluster.site_params import SITE, is_below_site, site_keys_of, with_keys
+from webhook.deadline import Deadline
 from webhook.errors import BindingError, UnknownNamespaceOrName
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.label_selectors import labels_of
@@ -35,11 +37,12 @@ class RequestParams:
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
 
-    __slots__ = ("_attributes", "_cluster", "_configuration", "_of_request", "_shipped", "static")
+    __slots__ = ("_attributes", "_cluster", "_configuration", "_deadline", "_of_request", "_shipped", "static")
 
-    def __init__(self, attributes: Attributes, cluster: Cluster, policies: PolicySet) -> None:
+    def __init__(self, attributes: Attributes, cluster: Cluster, policies: PolicySet, deadline: Deadline) -> None:
         self._attributes = attributes
         self._cluster = cluster
+        self._deadline = deadline
         self._configuration = policies.configuration
         self._shipped = policies.shipped_params
         self.static = policies.static_params.params_found_in(cluster)
@@ -91,9 +94,9 @@ class RequestParams:
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
         try:
-            return _params_named_or_selected(kind, source, namespace, cluster)
+            return _params_named_or_selected(kind, source, namespace, cluster, self._deadline)
         except UnknownNamespaceOrName:
-            return _params_named_or_selected(kind, source, namespace, shipped or FilesCluster())
+            return _params_named_or_selected(kind, source, namespace, shipped or FilesCluster(), self._deadline)
 
 
 def _with_configured_keys(
@@ -118,7 +121,7 @@ def _with_own_keys(
 
 
 def _params_named_or_selected(
-    kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster
+    kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster, deadline: Deadline
 ) -> Sequence[JSON]:
     """Return the parameters that a reference names for a request in a namespace."""
     where = _namespace_of_params(kind, source, namespace, cluster)
@@ -126,7 +129,8 @@ def _params_named_or_selected(
         param = cluster.get(kind, where, source.name)
         params = () if param is None else (_param_with_kind(param, kind),)
     else:
-        params = tuple(_param_with_kind(param, kind) for param in _params_selected(kind, source, where, cluster))
+        selected = _params_selected(kind, source, where, cluster, deadline)
+        params = tuple(_param_with_kind(param, kind) for param in selected)
     if not params and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
     return params
@@ -149,12 +153,14 @@ def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False
 
 
-def _params_selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+def _params_selected(
+    kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster, deadline: Deadline
+) -> Sequence[JSON]:
     chosen = source.selector
     if chosen is None:
         return ()
     listed = cluster.list(kind, namespace or None, chosen.text)
-    params = [param for param in listed if chosen.matches(labels_of(param))]
+    params = [param for param in charge_for_objects(listed, deadline) if chosen.matches(labels_of(param))]
     return sorted(
         params,
         key=lambda param: (

@@ -128,7 +128,7 @@ def request_context(
         objects=RequestObjects(attributes, policies.table, view),
         namespace=RequestNamespace(attributes, before),
         variables=RequestVariables(attributes, authorizer),
-        params=RequestParams(attributes, before, policies),
+        params=RequestParams(attributes, before, policies, until),
         undecoded=[],
         faults=[] if faults is None else faults,
         options=options,
