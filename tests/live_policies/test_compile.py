@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import tracemalloc
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cluster.server import ApiServer, resources
 from tests.live_policies.stored import binding, compiler, of, policy, stored, view
 from tests.rows import all_rows
+from webhook.cluster.connection import connect_to_cluster
+from webhook.cluster.watch import WatchCluster
+from webhook.errors import LookupFailed
 from webhook.live_policies import compile as live_compile
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.conditions import conditions_of_object
+from webhook.live_policies.objects import GVKS, INTERESTS, MOST_VIEW_BYTES, StoredPolicies, StoredPolicy
+from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
+from webhook.workloads.plurals import plural_of_kind
 
 NOTHING = PolicySet(validating=(), mutating=(), table=table.load_table())
 WRONG = {
@@ -182,3 +191,35 @@ def test_an_expression_that_would_take_too_long_is_refused_before_it_is_compiled
     """The clock stands still: nothing was spent."""
     made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}
+
+
+def test_what_is_stored_takes_bounded_memory(tmp_path: Path) -> None:
+    """A policy that is too large to be compiled is held by name and size; others together up to a bound."""
+    server, kinds = ApiServer(), ("ValidatingPolicy", "MutatingPolicy", "PolicyBinding")
+    paths = [f"/apis/claimgate.dev/v1alpha1/{plural_of_kind(kind)}" for kind in kinds]
+    server.answers["/apis/claimgate.dev/v1alpha1"] = resources(*((plural_of_kind(kind), kind, False) for kind in kinds))
+    server.objects |= {path: [] for path in paths}
+    large = policy("large", "x" * 1_300_000)
+    server.objects[paths[0]] = [
+        policy("small"),
+        {**large, "metadata": {**large["metadata"], "annotations": {"a": "b"}}},
+    ]
+    server.objects[paths[2]] = [binding(f"b-{number}", "x" * 60_000) for number in range(300)]
+    view = WatchCluster(
+        connect_to_cluster(server.kubeconfig(tmp_path)), INTERESTS, Log(stream=StringIO()), most_bytes=MOST_VIEW_BYTES
+    )
+    view.start()
+    try:
+        assert view.wait_until_synced(20)
+        assert view.memory.bytes < 10_000
+        kept = [StoredPolicy(each) for each in view.list(GVKS[0], None)]
+        assert [each.name for each in kept] == ["large", "small"]
+        with pytest.raises(LookupFailed, match=r"PolicyBinding of the cluster are not held: .* more than 16Mi"):
+            StoredPolicies(view).list_oldest_first()
+    finally:
+        view.close()
+        server.shutdown()
+        server.server_close()
+    too_large, small = compiler().compile(kept)
+    assert (too_large.reason, small.reason) == ("TooMuch", "Compiled")
+    assert "may have 65536: make it smaller" in too_large.errors[0]

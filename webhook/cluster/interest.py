@@ -74,6 +74,7 @@ class Interest:
         scope: which objects.
         only: the scopes inside this one that are kept; () is all.
         indexes: what objects are found by, beside their names.
+        most_bytes: of one object as JSON; of a larger one only a stub is kept (object_reader.py).
     """
 
     gvk: GroupVersionKind
@@ -81,6 +82,7 @@ class Interest:
     scope: ObjectScope = field(default=EVERY, kw_only=True)
     only: frozenset[ObjectScope] = field(default=frozenset(), kw_only=True)
     indexes: frozenset[Index] = field(default=frozenset(), kw_only=True)
+    most_bytes: int | None = field(default=None, kw_only=True)
 
     @property
     def kind(self) -> tuple[str, str]:

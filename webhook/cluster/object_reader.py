@@ -24,6 +24,9 @@ from webhook.errors import LookupFailed
 
 CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events that say what has become of an object."""
+OMITTED: Final = "claimgate.dev/omitted-bytes"
+"""The field of a stub that has the size of the object; no field of an object has a slash in its name."""
+_STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
 """Characters of an error that is told of an object."""
 
@@ -96,6 +99,8 @@ class ObjectReader:
     def _kept_fields_of_object(self, place: Place, obj: JSON) -> HeldObject:
         resource, interest = self.resource, self.interest
         kept = self._project({**obj, "apiVersion": resource.api_version, "kind": interest.gvk.kind})
+        if interest.most_bytes is not None and (size := len(encode_kept(kept))) > interest.most_bytes:
+            kept = _stub_of_object(kept, size)
         if not resource.is_namespaced:
             return with_shared_keys(kept, self.memory.keys)
         text = encode_kept(kept)
@@ -106,6 +111,13 @@ class ObjectReader:
         if is_too_deep(kept):
             raise TooDeepObject
         return PackedObject(*place, text)
+
+
+def _stub_of_object(obj: JSON, size: int) -> JSON:
+    """Return what tells an object from others, with its size in the place of what it says."""
+    metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
+    status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}
 
 
 def _namespace_and_name_of_object(obj: JSON) -> Place:

@@ -162,12 +162,12 @@ class Reflector:
         """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
-            most = f"{(self.memory.most_bytes or 0) >> 20}Mi (--view-memory)"
+            most = f"{(self.memory.most_bytes or 0) >> 20}Mi"
             which = min(missing) if namespace is None else namespace
             where = f"of namespace `{which}`" if which else "of the cluster"
             has_most = "it has most of the objects" if which else "the objects without a namespace"
             told = f"{has_most} that policies look up, and all together take more than {most}"
-            fix = "delete some of them, bound them by a ResourceQuota, or raise the setting"
+            fix = "delete some of them, bound them by a ResourceQuota, or raise --view-memory"
             raise LookupFailed(f"{self.interest.gvk.kind} {where} are not held: {told}; {fix}")
 
     def _unreadable_object_error(self, place: Place, unreadable: UnreadableObject) -> LookupFailed:

@@ -16,7 +16,7 @@ from msgspec import structs
 from webhook.apimachinery.paths import path_as_text
 from webhook.errors import CelError
 from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
-from webhook.live_policies.objects import StoredPolicy
+from webhook.live_policies.objects import MOST_BYTES, StoredPolicy
 from webhook.manifests.claimgate_kinds import parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
@@ -26,8 +26,6 @@ from webhook.policy.load import Options, chosen_engine
 
 MOST_OBJECTS: Final = 400
 """Policies and bindings in force: about ten times what is shipped."""
-MOST_BYTES: Final = 64 << 10
-"""Of one object as JSON; the longest shipped policy has 6 KB."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
 """Of all objects as JSON."""
 COMPILED_FACTOR: Final = 70
@@ -83,7 +81,7 @@ class Compiler:
         size = 0
         self._budget.start_timer_of_all_objects()
         for each in stored:
-            length = len(each.canonical_text())
+            length = each.omitted_bytes or len(each.canonical_text())
             if beyond := _explain_exceeded_bound(len(made) + 1, length, size + length):
                 listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +17,7 @@ from webhook.cluster.discovery import NOT_SERVED
 from webhook.cluster.interest import Interest, interest_in_fields
 from webhook.cluster.live import WAIT_S
 from webhook.cluster.lookup import Cluster
+from webhook.cluster.object_reader import OMITTED
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
@@ -31,7 +32,13 @@ _READ: Final = (
     "status",
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
-INTERESTS: Final[tuple[Interest, ...]] = tuple(interest_in_fields(gvk, *_READ) for gvk in GVKS)
+MOST_BYTES: Final = 64 << 10
+"""Of one object as JSON; the longest shipped policy has 6 KB. Of a larger one the view keeps a stub."""
+INTERESTS: Final[tuple[Interest, ...]] = tuple(
+    replace(interest_in_fields(gvk, *_READ), most_bytes=MOST_BYTES) for gvk in GVKS
+)
+MOST_VIEW_BYTES: Final = 16 << 20
+"""Of all objects in the view: eight times what is compiled of them (compile.py), as values of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ class StoredPolicy:
         return int(get(self.value, ("metadata", "generation"), 0) or 0)
 
     @property
+    def omitted_bytes(self) -> int:
+        """Return how many bytes an object has that the view does not keep; 0 for one that it keeps."""
+        return int(self.value.get(OMITTED, 0))
+
+    @property
     def age_order(self) -> tuple[str, str, str]:
         """Return a key that sorts the oldest object first, the same for every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
@@ -68,6 +80,7 @@ class StoredPolicy:
     def canonical_text(self) -> str:
         """Return the text that the object is compiled from: the same text compiles to the same policy."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
+        read += [self.omitted_bytes] if self.omitted_bytes else []
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
 
     def digest(self) -> bytes:
@@ -125,7 +138,7 @@ def watch_stored_policies(kubeconfig: Path | None, log: Log) -> tuple[StoredPoli
         ConfigurationError: no server or credentials are configured.
     """
     connection = connect_to_cluster(kubeconfig)
-    view = WatchCluster(connection, INTERESTS, log)
+    view = WatchCluster(connection, INTERESTS, log, most_bytes=MOST_VIEW_BYTES)
     view.start()
     view.wait_until_synced(WAIT_S)
     return StoredPolicies(view), connection

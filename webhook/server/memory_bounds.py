@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from webhook.errors import ConfigurationError
 from webhook.live_policies.compile import COMPILED_FACTOR, MOST_BYTES_TOGETHER
+from webhook.live_policies.objects import MOST_VIEW_BYTES
 from webhook.server import operating_system
 from webhook.server.connection_limit import MAX_READ_BYTES
 from webhook.server.request_body import MAX_WAITING
@@ -76,7 +77,9 @@ class MemoryBounds:
         yield MemoryPartBound("what is remembered of namespaces, users and addresses", TENANTS_BYTES, "")
         if chosen.live_policies:
             yield MemoryPartBound(
-                "policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies"
+                "policies that the cluster stores",
+                MOST_BYTES_TOGETHER * COMPILED_FACTOR + MOST_VIEW_BYTES,
+                "--live-policies",
             )
         if chosen.traces:
             yield MemoryPartBound("spans that wait for the collector", SPANS_BYTES, "--traces")
