@@ -61,6 +61,59 @@ def test_lists_are_taken_apart(text, expected, tmp_path):
     assert [(each.value["kind"], each.path) for each in documents.read_documents([file]).documents] == expected
 
 
+def functions_entered(work):
+    """How many functions of Python some work enters, generators that go on included."""
+    count = 0
+
+    def note(_frame, what, _arg):
+        nonlocal count
+        count += what == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+NESTED = {
+    "arrays": ("[", "]"),
+    "lists": ('{"kind": "List", "apiVersion": "v1", "items": [', "]}"),
+}
+
+
+@pytest.mark.parametrize(("begin", "end"), NESTED.values(), ids=NESTED)
+def test_an_item_costs_no_step_for_each_list_around_it(begin, end):
+    items = ",".join(['{"kind": "Pod"}'] * 500)
+
+    def read(depth):
+        read = documents.documents_of_text(begin * depth + items + end * depth, "x.json")
+        assert len({each.place().line for each in read.documents}) == 1
+
+    read(1)
+    assert functions_entered(lambda: read(90)) < 12 * functions_entered(lambda: read(1))  # eight walks for places
+
+
+def test_a_place_in_very_many_lists_is_that_of_a_list_around_it():
+    text = "[\n" * 12 + '{"kind": "Pod"},\n{"kind": "Job"}' + "]" * 12
+    read = documents.documents_of_text(text, "x.json")
+    assert [each.place().line for each in read.documents] == [9, 9]
+    read = documents.documents_of_text('[\n[\n{"kind": "Pod"},\n{"kind": "Job"}]]', "x.json")
+    assert [each.place().line for each in read.documents] == [3, 4]
+
+
+def test_very_many_patterns_are_each_compiled_once(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number}.yaml").write_text(POD)
+    patterns = [f"a{number}*b" for number in range(1_000)]
+    (tmp_path / ".claimgateignore").write_text("\n".join([*patterns, "1?.yaml", "!15.*"]))
+    listed = []
+    taken = functions_entered(lambda: listed.append(documents.list_sources([tmp_path])))
+    assert len(listed[0].sources) == 11
+    assert taken < 400 * len(patterns)  # what `fnmatch` enters to compile one of them
+
+
 def test_items_of_a_list_know_their_lines(tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text("kind: List\nitems:\n- kind: Pod\n- kind: Job\n  spec: {a: 1}\n")

@@ -15,13 +15,23 @@ from webhook.apimachinery.paths import FieldPath
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the value itself, or the objects of a list and of lists in it, with the path at which each stands."""
-    if not is_list(value):
-        yield path, value
-        return
+    opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # and no generator in each other one
+    while opened:
+        for at, item in opened[-1]:
+            if is_list(item):
+                opened.append(_items_with_paths(item, at))
+                break
+            yield at, item
+        else:
+            opened.pop()
+
+
+def _items_with_paths(value: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
+    """Yield the items of a list, which may leave out what their list says of their kind."""
     kind = value["kind"].removesuffix("List")
     typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(value["items"] or ()):
-        yield from objects_of_list({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
+        yield (*path, "items", index), {**typed, **item} if isinstance(item, dict) else item
 
 
 def is_list(value: JSON) -> bool:

@@ -6,9 +6,9 @@ unreadable is collected along with what could be read, so that one bad file does
 
 from __future__ import annotations
 
+import fnmatch
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, TypeAlias
 
@@ -163,18 +163,17 @@ def list_sources(
     find = patterns or ignore_patterns
     by_folder = {str(Path(name)): find(Path(name)) for name in named if Path(name).is_dir()}
 
-    def is_wanted(source: InputFile) -> bool:
-        return not _is_excluded(source.name, exclude) and (
-            not include or source.is_named or _is_excluded(source.name, include)
-        )
+    names = [each.name for each in (*every, *(each.file for each in not_read))]
+    excluded, included = _names_that_match(names, exclude), _names_that_match(names, include)
+    ignored = {name for folder, listed in by_folder.items() for name in _ignored_names(names, folder, listed)}
 
-    def is_ignored(source: InputFile) -> bool:
-        return any(_is_ignored(source.name, folder, listed) for folder, listed in by_folder.items() if listed)
+    def is_wanted(source: InputFile) -> bool:
+        return source.name not in excluded and (not include or source.is_named or source.name in included)
 
     wanted = list(filter(is_wanted, every))
-    sources = tuple(each for each in wanted if not is_ignored(each))
+    sources = tuple(each for each in wanted if each.name not in ignored)
     unread = [each for each in not_read if is_wanted(each.file)]
-    kept = tuple(each for each in unread if not is_ignored(each.file))
+    kept = tuple(each for each in unread if each.file.name not in ignored)
     return InputSources(
         sources=sources,
         problems=tuple(problems),
@@ -207,16 +206,16 @@ def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
     return () if inside.parts[:1] == ("..",) or inside.is_absolute() else ignore_patterns(copy / inside)
 
 
-def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
-    """Return whether the last pattern that matches a file of a folder excludes it; paths begin at the folder."""
-    if not PurePath(source).is_relative_to(folder):
-        return False
-    inside = str(PurePath(source).relative_to(folder))
-    is_ignored = False
+def _ignored_names(names: Iterable[str], folder: str, patterns: Sequence[str]) -> set[str]:
+    """Return the files of a folder that the last pattern that matches them excludes; paths begin at the folder."""
+    below = {name: PurePath(name) for name in names} if patterns else {}
+    inside = ((each.relative_to(folder), name) for name, each in below.items() if each.is_relative_to(folder))
+    paths = _paths_of({str(path): name for path, name in inside})
+    ignored: set[str] = set()
     for pattern in patterns:
-        if _is_excluded(inside, [pattern.removeprefix("!")]):
-            is_ignored = not pattern.startswith("!")
-    return is_ignored
+        change = ignored.difference_update if pattern.startswith("!") else ignored.update
+        change(_names_of_pattern(paths, pattern.removeprefix("!")))
+    return ignored
 
 
 def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bool = True) -> InputDocuments:
@@ -298,11 +297,25 @@ def _expanded_sources(
                 yield InputFile(file.name) if file.name in itself else file
 
 
-def _is_excluded(source: str, exclude: Sequence[str]) -> bool:
-    """Return whether a pattern matches the file, a folder above it, or the end of the path of either."""
-    path = PurePath(source)
-    names = [each.as_posix() for each in (path, *path.parents)]
-    return any(fnmatchcase(f"/{name}", f"*/{pattern.strip('/')}") for pattern in exclude for name in names)
+def _names_that_match(names: Iterable[str], patterns: Iterable[str]) -> set[str]:
+    """Return the files that a pattern matches, or a folder above them, or the end of the path of either."""
+    paths = _paths_of({name: name for name in names})
+    return {name for pattern in patterns for name in _names_of_pattern(paths, pattern)}
+
+
+def _paths_of(files: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Return the paths of files and of the folders above them, each with the names of its files."""
+    paths: dict[str, list[str]] = {}
+    for file, name in files.items():
+        path = PurePath(file)
+        for each in (path, *path.parents):
+            paths.setdefault(f"/{each.as_posix()}", []).append(name)
+    return paths
+
+
+def _names_of_pattern(paths: Mapping[str, Sequence[str]], pattern: str) -> Iterator[str]:
+    for path in fnmatch.filter(paths, f"*/{pattern.strip('/')}"):  # compiled once for all files
+        yield from paths[path]
 
 
 def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[InputDocument]:
@@ -315,12 +328,24 @@ def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) ->
 
 
 def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _document_or_items((*path, index), item)
-    elif is_list(value):
-        for at, item in objects_of_list(value, path):
-            yield from _document_or_items(at, item)
-    elif value is not None:
-        yield path, value
+    """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing.
+
+    Arrays are kept open in a list: a generator in a generator for each of 190 levels would cost each item 190 steps.
+    """
+    opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]
+    while opened:
+        for at, item in opened[-1]:
+            if isinstance(item, list):
+                opened.append(_items_with_paths(at, item))
+                break
+            if is_list(item):
+                opened.append(objects_of_list(item, at))
+                break
+            if item is not None:
+                yield at, item
+        else:
+            opened.pop()
+
+
+def _items_with_paths(path: FieldPath, items: Sequence[JSON]) -> Iterator[tuple[FieldPath, JSON]]:
+    return (((*path, index), item) for index, item in enumerate(items))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import takewhile
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -11,6 +11,9 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import jsontext
 from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 from webhook.yamltext.source_line import SourceLine
+
+_MOST_LISTS: Final = 8
+"""What is inside more lists than these has the place of the list around it: no API of Kubernetes has so many."""
 
 
 class JsonPlaces(Struct):
@@ -43,12 +46,21 @@ class JsonPlaces(Struct):
         return places.line_at(0, line - first + 1, column) if places else None
 
     def _offset(self, at: int, path: FieldPath) -> int:
-        above = tuple(takewhile(lambda step: isinstance(step, str), path))
-        if len(above) == len(path) or self.has_repeated:
-            return jsontext.offset_at_path(self.text, at, path, has_repeated=self.has_repeated)
-        if (at, above) not in self.items:
-            self.items[at, above] = jsontext.item_offsets(self.text, at, above)
-        listed, index = self.items[at, above], int(path[len(above)])
-        if not 0 <= index < len(listed):
-            return jsontext.offset_at_path(self.text, at, above)
-        return jsontext.offset_at_path(self.text, listed[index], path[len(above) + 1 :])
+        """Return the offset of a place. The items of each list on the way are looked for once, so very many places in
+        one list cost one walk over the text for each list around it.
+        """
+        if self.has_repeated:
+            return jsontext.offset_at_path(self.text, at, path, has_repeated=True)
+        lists = [length for length, step in enumerate(path) if isinstance(step, int)]
+        if len(lists) > _MOST_LISTS:
+            path, lists = path[: lists[_MOST_LISTS]], lists[:_MOST_LISTS]
+        known = next((place for place in reversed(range(len(lists))) if (at, path[: lists[place]]) in self.items), 0)
+        begin, done = at, 0
+        for length in lists[known:]:
+            above, index = (at, path[:length]), int(path[length])
+            if above not in self.items:
+                self.items[above] = jsontext.item_offsets(self.text, begin, path[done:length])
+            if not 0 <= index < len(self.items[above]):
+                return jsontext.offset_at_path(self.text, at, path[:length])
+            begin, done = self.items[above][index], length + 1
+        return jsontext.offset_at_path(self.text, begin, path[done:])
