@@ -75,6 +75,26 @@ def test_an_answer_that_differs_is_a_failure_until_it_is_updated(tmp_path, capsy
     assert file.read_text() == before
 
 
+@pytest.mark.parametrize("place", ["", "000-MPIJob-research-slots", "000-MPIJob-research-slots/cluster"])
+def test_nothing_is_recorded_through_a_link(tmp_path, capsys, monkeypatch, place):
+    """Neither where the folder itself is one, nor where one of those in it is."""
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    for folder in (outside, inside):
+        folder.mkdir()
+    monkeypatch.chdir(inside)
+    job = EXAMPLES / "broken" / "mpijob-slots.yaml"
+    record("golden", job, *CONTEXT)
+    (recorded,) = (inside / "golden").iterdir()
+    linked = inside / "golden" / place.replace("000-MPIJob-research-slots", recorded.name)
+    linked.rename(outside / "there")
+    linked.symlink_to(outside / "there")
+    (outside / "there" / "honest.yaml").write_text("honest")
+    before = {path: path.read_bytes() for path in outside.rglob("*.yaml")}
+    assert record("golden", job, *CONTEXT) == 2
+    assert "leads elsewhere by a link" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in outside.rglob("*.yaml")} == before
+
+
 def test_golden_folders_ask_the_policies_that_hold(tmp_path, capsys):
     record(tmp_path, EXAMPLES / "broken" / "mpijob-slots.yaml", *CONTEXT)
     only = Path(__file__).parents[1] / "data" / "commands" / "policies"

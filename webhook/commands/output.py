@@ -16,6 +16,7 @@ from webhook.errors import ConfigurationError
 from webhook.report.rule import Rules
 from webhook.report.screen import ScreenAwareWriter, screen_of
 from webhook.report.writer import Totals, Writer
+from webhook.yamltext.input_files import leads_out_by_link
 
 Text: TypeAlias = Callable[[], str]
 """Returns the text of one format when it is wanted."""
@@ -202,8 +203,7 @@ def _open_for_writing(file: str) -> TextIO:
             directory leads out of it.
     """
     folder = Path(file).parent
-    is_below = not folder.is_absolute() and ".." not in folder.parts
-    if is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(".")):
+    if leads_out_by_link(folder):
         raise ConfigurationError(f"`{folder}` leads out of the working directory by a link: name the folder itself")
     follows = 0 if file.startswith(("/dev/", "/proc/")) else os.O_NOFOLLOW
     try:

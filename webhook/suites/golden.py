@@ -31,7 +31,7 @@ from webhook.suites.expectation import broken_rules, diff_as_yaml, message_texts
 from webhook.suites.files import Suite
 from webhook.yamltext import yamlfile
 from webhook.yamltext.confidential import without_confidential
-from webhook.yamltext.input_files import write_file_of_folder
+from webhook.yamltext.input_files import leads_out_by_link, write_file_of_folder
 
 EXPECTED, REVIEW, CLUSTER = "expected.yaml", "review.yaml", "cluster"
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9.-]+")
@@ -151,7 +151,14 @@ class Recorder:
 
     @staticmethod
     def _emptied(folder: Path) -> Path:
-        """Return the folder after removing what was recorded into it before."""
+        """Return the folder after removing what was recorded into it before.
+
+        A folder that is audited may have a link in its place, or in that of its parts, which leads anywhere.
+        """
+        linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
+        if linked is not None or leads_out_by_link(folder):
+            message = "leads elsewhere by a link, and nothing is recorded through one: name the folder itself"
+            raise InputError(Problem(message=message, file=str(linked or folder)))
         if not folder.exists():
             return folder
         if not (folder / EXPECTED).is_file():

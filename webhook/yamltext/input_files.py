@@ -198,6 +198,12 @@ def reason_not_read(file: InputFile) -> str:
     return ""
 
 
+def leads_out_by_link(folder: Path) -> bool:
+    """Return whether a path below the working directory, which may be audited, leads out of it by a link."""
+    is_below = not folder.is_absolute() and ".." not in folder.parts
+    return is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath("."))
+
+
 def write_file_of_folder(file: Path, text: str) -> None:
     """Write a file of a folder anew; a link in its place is replaced, and what the link leads to stays."""
     part = file.with_name(f".{file.name}.part")
