@@ -17,6 +17,8 @@ from webhook.yamltext import input_files, yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
+_LOCAL: Final = ("file:", "local:")
+"""How fsspec's addresses of this machine begin. Its folders are walked through links, and devices are opened."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 
@@ -59,7 +61,10 @@ def _list_files(
     problems: list[Problem] = []
     not_read: list[FoundFile] = []
     for place in map(str, places):
-        if is_url(place):
+        if _is_of_this_machine(place):
+            message = "is an address of this machine, whose links and devices a store follows: name the path itself"
+            problems.append(Problem(message=message, file=place))
+        elif is_url(place):
             import fsspec as _  # noqa: F401 - so that a missing extra is told as one
 
             try:
@@ -79,6 +84,11 @@ def _list_files(
             problems += listed.problems
             not_read += listed.not_read
     return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def _is_of_this_machine(address: str) -> bool:
+    """Return whether an address, or one in a chain such as `dir::file://folder`, is a path of this machine."""
+    return is_url(address) and any(part.startswith(_LOCAL) for part in address.lower().split("::"))
 
 
 def _root(address: str, file: str) -> str:

@@ -1,0 +1,20 @@
+"""Addresses of stores, and which of them are refused."""
+
+import pytest
+
+from webhook.input import object_store
+
+
+@pytest.mark.parametrize(
+    "address", ["file://{}", "local://{}", "FILE://{}", "dir::file://{}", "simplecache::file://{}"]
+)
+def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path, address):
+    """Else the store walks it, and follows each link to wherever it leads."""
+    (tmp_path / "secret.yaml").write_text("token: hunter2")
+    folder = tmp_path / "audited"
+    folder.mkdir()
+    (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    listed = object_store.list_manifest_files([address.format(folder)])
+    assert listed.files == ()
+    assert "name the path itself" in listed.problems[0].message
+    assert len(object_store.list_manifest_files([folder]).files) == 0
