@@ -137,7 +137,7 @@ def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tup
 def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report) -> tuple[str, Sample]:
     tree = chosen.tree
     with live_view.cluster(folder / "cluster", name) as held:
-        flags = "--kubeconfig", str(held.kubeconfig)
+        flags = "--kubeconfig", str(held.kubeconfig), *live_view.flags_of_row(name)
         with (
             serving(folder / "live", [tree / "policies"], [], *flags, tree=tree, stalls=chosen.stalls) as server,
             Sampler(server.pid) as sampler,

@@ -26,10 +26,12 @@ MOST_MB = 256
 NAMESPACES, BUDGETS, DEEP = 5_000, 40_000, 200
 DEPTHS = 600, 800, 950, 1_000
 ANNOTATED, ANNOTATION_BYTES = 1_600, 250_000
+POLICIES, POLICY_BYTES = 250, 1_300_000
 CHANGES_PER_S, READY_S = 10, 60.0
 NAMESPACES_PATH = "/api/v1/namespaces"
 BUDGETS_PATH = "/apis/policy/v1/poddisruptionbudgets"
 POOLS_PATH = "/apis/sandbox.opensandbox.io/v1alpha1/pools"
+POLICIES_PATH = "/apis/claimgate.dev/v1alpha1/validatingpolicies"
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 _UNKNOWN = re.compile("not evaluated|not looked up|not held|cannot be read|do not know")
 
@@ -103,6 +105,24 @@ def change_deep_objects(server: ApiServer, chance: random.Random, version: int) 
         server.send(path, b'{"type": "MODIFIED", "object": ' + make(number, version).text + b"}\n")
 
 
+def stored_policy(number: int, version: int = 1) -> JSON:
+    """A policy as large as the API server stores one, which is never compiled."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    expression = f"object.metadata.name != '{'x' * POLICY_BYTES}{version}'"
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
+    made = metadata(f"large-{number}", version=version, uid=f"{number}", generation=version)
+    return {"apiVersion": "claimgate.dev/v1alpha1", "kind": "ValidatingPolicy", "metadata": made, "spec": spec}
+
+
+def add_stored_policies(server: ApiServer) -> None:
+    server.refuses_writes = True  # of status, which this API server does not have
+    server.objects[POLICIES_PATH] += [stored_policy(number) for number in range(POLICIES)]
+
+
+def change_stored_policies(server: ApiServer, chance: random.Random, version: int) -> None:
+    server.send(POLICIES_PATH, event("MODIFIED", stored_policy(chance.randrange(POLICIES), version)))
+
+
 def change_annotated_namespaces(server: ApiServer, chance: random.Random, version: int) -> None:
     text = {"example.org/notes": "y" * ANNOTATION_BYTES}
     made = {"metadata": metadata(f"annotated-{chance.randrange(ANNOTATED)}", version=version, annotations=text)}
@@ -115,10 +135,11 @@ Change = Callable[[ApiServer, random.Random, int], None]
 
 @dataclass(frozen=True)
 class View:
-    """What a live view is filled with, and what changes ten times a second."""
+    """What a live view is filled with, what changes ten times a second, and flags of the server."""
 
     adds: tuple[Add, ...]
     changes: tuple[Change, ...]
+    flags: tuple[str, ...] = ()
 
     def prepare(self, server: ApiServer) -> None:
         """Add the objects, and one claim of another namespace."""
@@ -139,6 +160,9 @@ VIEWS = {
     "live: 1,600 Namespaces, 250 KB of annotations": View((add_annotated_namespaces,), (change_annotated_namespaces,)),
     "live: 40,000 budgets, one changes 10 times a s": View((add_budgets,), (change_budgets,)),
     "live: 200 objects nested 1,000 deep, changing": View((add_deep_objects,), (change_deep_objects,)),
+    "live: 250 stored policies of 1.3 MB, changing": View(
+        (add_stored_policies,), (change_stored_policies,), ("--live-policies",)
+    ),
     "live: 5,000 Namespaces, 40,000 budgets, 200 deep": View(
         (add_namespaces, add_budgets, add_deep_objects), (change_budgets, change_deep_objects)
     ),

@@ -43,6 +43,11 @@ KINDS = {
         ("resourceclaimtemplates", "ResourceClaimTemplate", True),
         ("deviceclasses", "DeviceClass", False),
     ),
+    "/apis/claimgate.dev/v1alpha1": (
+        ("validatingpolicies", "ValidatingPolicy", False),
+        ("mutatingpolicies", "MutatingPolicy", False),
+        ("policybindings", "PolicyBinding", False),
+    ),
     "/apis/policy/v1": (("poddisruptionbudgets", "PodDisruptionBudget", True),),
     "/apis/sandbox.opensandbox.io/v1alpha1": (("pools", "Pool", True),),
     "/apis/trainer.kubeflow.org/v1alpha1": (
@@ -169,6 +174,11 @@ def cluster(folder: Path, row: str) -> Iterator[Cluster]:
         ours.send("end")
         process.join(5)
         process.kill()
+
+
+def flags_of_row(name: str) -> tuple[str, ...]:
+    """Flags that the server needs for a row, beside those of all rows."""
+    return large_view.VIEWS[name].flags if name in large_view.VIEWS else ()
 
 
 def looks_up(chance: random.Random) -> bytes:
