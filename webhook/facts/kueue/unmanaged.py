@@ -237,4 +237,7 @@ def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterato
         message = f"does not name a queue, but its namespace has {first}"
         message = f"the object {message}, so the object starts at once, without quota"
         rule = NO_QUEUE_NAME if subject.cluster_view().is_whole() else NO_QUEUE_NAME_IN_FILES
-        yield rule.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")
+        fix = f"set the label {QUEUE_NAME}: {queues[0]}"
+        if len(queues) > 1:
+            fix = f"set the label {QUEUE_NAME} to the queue that the job is meant for"
+        yield rule.problem("", message, fix)
