@@ -188,11 +188,16 @@ def reason_not_read(file: InputFile) -> str:
     if not is_unicode(file.name):
         return NOT_UNICODE
     try:
-        if file.is_named or stat.S_ISREG(os.lstat(file.name).st_mode):
-            return ""
-        os.close(_descriptor_below(file.root, PurePath(file.name)))
+        is_regular = file.is_named or stat.S_ISREG(os.lstat(file.name).st_mode)
+    except OSError:
+        return ""
+    try:
+        if not is_regular:
+            os.close(_descriptor_below(file.root, PurePath(file.name)))
     except NotReadError as error:
         return str(error.strerror)
+    except FileNotFoundError:
+        return "it is a link that leads nowhere"
     except OSError:
         return ""
     return ""

@@ -13,7 +13,8 @@ from webhook.text.wording import counted
 from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 
 _CHART: Final = "Chart.yaml"
-_ACTION: Final = re.compile(rb"\{\{|\{%")
+_ACTION: Final = re.compile(rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$", re.MULTILINE)
+"""Matches the start of an action, or a variable alone on a line, which stands for other lines."""
 
 
 class ChartTemplate(Struct, frozen=True):
