@@ -44,7 +44,7 @@ def install_hint_for_module(module: str | None) -> str:
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 _BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody has the whole answer
-_UNDECIDED: Final = 3
+_OWN_FAULT: Final = 70  # EX_SOFTWARE of sysexits.h
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -153,7 +153,7 @@ def _print_error(text: str) -> int:
 
 
 def run_with_traceback(start: Callable[[], int]) -> int:
-    """Run `start`; an unexpected error prints its traceback and returns exit code 3."""
+    """Run `start`; an unexpected error prints its traceback and returns exit code 70."""
     try:
         return start()
     except Exception:  # noqa: BLE001 - the last frame: whatever comes here is a bug, and its traceback is the report
@@ -161,4 +161,4 @@ def run_with_traceback(start: Callable[[], int]) -> int:
 
         told = "error: this is a fault of claimgate itself; the lines above say where"
         sys.stderr.write(terminal.lines([*traceback.format_exc().rstrip("\n").split("\n"), told]))
-        return _UNDECIDED
+        return _OWN_FAULT

@@ -56,10 +56,10 @@ _VERBS_OF_OTHERS = {
 """What people type who know other tools."""
 
 EXIT_CODES = {
-    0: "clean: everything allowed, nothing found, all tests passed",
+    0: "nothing to mend: everything allowed, nothing found, all tests passed, or something could not be decided",
     1: "findings, denials or mismatches",
-    2: "bad usage, configuration, policy or input",
-    3: "not decided: a rule that may deny could not be evaluated",
+    2: "usage, configuration, a policy, or an input that cannot be read",
+    3: "not decided: `unknown` of simulate; elsewhere with `undecided` in --fail-on alone",
 }
 """The one table of exit codes, printed by --help."""
 

@@ -60,7 +60,7 @@ def test_the_objects_of_a_cluster_are_reported_by_their_places(audit):
         "  ✖ fail  a/pods/bad  policy denies",
         "    metadata.labels.deny: is not allowed; remove it",
     ]
-    assert told.out.splitlines()[-1].startswith("3 objects: 4 pass, 2 fail")
+    assert told.out.splitlines()[-1].startswith("3 objects: 1 without findings, 2 with findings (2 fail)")
 
 
 def test_a_namespace_has_no_objects_of_others_and_none_of_the_cluster(audit):

@@ -26,6 +26,7 @@ FILES = {
     "values.yaml": "replicas: 2\n",
 }
 JOB = str(ROOT / "examples" / "research-team" / "{}.yaml")
+GOOD = str(ROOT / "examples" / "research-team" / "good")
 WHOLE = ("--context", str(ROOT / "examples" / "research-team" / "cluster"), "--context-is-whole")
 SUITE = "cases: [{name: a, input: {apiVersion: v1, kind: Pod, metadata: {name: a}}, expect: {allowed: ALLOWED}}]\n"
 TEXTS = {
@@ -45,31 +46,41 @@ ROWS = [
     (2, ("audit", *ONLY, "broken.yaml")),
     (2, ("audit", *ONLY, "half.yaml")),
     (2, ("audit", *ONLY, "absent.yaml", "denied.yaml")),
-    (2, ("audit", *ONLY, "nothing.yaml")),
-    (2, ("audit", *ONLY, "values.yaml")),
-    (2, ("audit", *ONLY, ".", "--include", "values.yaml")),
+    (0, ("audit", *ONLY, "nothing.yaml")),
+    (0, ("audit", *ONLY, "values.yaml")),
+    (2, ("audit", *ONLY, "values.yaml", "--require-input")),
+    (2, ("audit", *ONLY, ".", "--include", "values.yaml", "--require-input")),
+    (0, ("audit", *ONLY, ".", "--include", "good.yaml")),
+    (2, ("audit", *ONLY, ".")),
     (1, ("audit", *ONLY, "values.yaml", "denied.yaml")),
     (0, ("audit", *ONLY, "values.yaml", "--no-require-input")),
     (0, ("audit", *ONLY, "nothing.yaml", "--no-require-input")),
     (2, ("audit", *ONLY, "good.yaml", "--exclude", "good.yaml", "--require-input")),
     (2, ("audit", *ONLY, "good.yaml", "-o", "pdf")),
     (2, ("audit", "--only", "absent", "good.yaml")),
-    (3, ("audit", *ONLY, "failing.yaml")),
+    (0, ("audit", *ONLY, "failing.yaml")),
+    (3, ("audit", *ONLY, "failing.yaml", "--fail-on", "warn,undecided")),
+    (1, ("audit", *ONLY, "failing.yaml", "denied.yaml", "--fail-on", "warn,undecided")),
+    (0, ("audit", GOOD)),
     (0, ("replay", *ONLY, "good.yaml")),
     (0, ("replay", *ONLY, "warned.yaml")),
     (1, ("replay", *ONLY, "denied.yaml")),
     (1, ("replay", *ONLY, "denied.yaml", "failing.yaml")),
     (2, ("replay", *ONLY, "half.yaml")),
     (2, ("replay", *ONLY, "nothing.yaml")),
-    (3, ("replay", *ONLY, "failing.yaml")),
+    (0, ("replay", *ONLY, "failing.yaml")),
+    (3, ("replay", *ONLY, "failing.yaml", "--fail-on", "deny,undecided")),
+    (1, ("replay", *ONLY, "warned.yaml", "--fail-on", "warn")),
     (0, ("test", "passing")),
     (1, ("test", "failing")),
-    (1, ("test", "passing", "--run", "no such", "--require-tests")),
+    (2, ("test", "passing", "--run", "no such")),
+    (2, ("test", "none")),
     (2, ("test", "wrong")),
     (2, ("test", "absent")),
     (0, ("simulate", JOB.format("good/pytorchjob"), *WHOLE)),
     (1, ("simulate", JOB.format("broken/volcano-job-quota"), *WHOLE)),
     (2, ("simulate", "broken.yaml")),
+    (1, ("cel", "1 / (2 - 2)")),
     (3, ("simulate", JOB.format("good/mpijob"))),
     (0, ("policies", "check", str(HERE / "policies"), "--help")),
     (2, ("policies", "check", "absent")),
@@ -89,6 +100,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         (tmp_path / name / "suite.yaml").write_text(text)
         (tmp_path / name / "policy.yaml").write_text((HERE / "policies" / "policies.yaml").read_text())
+    (tmp_path / "none").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

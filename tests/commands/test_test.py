@@ -321,7 +321,8 @@ def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys
         "  skipped: 1 case: policies of kind MutatingPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
         "  skipped: 1 case: policies of kind ClusterPolicy or Policy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
     )
-    assert err == f"{own_kinds.parent}: no case was run: all are skipped\n"
+    assert err == f"warning: {own_kinds.parent}: no case was run: all are skipped\n"
+    assert run_command_line(["test", str(own_kinds.parent), "--require-tests"]) == 2
 
 
 @pytest.mark.parametrize("text", [OWN_KINDS, "kind: Test\nresults: []\n"], ids=["skipped cases", "no case"])
@@ -358,10 +359,9 @@ def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
     assert "not YAML" in next(root.iter("error")).get("message")
 
 
-def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
-    assert run_command_line(["test", str(tmp_path)]) == 0
-    assert run_command_line(["test", str(tmp_path), "--require-tests"]) == 1
-    assert "no case found" in capsys.readouterr().err
+def test_a_folder_without_a_case_is_an_error(tmp_path, capsys):
+    assert run_command_line(["test", str(tmp_path)]) == 2
+    assert f"error: {tmp_path}: no case found" in capsys.readouterr().err
     assert run_command_line(["test", str(tmp_path / "absent")]) == 2
 
 
@@ -420,9 +420,8 @@ def test_only_cases_that_match_are_run(suite, capsys):
     )
     assert run_command_line(["test", folder, "--run", "^policy/f"]) == 0
     assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed; 1 case not run\n")
-    assert run_command_line(["test", folder, "--run", "nothing"]) == 0
+    assert run_command_line(["test", folder, "--run", "nothing"]) == 2
     assert "--run: no case has a match of `nothing`" in capsys.readouterr().err
-    assert run_command_line(["test", folder, "--run", "nothing", "--require-tests"]) == 1
     assert run_command_line(["test", folder, "--run", "("]) == 2
     assert "--run: `(` is not a regular expression" in capsys.readouterr().err
 

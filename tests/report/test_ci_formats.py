@@ -9,11 +9,18 @@ from typing import Any
 
 import pytest
 
+from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.errors import Problem
-from webhook.report import github, gitlab, markdown, sarif
+from webhook.report import formats, github, gitlab, markdown, sarif
+from webhook.report.counts import ObjectCounts
+from webhook.report.finding import Finding, Result, Subject
+from webhook.report.rule import Rule
 from webhook.report.writer import Totals
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import Problem as Found
 from webhook.yamltext import yamlfile
+from webhook.yamltext.source_line import Place
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
@@ -78,9 +85,9 @@ def test_github_shows_a_line_beside_the_code(pods: str, capsys: pytest.CaptureFi
 
 def test_markdown_says_the_sums_and_then_each_object(pods: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = audited("markdown", pods, capsys)
-    assert text.startswith("### claimgate: 3 objects\n\n❌ 2 denied, ⚠️ 0 warning")
-    assert text.count("**Pod default/bad** in `") == 2
-    assert text.count("\n- ❌ denied: ") == 2
+    assert text.startswith("### claimgate: 3 objects\n\n1 without findings, 2 with findings (2 fail)\n")
+    assert "\n**❌ denied: `denies`**\n\n- metadata.labels.deny: is not allowed; remove it\n" in text
+    assert text.count(" Pod default/bad\n") == 2
 
 
 UNREADABLE = Totals(unreadable=(Problem(message=HOSTILE, file="x,y:z.yaml", line=3),))
@@ -107,9 +114,45 @@ def test_what_a_file_holds_is_shown_and_not_obeyed(form: str) -> None:
 
 def test_a_comment_stays_short_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"deny": "1"}}}
-    pods = [{**bad, "metadata": {**bad["metadata"], "name": f"p{number}"}} for number in range(700)]  # type: ignore[dict-item]
+    pods: list[object] = [{**bad, "metadata": {**bad["metadata"], "name": f"p{number}"}} for number in range(700)]  # type: ignore[dict-item]
+    gpu = {"nvidia.com/gpu": 0.5}
+    for number in range(900):
+        name = f"p{number}-{'n' * 50}"
+        containers = [{"name": name, "image": "x", "resources": {"limits": gpu}}]
+        pods.append({**bad, "metadata": {"name": name}, "spec": {"containers": containers}})
     (tmp_path / "pods.json").write_text(json.dumps(pods))
     text = audited("markdown", str(tmp_path), capsys)
     assert len(text) < 65_536
-    said = text.count("\n- ❌ denied: ")
-    assert f"{700 - said} further findings did not fit into a comment.\n" in text
+    assert "- metadata.labels.deny: is not allowed; remove it\n" in text
+    assert "  - and 690 more\n" in text
+
+
+def test_many_findings_fit_into_a_short_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """148 findings of twelve rules took 56 KB, each with its rule's address, its path and the same text."""
+    found, writer = ObjectCounts(), formats.writers_of_findings()["markdown"]()
+    pieces = [*writer.begin({})]
+    for number in range(148):
+        rule = Rule(
+            id=f"group/a-rule-of-such-a-name-{number % 12}", policy="p", docs=f"https://docs.example/{'x' * 80}"
+        )
+        path = f'spec.template.spec.containers[{number % 3}].resources.limits["nvidia.com/gpu"]'
+        problem = Found(code=rule.id, path=path, message=f"{'says what is wrong ' * 5}{number % 5}", fix="do this " * 6)
+        decision = Decision(
+            policy="p", binding="b", evaluation="deny", actions=(ValidationAction.DENY,), problems=(problem,)
+        )
+        about = Subject(api_version="v1", kind="PyTorchJob", namespace="research", name=f"fine-tune-{number}")
+        at = Place(file=f"manifests/teams/research/jobs/fine-tune-{number}.yaml", line=20, column=5)
+        one = Finding(
+            result=Result.FAIL,
+            rule=rule,
+            subject=about,
+            place=at,
+            phase=Phase.VALIDATE,
+            decision=decision,
+            problem=problem,
+        )
+        found.add_finding(one)
+        pieces += writer.entry(one)
+    text = "".join([*pieces, *writer.end(Totals(entries=148, found=found))])
+    assert text.count("fine-tune-") == 2 * 148
+    assert len(text.encode()) < 30_000

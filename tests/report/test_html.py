@@ -72,7 +72,7 @@ def test_what_objects_say_is_text(page: str) -> None:
     assert HOSTILE not in page
     assert "&lt;script&gt;alert(1)" in page
     assert len(Page(page).named("script")) == 1
-    assert Page(page).named("b") == [{}] * 5, "the five sums alone"
+    assert Page(page).named("b") == [{}] * 7, "the seven sums alone"
 
 
 def test_the_line_of_the_file_stands_there_with_its_place_marked(page: str) -> None:

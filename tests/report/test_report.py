@@ -9,6 +9,8 @@ import pytest
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.errors import Problem
 from webhook.report import finding, formats
+from webhook.report.counts import FINDINGS as FINDING_RESULTS
+from webhook.report.counts import ObjectCounts
 from webhook.report.finding import Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import SkippedDocument, Totals
@@ -22,7 +24,9 @@ from webhook.yamltext.source_line import Place
 DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
 POD = Subject(api_version="v1", kind="Pod", namespace="team", name="p", uid="u-1")
 NODE = Subject(api_version="v1", kind="Node", namespace="", name="n")
+CLASS = MissingObject(kind="DeviceClass", name="gpu")
 RULES = {"gpu": Rule(id="gpu", policy="gpu", docs="https://docs.example/gpu")}
+ROOT = Path(__file__).parents[2]
 CRDS = Path(__file__).parents[1] / "data" / "reports" / "crds"
 
 
@@ -39,14 +43,14 @@ def made(*decisions, subject=POD):
     return finding.findings_of_object(((Phase.VALIDATE, decision) for decision in decisions), subject, place, RULES)
 
 
-def written(name, findings=(), **totals):
-    """The report of these findings in a format, and how many pieces it came in."""
-    writer = formats.writers_of_findings()[name]()
-    pieces = [*writer.begin(RULES)]
+def written(name, findings=(), shown=(), **totals):
+    """The report of these findings in a format."""
+    writer = formats.writers_of_findings(shown)[name]()
+    pieces, found = [*writer.begin(RULES)], ObjectCounts()
     for one in findings:
         pieces += writer.entry(one)
-    results = {result: sum(one.result is result for one in findings) for result in Result}
-    return "".join([*pieces, *writer.end(Totals(results=results, **totals))])
+        found.add_finding(one)
+    return "".join([*pieces, *writer.end(Totals(found=found, **totals))])
 
 
 @pytest.mark.parametrize(
@@ -171,22 +175,30 @@ def test_text_says_once_what_many_objects_miss():
     )
     lines = written("text", found, entries=6, files=1).splitlines()
     assert lines == [
-        "Not evaluated, because objects are not among the files:",
-        "  ○ skip  pod.yaml:1:1  policies a, b",
-        "    DeviceClass gpu not found (3 times, first for Pod team/p)",
-        "  ○ skip  pod.yaml:7:1  policy a",
-        "    DeviceClass nic not found (Pod team/q)",
-        "  ○ skip  pod.yaml:1:1  policy a",
-        "    Runtime t not found (Pod team/s)",
-        "  ○ skip  pod.yaml:1:1  policy a",
-        "    Runtime u not looked up: a, b (2 times, first for Pod team/s)",
-        "    fix: name files that have them with --context",
+        "Not evaluated:",
+        "  ○ DeviceClass gpu not found (3 objects: first Pod team/p at pod.yaml:1:1)",
+        "  ○ DeviceClass nic not found (1 object: Pod team/q at pod.yaml:7:1)",
+        "  ○ Runtime t not found (1 object: Pod team/s at pod.yaml:1:1)",
+        "  ○ Runtime u not looked up: a, b (2 objects: first Pod team/s at pod.yaml:1:1)",
+        "    fix: name files that have what is missing with --context",
         "",
-        "○ skip        5  policy a",
-        "○ skip        1  policy b",
-        "",
-        "6 objects in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 6 skip",
+        "6 objects in 1 file: 6 without findings, 0 with findings; 6 objects not evaluated in full",
     ]
+    assert "(3 objects: first Pod team/p at pod.yaml:1:1; policies a, b)" in written(
+        "text", found, entries=6, files=1, is_verbose=True
+    )
+
+
+@pytest.mark.parametrize("name", ["text", "json", "ndjson", "sarif", "github", "markdown", "html", "junit"])
+def test_what_is_missing_is_said_once_in_every_format(name):
+    found = (*made(decided(message="is bad")), *skipped("a", CLASS), *skipped("b", CLASS, name="q"))
+    text = written(name, found, entries=3, files=1)
+    assert text.count("DeviceClass gpu not found") == {"junit": 3}.get(name, 1)
+    assert name == "sarif" or text.index("is bad") < text.index("DeviceClass gpu")
+    assert "2 objects" in text or '"objects": 2' in text or '"objects":2' in text
+    with_rows = written(name, found, shown=(Result.SKIP,), entries=3, files=1)
+    has_rows = name not in ("sarif", "github")
+    assert (with_rows.count("DeviceClass gpu") > text.count("DeviceClass gpu")) is has_rows
 
 
 def test_text_names_the_rules_that_are_broken_most_and_counts_the_others():
@@ -225,30 +237,34 @@ def test_text_is_a_line_per_finding_and_the_sums():
         "  ✖ fail  pod.yaml:7:1  policy gpu\n"
         "    spec.x: is bad really\n"
         "\n"
-        "Node n\n"
-        "  ○ skip  pod.yaml:1:1  policy gpu\n"
-        "    not evaluated: x not found\n"
+        "Not evaluated:\n"
+        "  ○ x not found (1 object: Node n at pod.yaml:1:1)\n"
         "\n"
         "values.yaml:3: not audited: kind: expected a string, found none\n"
         "\n"
-        "✖ fail    high      1  policy gpu\n"
-        "○ skip    odd       1  policy gpu\n"
-        "\n"
-        "2 objects in 1 file: 1 pass, 1 fail, 0 warn, 0 error, 1 skip;"
-        " 1 document without a Kubernetes object; 1 file not read in full\n"
+        "2 objects in 1 file: 1 without findings, 1 with findings (1 fail); 1 object not evaluated in full;"
+        " not read: 1 document without a Kubernetes object; 1 file with errors\n"
     )
 
 
 def test_text_of_nothing_found_is_the_sums_alone():
-    assert written("text", entries=1, files=1) == ("1 object in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 0 skip\n")
+    assert written("text", entries=1, files=1) == "1 object in 1 file: 1 without findings, 0 with findings\n"
 
 
 def test_json_has_everything():
     document = json.loads(report("json"))
-    assert document["summary"] == {"pass": 1, "fail": 1, "warn": 0, "error": 0, "skip": 1}
-    first = document["findings"][0]
+    assert document["summary"] == {
+        "objects": 2,
+        "withoutFindings": 1,
+        "withFindings": 1,
+        "notRead": 0,
+        "leftOut": 0,
+        "notEvaluatedInFull": 1,
+        "findings": {"fail": 1, "warn": 0, "error": 0},
+    }
+    [first] = document["findings"]
     assert (first["result"], first["policy"], first["path"], first["line"]) == ("fail", "gpu", "spec.x", 7)
-    assert (first["rule"], first["docs"]) == ("gpu", "https://docs.example/gpu")
+    assert (first["rule"], first["ruleUrl"], first["fix"]) == ("gpu", "https://docs.example/gpu", "")
     assert first["object"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "p"}
     assert document["notKubernetes"][0]["file"] == "values.yaml"
     assert document["unreadable"] == [{"file": "broken.yaml", "line": 4, "column": 2, "reason": "not YAML: oops"}]
@@ -260,16 +276,15 @@ def test_json_of_nothing_is_a_document_too():
 
 def test_ndjson_is_a_line_for_each_finding_and_skipped_document():
     lines = [json.loads(line) for line in report("ndjson").splitlines()]
-    assert [line["result"] for line in lines] == ["fail", "pass", "skip", "notKubernetes"]
+    assert [line["result"] for line in lines] == ["fail", "notEvaluated", "notKubernetes", "summary"]
 
 
 def test_junit_is_a_test_case_for_each_finding():
-    root, unread = ET.fromstring(report("junit"))
-    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["skipped"]) == ("3", "1", "1")
+    root, unread, unevaluated = ET.fromstring(report("junit"))
+    assert (root.attrib["tests"], root.attrib["failures"], unevaluated.attrib["skipped"]) == ("2", "1", "1")
     assert [(case.attrib["name"], [outcome.tag for outcome in case]) for case in root] == [
         ("gpu: Pod team/p", ["failure"]),
         ("quiet: Pod team/p", []),
-        ("gpu: Node n", ["skipped"]),
     ]
     assert (unread.attrib["name"], unread.attrib["errors"]) == ("broken.yaml", "1")
 
@@ -278,7 +293,7 @@ def test_junit_is_a_test_case_for_each_finding():
 def test_findings_are_written_as_they_come(name):
     writer = formats.writers_of_findings()[name]()
     "".join(writer.begin(RULES))
-    assert all("".join(writer.entry(one)) for one in FINDINGS)
+    assert all("".join(writer.entry(one)) for one in FINDINGS if one.result in FINDING_RESULTS)
 
 
 def test_policyreport_is_one_object_per_namespace_and_one_for_the_cluster():
@@ -356,3 +371,14 @@ def misfits(value, schema, path):
     if isinstance(value, list):
         for index, inner in enumerate(value):
             yield from misfits(inner, schema["items"], f"{path}[{index}]")
+
+
+def test_the_json_of_an_audit_fits_its_schema():
+    from jsonschema import Draft202012Validator
+
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(json.loads(report("json")))
+    golden = json.loads((ROOT / "tests/data/reports/golden/audit-json.json").read_text())
+    Draft202012Validator(schema).validate(golden)
+    assert golden.keys() == schema["properties"].keys()

@@ -97,10 +97,11 @@ def command(
     rule: report_options.Rules = None,
     skip: report_options.Skip = None,
     min_severity: report_options.MinSeverity = None,
-    fail_on: report_options.Fails = None,
+    fail_on: report_options.FailOnText = "",
+    show: report_options.Show = "",
     baseline: report_options.Baseline = None,
     write_baseline: report_options.WriteBaseline = None,
-    require_input: report_options.RequireInput = None,
+    require_input: report_options.RequireInput = False,
     jobs: ray_audit.Jobs = None,
     ray: ray_audit.RayAddress = "",
     settings: ReportSettings,
@@ -112,11 +113,11 @@ def command(
     holds the objects of --context, of its own file, and of the files that one kustomization, chart or folder has with
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
-    something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
-    could not decide, or a file of a folder was not read because it is a link out of the folder; --fail-on changes what
-    ends with 1. What .claimgateignore in a named folder lists, a pattern a line, is left out. The summary counts what
-    configuration and annotations left out. After Ctrl-C the report has what was audited by then, and the exit code is
-    130.
+    something was, and 2 when a policy, a named input or a manifest of a folder cannot be read, after all others were
+    audited. --fail-on changes what fails. What could not be evaluated, and what of a folder was not read, is counted
+    and fails nothing by itself. What .claimgateignore in a named folder lists, a pattern a line, is left out. The
+    summary counts what configuration and annotations left out. After Ctrl-C the report has what was audited by then,
+    and the exit code is 130.
     """
     flags = live_options.LiveFlags(
         live=live,
@@ -128,13 +129,14 @@ def command(
         fails_only=fails_only,
     )
     flags.check_flag_combinations(path, settings)
-    report = AuditReport(chosen, write_baseline, is_verbose=verbose)
+    report = AuditReport(chosen, write_baseline, report_options.parse_shown(show), is_verbose=verbose)
     given = report_options.ReportFlags(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
 
     def totals_of(policies: PolicySet) -> AuditTotals:
         options.print_policy_notes(settings, policies)
         filters = report_options.report_filters(given, settings, policies)
-        return AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
+        failing = report_options.parse_fail_on(fail_on, settings.configuration.value.report.fail_on)
+        return AuditTotals(filters, settings.configuration, fail_on=failing, requires_input=require_input)
 
     if flags.is_live:
         details, scope = _review_options(is_stored=as_ != "create", advice=advice), flags.scope()

@@ -15,10 +15,12 @@ from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.job_demands import queue_trees
 from webhook.commands.ordered_work import results_in_order
 from webhook.input.document_stream import DocumentStream
+from webhook.input.documents import IGNORE_FILE
 from webhook.report.finding import Finding
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.settings.shared import Settings
+from webhook.text.wording import counted
 
 Index: TypeAlias = Callable[[Indexer], AuditIndex]
 """Runs an indexer over all files."""
@@ -84,11 +86,19 @@ class FilesAudit:
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the files."""
         if not is_interrupted:
-            totals.report_lack_of_objects(self._named, self._stream)
+            totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
             totals.add_files_not_read(self._stream.not_read)
         totals.add_ignored_files(self._stream.ignored)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
-        totals.finish(self._named, notes, is_interrupted=is_interrupted)
+        totals.finish(notes, is_interrupted=is_interrupted)
+
+
+def _reason_for_no_document(stream: DocumentStream) -> str:
+    if stream.sources:
+        return f"{counted(len(stream.sources), 'file has', 'files have')} no document"
+    if stream.excluded:
+        return f"--include, --exclude or {IGNORE_FILE} leaves out every file"
+    return "there is no YAML, JSON or NDJSON file"
 
 
 def assemble_policies_and_files(

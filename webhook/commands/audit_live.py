@@ -7,12 +7,13 @@ the same.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from typing import Final
 from zlib import crc32
+
+from msgspec import structs
 
 from webhook import assembly
 from webhook.admission import fixtures
@@ -129,7 +130,9 @@ class LiveAudit:
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the cluster."""
-        totals.finish((CLUSTER,), (), is_interrupted=is_interrupted)
+        if not is_interrupted:
+            totals.report_lack_of_objects((CLUSTER,), "the cluster has none in this scope")
+        totals.finish((), is_interrupted=is_interrupted)
 
     def _audit_kind(self, kind: ServedKind, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         read, has_problems, self._is_list_cut = self._list_objects_in_scope(kind), False, False
@@ -163,7 +166,6 @@ class LiveAudit:
     def _audit_page(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
         try:
             for obj in page:
-                result.entries += 1
                 yield from self._audit_object(kind, obj, result)
         except LookupFailed as error:
             result.problems.append(_problem_of_unreadable_kind(kind, str(error)))
@@ -180,6 +182,7 @@ class LiveAudit:
         except CallError as error:
             result.problems.append(_problem_of_unreadable_kind(kind, error.message))
             return
+        result.entries += 1
         outcome = self._audit.run_policies_on_object(attributes, self._cluster.view)
         decisions = decisions_of(outcome)
         if self._contents.queues:
@@ -190,12 +193,16 @@ class LiveAudit:
             else:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
-        passes = None if self._contents.passes else result.passes
+        about = subject_of_request(attributes)
         if decisions and has_unread_pods(attributes, self._table):
             result.pods_not_read[qualified_kind(attributes.kind)] += 1
-            passes = Counter()
+            about = structs.replace(about, has_unread_pods=True)
         made = findings_of_object(
-            decisions, subject_of_request(attributes), lambda _: Place(file=where), self.rules, passes=passes
+            decisions,
+            about,
+            lambda _: Place(file=where),
+            self.rules,
+            with_passes=self._contents.passes and not about.has_unread_pods,
         )
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
         yield from made

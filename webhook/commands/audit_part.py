@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from msgspec import structs
+
 from webhook import assembly
 from webhook.admission import fixtures, submitted
 from webhook.admission.exceptions import is_ignored_by_configuration
@@ -26,11 +28,12 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import document_stream, documents
 from webhook.input.document_stream import SourcePart
 from webhook.policy.param_rules import ParamRuleChecker
+from webhook.report.counts import ObjectCounts
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
-from webhook.report.rule import RuleName, Rules, rules
+from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument
 from webhook.text.terminal import one_line
 from webhook.yamltext import templates
@@ -48,13 +51,13 @@ class PartResult:
     pods_not_read: objects whose pods come from parts that are not read, by their kind; they have no passes.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
     exceptions: those that were used, with how often. ignored: objects that the configuration leaves alone. hidden:
-    findings that it leaves unreported. passes: how often objects passed, where passes are not among the findings.
+    findings that it leaves unreported.
     demands: what jobs would take of their queues, where a report draws those.
     not_compared: files that could not be compared with a revision, with the reasons.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     params: objects of the part that say as params of policies which rules hold.
-    texts: the findings as lines of each format, where they were written in the process that found them; then results
-    has how many there are and is_undecided whether one is undecided, and findings has none.
+    texts: the findings as lines of each format, where they were written in the process that found them; then found
+    counts them, and findings has none.
     """
 
     findings: Sequence[Finding] = ()
@@ -73,14 +76,12 @@ class PartResult:
     templates: Sequence[templates.ChartTemplate] = ()
     exceptions: Counter[str] = field(default_factory=Counter)
     params: Sequence[str] = ()
-    passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
     not_compared: Mapping[str, str] = field(default_factory=dict)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
     texts: Mapping[str, str] = field(default_factory=dict)
-    results: Counter[Result] = field(default_factory=Counter)
-    is_undecided: bool = False
+    found: ObjectCounts = field(default_factory=ObjectCounts)
 
 
 class StopSignal(Protocol):
@@ -99,10 +100,12 @@ class FindingLineEncoder:
     Args:
         formats: those of the report, each of which writes a finding without looking at others.
         filters: what is reported; without a baseline, which looks at all findings of a run.
+        shown: results that have rows in addition to those of a format.
     """
 
     formats: tuple[str, ...]
     filters: Filters
+    shown: frozenset[Result] = frozenset()
 
     def encode(self, result: PartResult) -> None:
         """Replace the findings of a part by their lines and sums."""
@@ -112,9 +115,9 @@ class FindingLineEncoder:
             for each in result.findings
             if not self.filters.allows_finding(each)
         )
-        result.results = Counter(each.result for each in kept if not each.is_advice)
-        result.is_undecided = any(each.is_undecided for each in kept)
-        writers = writers_of_findings()
+        for each in kept:
+            result.found.add_finding(each)
+        writers = writers_of_findings(self.shown)
         written = {name: writers[name]() for name in self.formats}
         result.texts = {
             name: "".join(text for each in kept for text in writer.entry(each)) for name, writer in written.items()
@@ -228,14 +231,18 @@ class PartAudit:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject_of_request(attributes)
-        passes = None if self._contents.passes else result.passes
         if decisions and has_unread_pods(attributes, self._table):
             result.pods_not_read[qualified_kind(attributes.kind)] += 1
-            passes = Counter()
+            about = structs.replace(about, has_unread_pods=True)
         made = (
-            *keys.findings(each, attributes),
+            *keys.findings(each, about),
             *findings_of_object(
-                decisions, about, each.locator(inside), self.rules, each.line_finder(inside), passes=passes
+                decisions,
+                about,
+                each.locator(inside),
+                self.rules,
+                each.line_finder(inside),
+                with_passes=self._contents.passes and not about.has_unread_pods,
             ),
         )
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)

@@ -14,7 +14,7 @@ from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.commands.publishing import ReportPublisher
 from webhook.report import baseline, formats
 from webhook.report.filters import Filters
-from webhook.report.finding import Finding
+from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.report.writer import Writer
@@ -49,8 +49,17 @@ class AuditSource(Protocol):
 class AuditReport:
     """The chosen outputs, and the baseline to write."""
 
-    def __init__(self, chosen: Sequence[str] | None, write_baseline: Path | None, *, is_verbose: bool) -> None:
-        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings()
+    def __init__(
+        self,
+        chosen: Sequence[str] | None,
+        write_baseline: Path | None,
+        shown: frozenset[Result] = frozenset(),
+        *,
+        is_verbose: bool,
+    ) -> None:
+        """Args: the outputs; the baseline to write; results that get rows, too; whether all is named."""
+        self._shown = shown
+        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings(shown)
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None
         self._is_verbose = is_verbose
@@ -61,7 +70,7 @@ class AuditReport:
     @property
     def required_contents(self) -> formats.RequiredContents:
         """Return what the outputs have to say."""
-        return formats.contents_required_by_formats({each.format for each in self._outputs})
+        return formats.contents_required_by_formats({each.format for each in self._outputs}, self._shown)
 
     def encoder(self, filters: Filters) -> FindingLineEncoder | None:
         """Return what writes the findings in the processes that find them; None where an output or a baseline needs
@@ -69,7 +78,7 @@ class AuditReport:
         """
         names = {each.format for each in self._outputs}
         is_possible = names <= formats.LINE_FORMATS and not filters.baseline
-        return FindingLineEncoder(tuple(sorted(names)), filters) if is_possible else None
+        return FindingLineEncoder(tuple(sorted(names)), filters, self._shown) if is_possible else None
 
     def audit_and_report(
         self, audited: AuditSource, totals: AuditTotals, publisher: ReportPublisher | None = None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import structs
 
 from webhook.commands.audit_part import PartResult
+from webhook.commands.report_options import exit_code_of_results
 from webhook.errors import Problem
-from webhook.input import documents
-from webhook.input.document_stream import DocumentStream
 from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
 from webhook.manifests.configuration_model import FailOn, lowering_settings
 from webhook.manifests.leave_alone import current_day
+from webhook.report.counts import ObjectCounts
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
@@ -21,6 +23,7 @@ from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import templates
 from webhook.yamltext.input_files import FoundFile
+from webhook.yamltext.yamlfile import shown
 
 _UNREADABLE = 2
 
@@ -36,19 +39,17 @@ class AuditTotals:
         filters: Filters = ALL,
         configuration: ConfigurationFile = NO_FILE,
         *,
-        fail_on: FailOn | None = None,
-        requires_input: bool | None = None,
+        fail_on: frozenset[FailOn],
+        requires_input: bool = False,
     ) -> None:
-        """Args: what is reported; the configuration; the least that fails; whether objects are required: None for
-        at least one that could be audited or is unchanged.
-        """
+        """Args: what is reported; the configuration; what fails; whether at least one object is required."""
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
         self._not_compared: dict[str, str] = {}
         self._baseline = filters.baseline
         self._configuration = configuration
-        self._fail_on = fail_on or configuration.value.report.fail_on
+        self._fail_on = fail_on
         self._requires_input = requires_input
         self._filtering = FindingFilter(filters)
         self._exceptions: Counter[str] = Counter()
@@ -57,10 +58,8 @@ class AuditTotals:
         self._ignored = 0
         self._hidden = 0
         self._files = 0
-        self._results: Counter[Result] = Counter()
+        self._found = ObjectCounts()
         self._not_read: Sequence[FoundFile] = ()
-        self._is_undecided = False
-        self._lacks_input = False
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
         self._pods_not_read: Counter[str] = Counter()
@@ -71,8 +70,7 @@ class AuditTotals:
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that are reported, and count them. They must come in the order of the input."""
         for finding in filter(self._filtering.is_reported, findings):
-            self._results[finding.result] += not finding.is_advice
-            self._is_undecided |= finding.is_undecided
+            self._found.add_finding(finding)
             yield finding
 
     def add_part(self, part: PartResult) -> None:
@@ -87,14 +85,10 @@ class AuditTotals:
         self._skipped += part.skipped
         self._unasked += part.unasked
         self._pods_not_read += part.pods_not_read
-        self._results += part.results
-        self._is_undecided |= part.is_undecided
+        self._found.add(part.found)
         self._not_compared |= part.not_compared
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
-        self._results[Result.PASS] += sum(
-            count for name, count in part.passes.items() if self._filtering.counts_passes_of_rule(name)
-        )
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
         self._print_to_stderr(f"warning: {warning}" for warning in part.warnings)
@@ -113,36 +107,35 @@ class AuditTotals:
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
         """Count and report what is in folders and is not read; whether a file of it is good is not known."""
         self._not_read = files
-        self._is_undecided |= any(not each.is_folder for each in files)
+        self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
             fix = ": name a folder that holds both" if "outside" in files[0].reason else ""
             self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
-    def report_lack_of_objects(self, named: Sequence[str], stream: DocumentStream) -> None:
-        """Report that the files had no objects, or nothing but templates, if that is so and is not wanted."""
-        if self.entries or self._unchanged or self._problems or self._requires_input is False:
-            return
-        if self._skipped and not self._templates:
-            some = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
-            message = f"no object could be audited: {some} (--no-require-input accepts that)"
-            self._lacks_input = True
-            self._print_to_stderr([f"error: {Problem(message=message, file=' '.join(named))}"])
-        else:
-            read = documents.InputDocuments(
-                documents=(),
-                files=len(stream.sources),
-                problems=tuple(self._problems),
-                templates=tuple(self._templates.values()),
-                excluded=stream.excluded,
-            )
-            self.add_problems(documents.problem_of_nothing_read(named, read, "object"))
-            self.add_problems(_problem_of_templates_alone(named, self._templates.values()))
+    def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
+        """Say why no object was audited, if that is so; it is an error where input is required.
 
-    def finish(self, named: Sequence[str], notes: Iterable[str], *, is_interrupted: bool) -> None:
-        """Report what is known after the last part: missing input, and entries that are out of date."""
-        if self._requires_input and not self.entries and not self._problems and not self._lacks_input:
-            self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
+        Args:
+            named: what was to be audited.
+            otherwise: the reason where neither templates nor other documents were found.
+        """
+        if self.entries or self._unchanged or self._problems:
+            return
+        reason = otherwise
+        if self._templates:
+            some = counted(len(self._templates), "file is a template", "files are templates")
+            reason = f"{some}; audit what charts make with --render"
+        elif self._skipped:
+            reason = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
+        problem = Problem(message=f"no object was audited: {reason}", file=" ".join(map(shown, named)))
+        if self._requires_input:
+            self.add_problems([structs.replace(problem, message=f"--require-input: {problem.message}")])
+        else:
+            self._print_to_stderr([f"warning: {problem}"])
+
+    def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
+        """Report what is known after the last part, such as entries that are out of date."""
         if self._unchanged:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:
@@ -157,15 +150,15 @@ class AuditTotals:
         self._print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
-        """Return the exit code: unreadable input, failures, undecided results, or none of these."""
-        failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
-        if self._problems or self._lacks_input:
-            if count := self._results[Result.FAIL] + self._results[Result.WARN]:
+        """Return the exit code: unreadable input, failures, undecided rules if these fail, or none of these."""
+        denied, warned = self._found.results[Result.FAIL], self._found.results[Result.WARN]
+        if self._problems:
+            if count := denied + warned:
                 self._print_to_stderr([f"note: {counted(count, 'finding')} in what could be read"])
             return _UNREADABLE
-        if any(self._results[each] for each in failing):
-            return 1
-        return 3 if self._is_undecided and self._fail_on != "never" else 0
+        return exit_code_of_results(
+            self._fail_on, denied=denied > 0, warned=warned > 0, undecided=self._found.is_undecided
+        )
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         """Yield findings of the baseline that are gone, and exceptions that nothing needed."""
@@ -180,7 +173,7 @@ class AuditTotals:
         """Return the sums in the form that reports write."""
         return Totals(
             entries=self.entries,
-            results={result: self._results[result] for result in Result},
+            found=self._found,
             files=self._files,
             skipped=tuple(self._skipped),
             unreadable=tuple(self._problems),
@@ -211,13 +204,3 @@ class AuditTotals:
     @staticmethod
     def _print_to_stderr(lines: Iterable[str]) -> None:
         sys.stderr.write(terminal.lines(lines))
-
-
-def _problem_of_templates_alone(
-    named: Sequence[str], templates: Collection[templates.ChartTemplate]
-) -> Sequence[Problem]:
-    """Return the problem that nothing was audited because everything is a template."""
-    if not templates:
-        return ()
-    message = "nothing could be audited: every object is still a template; render it with --render"
-    return (Problem(message=message, file=" ".join(named)),)

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from webhook import assembly
-from webhook.commands import options, output, ray_audit
+from webhook.commands import options, output, ray_audit, report_options
 from webhook.commands.backtest_part import PartBacktester, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
 from webhook.commands.options import complete_output
@@ -21,6 +21,7 @@ from webhook.commands.ray_work import count_logs_on_ray
 from webhook.errors import Problem
 from webhook.input import log_lines, object_store
 from webhook.input.log_lines import LogPart
+from webhook.manifests.configuration_model import FailOn
 from webhook.settings.shared import Settings
 from webhook.text import terminal
 from webhook.text.wording import counted
@@ -67,6 +68,7 @@ def command(
             autocompletion=complete_output(*FORMATS),
         ),
     ] = None,
+    fail_on: report_options.FailOnText = "",
     unbound: options.Unbound = False,
     jobs: ray_audit.Jobs = None,
     ray: ray_audit.RayAddress = "",
@@ -79,8 +81,9 @@ def command(
     object was before an update: the new object is taken for the old one, too, so rules about changes find nothing,
     and policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of
     --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
-    cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
+    cannot be read, and 130 after Ctrl-C. --fail-on changes what fails.
     """
+    failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)
     ray_audit.refuse_other_options(ray, named=log)
     listed = (
@@ -112,7 +115,7 @@ def command(
     if interrupts.is_set:
         sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
     output.write_to_outputs(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
-    return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code_of_counts(total)
+    return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code_of_counts(failing, total)
 
 
 def _policy_sets_to_compare(
@@ -142,10 +145,14 @@ def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) 
     return (Problem(message=message, file=" ".join(map(str, files))),)
 
 
-def _exit_code_of_counts(total: PartCounts) -> int:
-    if any(each.denied for each in total.sides.values()):
-        return 1
-    return 3 if any(each.undecided for each in total.sides.values()) else 0
+def _exit_code_of_counts(failing: frozenset[FailOn], total: PartCounts) -> int:
+    sides = total.sides.values()
+    return report_options.exit_code_of_results(
+        failing,
+        denied=any(each.denied for each in sides),
+        warned=any(each.warned for each in sides),
+        undecided=any(each.undecided for each in sides),
+    )
 
 
 def _size_of_files(files: Sequence[InputFile]) -> int:

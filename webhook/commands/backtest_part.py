@@ -175,7 +175,7 @@ def _findings_of_decisions(
     attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules
 ) -> Sequence[Finding]:
     """Return the findings about a request, passes aside."""
-    return findings_of_object(decisions, subject_of_request(attributes), lambda _path: place, known, passes=Counter())  # type: ignore[arg-type]
+    return findings_of_object(decisions, subject_of_request(attributes), lambda _path: place, known, with_passes=False)  # type: ignore[arg-type]
 
 
 def _count_differing_denials(

@@ -28,7 +28,7 @@ from webhook.text import terminal
 from webhook.yamltext import yamlfile
 
 FORMATS = ("text", "json")
-_REFUSED, _FAILED = 2, 3
+_FAILED, _REFUSED = 1, 2
 _FAREWELLS = frozenset({"exit", "quit", ":q"})
 
 
@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Evaluate one CEL expression as kube-apiserver would, and print its value, type and cost.
 
-    Exits with 0 when there is a value, 2 when the expression or an input is refused, and 3 when it fails. With --cases
+    Exits with 0 when there is a value, 1 when the expression fails, and 2 when it or an input is refused. With --cases
     it exits with 1 when a row was missed. Without an expression, on a terminal, it is a prompt.
     """
     outputs = output.parse_outputs(chosen, FORMATS)

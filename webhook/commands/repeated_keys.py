@@ -12,11 +12,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.apimachinery.paths import parse_path, path_as_text
 from webhook.errors import Problem as InputProblem
 from webhook.input import documents
-from webhook.report.finding import Finding, Result, subject_of_request
+from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
@@ -56,10 +56,10 @@ class RepeatedKeys:
             else:
                 self.elsewhere.append(problem)
 
-    def findings(self, each: documents.InputDocument, attributes: Attributes) -> Iterator[Finding]:
-        """Yield the findings of one input, which is the object of a request."""
+    def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
+        """Yield the findings of one input, which is an object."""
         for problem in self._of.get((each.source, each.index), ()):
-            yield _finding_for_key(problem, each, attributes)
+            yield _finding_for_key(problem, each, subject)
 
 
 def _inputs_by_source(
@@ -81,7 +81,7 @@ def _input_that_holds_key(
     return listed[index - 1][1] if index else None
 
 
-def _finding_for_key(problem: InputProblem, each: documents.InputDocument, attributes: Attributes) -> Finding:
+def _finding_for_key(problem: InputProblem, each: documents.InputDocument, subject: Subject) -> Finding:
     """Return the finding for one key that a mapping has twice."""
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
     repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
@@ -99,7 +99,7 @@ def _finding_for_key(problem: InputProblem, each: documents.InputDocument, attri
     return Finding(
         result=Result.WARN,
         rule=RULE,
-        subject=subject_of_request(attributes),
+        subject=subject,
         place=Place(file=problem.file, line=problem.line, column=problem.column),
         phase=Phase.VALIDATE,
         decision=decision,

@@ -20,10 +20,11 @@ from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, Re
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
-from webhook.commands import options, output
+from webhook.commands import options, output, report_options
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
+from webhook.manifests.configuration_model import FailOn
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
@@ -53,6 +54,7 @@ def command(
         PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
     ] = "auto",
     chosen: options.ReportOutputs = None,
+    fail_on: report_options.FailOnText = "",
     unbound: options.Unbound = False,
     advice: options.Advice = False,
     explain: Annotated[
@@ -82,9 +84,10 @@ def command(
 
     The cluster holds the objects of --context, of the same file, and of the files that one kustomization, chart or
     folder has with it. That an object does not exist is said only with --context-is-whole. Exits with 0 when all are
-    allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when none is denied but a policy
-    that may deny could not decide.
+    allowed, 1 when one is denied, and 2 when an input or a policy cannot be read, or a server gives no answer.
+    --fail-on changes what fails.
     """
+    failing = report_options.parse_fail_on(fail_on, "deny")
     writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)
     if server and (
@@ -114,7 +117,7 @@ def command(
                 report.write_entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(documents.problem_of_nothing_read(fixture, inputs, "review"))
+    return replay.exit_code(failing, documents.problem_of_nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ class Replay:
         self._asked = asked
         self._recorder = Recorder(record, asked.policies) if record and asked.policies else None
         self._answered = self._denied = 0
-        self._is_undecided = False
+        self._is_undecided = self._is_warned = False
         self._unreadable = [*inputs.problems, *asked.problems]
         self._notes: dict[str, str] = {}
 
@@ -220,13 +223,14 @@ class Replay:
             try:
                 outcome = run_phases(attributes, self._phase, door)
             except CallError as error:
-                self._is_undecided = True
-                _print_problem(_problem_of_document(each, f"the server answered HTTP {error.code}: {error.message}"))
+                told = f"the server answered HTTP {error.code}: {error.message}"
+                self._unreadable.append(_problem_of_document(each, told))
                 continue
             answer = _answer_for_report(each, attributes, self._phase, outcome)
             self._record(attributes, door, outcome)
             self._answered += 1
             self._denied += not answer.verdict.allowed
+            self._is_warned |= bool(answer.verdict.warnings)
             self._is_undecided |= answer.is_undecided
             yield answer
 
@@ -256,26 +260,22 @@ class Replay:
         unreadable = tuple(self._unreadable)
         return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files, unreadable=unreadable)
 
-    def exit_code(self, nothing: tuple[Problem, ...]) -> int:
-        """Return the exit code: unreadable input is raised, denials give 1, undecided reviews 3.
+    def exit_code(self, failing: frozenset[FailOn], nothing: tuple[Problem, ...]) -> int:
+        """Return the exit code: unreadable input is raised, what fails gives 1, undecided reviews 3 if these fail.
 
         Raises:
             InputError: something could not be read, or there was nothing to read.
         """
         if problems := (*self._unreadable, *nothing):
             raise InputError(*problems)
-        if self._denied:
-            return 1
-        return 3 if self._is_undecided else 0
+        return report_options.exit_code_of_results(
+            failing, denied=self._denied > 0, warned=self._is_warned, undecided=self._is_undecided
+        )
 
 
 def _problem_of_document(document: documents.InputDocument, message: str) -> Problem:
     place = document.place()
     return Problem(message=message, file=place.file, line=place.line, column=place.column)
-
-
-def _print_problem(problem: Problem) -> None:
-    sys.stderr.write(terminal.lines([f"error: {problem}"]))
 
 
 def _answer_for_report(

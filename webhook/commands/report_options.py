@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar, get_args
 
 import typer
 
@@ -16,7 +16,11 @@ from webhook.policy.configured_rules import describe_unknown_id, rule_ids
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline
 from webhook.report.filters import Filters
+from webhook.report.finding import Result
 from webhook.settings.shared import Settings
+from webhook.text.wording import either
+
+_Word = TypeVar("_Word", bound=str)
 
 Rules: TypeAlias = Annotated[
     list[str] | None,
@@ -39,9 +43,25 @@ Skip: TypeAlias = Annotated[
 MinSeverity: TypeAlias = Annotated[
     Severity | None, typer.Option("--min-severity", help="Report nothing that is less severe.")
 ]
-Fails: TypeAlias = Annotated[
-    FailOn | None,
-    typer.Option("--fail-on", help="The least that ends with code 1. [default: warn, or the configuration's]"),
+FailOnText: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="LIST",
+        help="What fails: deny, warn or never is the least finding that ends with code 1; with undecided, such as "
+        "`warn,undecided`, rules that may deny and could not be evaluated end with code 3.",
+        show_default=False,
+        autocompletion=lambda incomplete: [each for each in get_args(FailOn) if each.startswith(incomplete)],
+    ),
+]
+Show: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="RESULTS",
+        help="Also have rows for these results: pass (a policy that is content), skip (a rule that was not evaluated, "
+        "or is excepted), or both as `pass,skip`.",
+        autocompletion=lambda incomplete: [each for each in SHOWN if each.startswith(incomplete)],
+    ),
 ]
 Baseline: TypeAlias = Annotated[
     Path | None,
@@ -52,16 +72,52 @@ WriteBaseline: TypeAlias = Annotated[
     typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; ends with 0."),
 ]
 RequireInput: TypeAlias = Annotated[
-    bool | None,
+    bool,
     typer.Option(
         "--require-input/--no-require-input",
-        help="End with code 2 where no object was audited, or never for that. [default: where files have no object at "
-        "all; not where a cluster has none, or all are unchanged]",
-        show_default=False,
+        help="End with code 2 where no object was audited; otherwise a warning says why.",
     ),
 ]
 
+SHOWN: Final = (Result.PASS, Result.SKIP)
+"""The results that `--show` names."""
 _GROUP: Final = "rule, group or policy"
+
+
+def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[FailOn]:
+    """Return what fails for the text of `--fail-on`, or the default for "".
+
+    Raises:
+        ConfigurationError: a word is unknown.
+    """
+    if not text:
+        return frozenset((default,) if isinstance(default, str) else default)
+    known: Sequence[FailOn] = get_args(FailOn)
+    return frozenset(_parse_words("--fail-on", text, known))
+
+
+def parse_shown(text: str) -> frozenset[Result]:
+    """Return the results for the text of `--show`.
+
+    Raises:
+        ConfigurationError: a word is unknown.
+    """
+    return frozenset(_parse_words("--show", text, SHOWN)) if text else frozenset()
+
+
+def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
+    """Return 1 where a finding fails, 3 where a rule that may deny was not evaluated and that fails, else 0."""
+    if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
+        return 1
+    return 3 if undecided and "undecided" in fail_on else 0
+
+
+def _parse_words(flag: str, text: str, known: Sequence[_Word]) -> Iterator[_Word]:
+    words = {str(each): each for each in known}
+    for name in map(str.strip, text.split(",")):
+        if name not in words:
+            raise ConfigurationError(f"{flag}: expected {either(words)}, found `{name}`")
+        yield words[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import input_files
 
+_NO_CASE: Final = 2
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
@@ -48,7 +49,9 @@ def command(
         ),
     ] = None,
     *,
-    require_tests: Annotated[bool, typer.Option("--require-tests", help="Exit with 1 when there is no case.")] = False,
+    require_tests: Annotated[
+        bool, typer.Option("--require-tests", help="Exit with 2 also when every case is skipped.")
+    ] = False,
     run: Annotated[
         str, typer.Option("--run", "-r", metavar="REGEX", help="Run only cases whose id has a match of this.")
     ] = "",
@@ -70,7 +73,7 @@ def command(
     Cases that cannot be evaluated here, such as those of Rego or of Kyverno's own kinds of policies, are skipped,
     counted, and named with the reason. A suite is asked the policies of its own folder; golden folders are asked those
     that hold. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite, its policies or a case
-    cannot be read, or when no case of a file that is named was run.
+    cannot be read, when there is no case, or when no case of a file that is named was run.
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
@@ -170,14 +173,17 @@ class _TestRun:
         return (*self._problems, *self._without)
 
     def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:
-        """Return 1 if a case failed, or if none was run and one had to be."""
+        """Return 1 if a case failed, and 2 if there was none to run."""
         if self._results[Result.PASS] or self._results[Result.FAIL]:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))
-        told = "no case was run: all are skipped" if self._results[Result.SKIP] else _NONE
+        are_skipped = self._results[Result.SKIP] > 0
+        told = "no case was run: all are skipped" if are_skipped else _NONE
         told = f"--run: no case has a match of `{self._how.run.pattern}`" if self._left_out else told
-        _print_lines([f"{'error: --require-tests: ' if require_tests else ''}{where}: {told}"])
-        return int(require_tests)
+        accepts = are_skipped and not self._left_out and not require_tests
+        flag = "--require-tests: " if require_tests and are_skipped else ""
+        _print_lines([f"{'warning' if accepts else 'error'}: {flag}{where}: {told}"])
+        return 0 if accepts else _NO_CASE
 
 
 def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:

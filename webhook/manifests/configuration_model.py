@@ -16,7 +16,7 @@ from webhook.manifests.models import LabelSelector
 from webhook.rules.actions import Level
 
 Severity: TypeAlias = Literal["critical", "high", "medium", "low", "info"]
-FailOn: TypeAlias = Literal["deny", "warn", "never"]
+FailOn: TypeAlias = Literal["deny", "warn", "never", "undecided"]
 
 
 def _check_release(text: str) -> str:
@@ -88,7 +88,11 @@ class RuleException(ExceptionRecord):
 class ReportSettings(CamelCaseModel):
     """What reports show, and when a verb ends with code 1."""
 
-    fail_on: FailOn = Field(default="warn", description="The least finding that ends a verb with code 1.")
+    fail_on: FailOn | tuple[FailOn, ...] = Field(
+        default="warn",
+        description="The least finding that ends a verb with code 1; with `undecided`, rules that may deny and could "
+        "not be evaluated end it with code 3.",
+    )
     min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
     skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")
     baseline: str = Field(default="", description="A file of findings that are known; others alone are reported.")

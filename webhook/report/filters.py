@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from webhook.report.baseline import KNOWN, Fingerprints
 from webhook.report.finding import Finding, Result
-from webhook.report.rule import RuleName, rule_name
+from webhook.report.rule import rule_name
 from webhook.rules.decisions import severity_rank
 
 
@@ -33,10 +33,7 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     def allows_finding(self, finding: Finding) -> bool:
         """Return whether a finding passes the filters, the baseline aside."""
-        return self.allows_rule(rule_name(finding.rule, finding.decision))
-
-    def allows_rule(self, name: RuleName) -> bool:
-        """Return whether findings of a rule pass the filters, the baseline aside."""
+        name = rule_name(finding.rule, finding.decision)
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
             return False
@@ -61,10 +58,6 @@ class FindingFilter:
         self._fingerprints = Fingerprints()
         self.known: set[str] = set()
         self.hidden = 0
-
-    def counts_passes_of_rule(self, name: RuleName) -> bool:
-        """Return whether passes of a rule are counted; a baseline has none."""
-        return self._filters.allows_rule(name)
 
     def is_reported(self, finding: Finding) -> bool:
         """Return whether this finding is reported."""

@@ -6,7 +6,6 @@ evaluates nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cache
@@ -16,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, Phase
-from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
+from webhook.report.rule import Rule, Rules, rule_of
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.text import problem_as_sentence, split_off_fix
@@ -36,13 +35,17 @@ class Result(StrEnum):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """The object a finding is about. namespace is "" for cluster-scoped objects."""
+    """The object a finding is about. namespace is "" for cluster-scoped objects.
+
+    has_unread_pods: its pods come from parts that are not read, so without findings it is not known to be good.
+    """
 
     api_version: str
     kind: str
     namespace: str
     name: str
     uid: str = ""
+    has_unread_pods: bool = False
 
     def __str__(self) -> str:
         name = self.name or "(no name)"
@@ -147,7 +150,7 @@ def findings_of_object(
     rules: Rules,
     lines: Lines = lambda _: None,
     *,
-    passes: Counter[RuleName] | None = None,
+    with_passes: bool = True,
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: every problem, every other decision that is not a pass, and passes.
 
@@ -159,7 +162,7 @@ def findings_of_object(
         locate: from a field path to its place in the input.
         rules: what is known of the rules.
         lines: from a field path to the line at its place, for formats that show it.
-        passes: counts the passes, which are then not returned: most of an audit, and most formats show their sum alone.
+        with_passes: whether passes are returned: they are most of an audit, and few formats have rows for them.
     """
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []
@@ -172,8 +175,7 @@ def findings_of_object(
             passed.setdefault(decision.policy, (phase, decision))
     for policy in {finding.decision.policy for finding in kept}:
         passed.pop(policy, None)
-    if passes is not None:
-        passes.update(rule_name(rule_of(each, rules), each) for _, each in passed.values() if not each.is_advice)
+    if not with_passes:
         return tuple(_findings_without_repetitions(kept))
     content = (next(of.findings_of_decision(Result.PASS, phase, decision)) for phase, decision in passed.values())
     return (*_findings_without_repetitions(kept), *content)

@@ -7,6 +7,7 @@ findings. One that says more of them has writers of its own for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -27,14 +28,15 @@ from webhook.report import (
 )
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.finding import Finding
-from webhook.report.writer import FindingsAdapter, Writer
+from webhook.report.counts import FINDINGS
+from webhook.report.finding import Finding, Result
+from webhook.report.writer import FindingsAdapter, RowFilter, Writer
 
 
 class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
-    test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
-    `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
+    test. `rows`: the results that a report of an audit always has entries for. `shows_more`: whether it has those that
+    `--show` names, too. `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
     `is_by_line`: whether the text of each finding depends on that finding alone.
     """
 
@@ -42,9 +44,14 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     findings: Callable[[], Writer[Finding]]
     answers: Callable[[], Writer[Answer]] | None = None
     cases: Callable[[], Writer[CaseResult]] | None = None
-    lists_passes: bool = True
+    rows: frozenset[Result] = frozenset(Result)
+    shows_more: bool = True
     draws_queues: bool = False
     is_by_line: bool = False
+
+    def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
+        """Return the results that a report has entries for where some are to be shown."""
+        return self.rows.union(shown) if self.shows_more else self.rows
 
 
 FORMATS: Final[tuple[ReportFormat, ...]] = (
@@ -53,26 +60,35 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         findings=text_findings.TextFindingsWriter,
         answers=text_answers.TextAnswersWriter,
         cases=text_cases.TextCasesWriter,
-        lists_passes=False,
+        rows=FINDINGS,
     ),
     ReportFormat(
-        name="json", findings=json.JsonFindingsWriter, answers=json.JsonAnswersWriter, cases=json.JsonCasesWriter
+        name="json",
+        findings=json.JsonFindingsWriter,
+        answers=json.JsonAnswersWriter,
+        cases=json.JsonCasesWriter,
+        rows=FINDINGS,
     ),
     ReportFormat(
         name="ndjson",
-        findings=ndjson.NdjsonWriter,
+        findings=ndjson.NdjsonFindingsWriter,
         answers=ndjson.NdjsonWriter,
         cases=ndjson.NdjsonWriter,
+        rows=FINDINGS,
         is_by_line=True,
     ),
     ReportFormat(
-        name="junit", findings=junit.JunitFindingsWriter, answers=junit.JunitAnswersWriter, cases=junit.JunitCasesWriter
+        name="junit",
+        findings=junit.JunitFindingsWriter,
+        answers=junit.JunitAnswersWriter,
+        cases=junit.JunitCasesWriter,
+        rows=FINDINGS | {Result.PASS},
     ),
-    ReportFormat(name="sarif", findings=sarif.SarifWriter, lists_passes=False),
-    ReportFormat(name="github", findings=github.GithubFindingsWriter, lists_passes=False, is_by_line=True),
-    ReportFormat(name="gitlab", findings=gitlab.GitlabFindingsWriter, lists_passes=False),
-    ReportFormat(name="markdown", findings=markdown.MarkdownFindingsWriter, lists_passes=False),
-    ReportFormat(name="html", findings=html.HtmlFindingsWriter, lists_passes=False, draws_queues=True),
+    ReportFormat(name="sarif", findings=sarif.SarifWriter, rows=FINDINGS, shows_more=False),
+    ReportFormat(name="github", findings=github.GithubFindingsWriter, rows=FINDINGS, shows_more=False, is_by_line=True),
+    ReportFormat(name="gitlab", findings=gitlab.GitlabFindingsWriter, rows=FINDINGS, shows_more=False),
+    ReportFormat(name="markdown", findings=markdown.MarkdownFindingsWriter, rows=FINDINGS),
+    ReportFormat(name="html", findings=html.HtmlFindingsWriter, rows=FINDINGS, draws_queues=True),
     ReportFormat(name="policyreport", findings=policyreport.PolicyReportWriter),
     ReportFormat(name="openreports", findings=policyreport.OpenReportsWriter),
 )
@@ -90,9 +106,13 @@ def format_names() -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS)
 
 
-def writers_of_findings() -> Writers[Finding]:
-    """Return the writers for an audit."""
-    return {each.name: each.findings for each in FORMATS}
+def writers_of_findings(shown: Collection[Result] = ()) -> Writers[Finding]:
+    """Return the writers for an audit, each with an entry for the results of its format and for those to show."""
+    return {each.name: partial(_writer_of_rows, each, frozenset(shown)) for each in FORMATS}
+
+
+def _writer_of_rows(each: ReportFormat, shown: frozenset[Result]) -> RowFilter:
+    return RowFilter(each.findings(), each.rows_with(shown))
 
 
 class RequiredContents(Struct, frozen=True):
@@ -105,10 +125,12 @@ class RequiredContents(Struct, frozen=True):
 FINDINGS_AND_PASSES: Final = RequiredContents()
 
 
-def contents_required_by_formats(names: Collection[str]) -> RequiredContents:
-    """Return what reports of an audit in some formats have to say."""
+def contents_required_by_formats(names: Collection[str], shown: Collection[Result] = ()) -> RequiredContents:
+    """Return what reports of an audit in some formats have to say, with the results to show."""
     chosen = [each for each in FORMATS if each.name in names]
-    return RequiredContents(any(each.lists_passes for each in chosen), any(each.draws_queues for each in chosen))
+    return RequiredContents(
+        any(Result.PASS in each.rows_with(shown) for each in chosen), any(each.draws_queues for each in chosen)
+    )
 
 
 def writers_of_answers() -> Writers[Answer]:
@@ -122,4 +144,4 @@ def writers_of_cases() -> Writers[CaseResult]:
 
 
 def _writer_through_findings(each: ReportFormat) -> Callable[[], FindingsAdapter]:
-    return lambda: FindingsAdapter(each.findings())
+    return lambda: FindingsAdapter(each.findings(), each.rows)

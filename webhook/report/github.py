@@ -1,7 +1,8 @@
 """Writes annotations of GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
 
 Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in a
-message, `:` and `,` as well in a property. Passes and what lacked an object are left out.
+message, `:` and `,` as well in a property. Passes are left out, and what lacked an object is
+one notice at the end.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 from webhook.yamltext.source_line import Place
 
+_MOST_REASONS: Final = 5
+"""How many missing objects the notice names."""
 _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
 
 
@@ -33,10 +37,15 @@ class GithubFindingsWriter:
             yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines of files that could not be read, and one about what was left out."""
+        """Yield the lines of files that could not be read, and one each about what was left out and not evaluated."""
         yield from (_line_about_unreadable(each) for each in totals.unreadable)
         if totals.configured:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))
+        if reasons := [each.why for each in totals.found.not_evaluated.values()]:
+            some = counted(totals.found.incomplete, "object")
+            told = f"{some} not evaluated in full: {', '.join(reasons[:_MOST_REASONS])}"
+            more = f" and {len(reasons) - _MOST_REASONS} more" if reasons[_MOST_REASONS:] else ""
+            yield _workflow_command("notice", Place(file=""), "not evaluated", told + more)
 
 
 def _line_about_unreadable(problem: Problem) -> str:

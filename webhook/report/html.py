@@ -20,15 +20,22 @@ from typing import Final
 from msgspec import Struct, field
 
 from webhook import __version__
+from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
-from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
+from webhook.report.spool import Spool, file_and_object_of_finding
 from webhook.report.writer import Totals
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
-_WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
+_WORDS: Final = {
+    Result.FAIL: "denied",
+    Result.WARN: "warning",
+    Result.ERROR: "error",
+    Result.SKIP: "not evaluated",
+    Result.PASS: "passed",
+}
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
 """How many rows a chart has at most; the remaining ones share one more row."""
@@ -39,7 +46,7 @@ class HtmlFindingsWriter:
     """Writes one HTML document."""
 
     def __init__(self) -> None:
-        self._spoken = NonPassingFindings()
+        self._spoken: Spool[Finding] = Spool()
         self._counts = _FindingCounts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
@@ -47,10 +54,9 @@ class HtmlFindingsWriter:
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep a finding that is not a pass."""
-        if entry.result is not Result.PASS:
-            self._counts.add(entry)
-            self._spoken.append(entry)
+        """Keep a finding."""
+        self._counts.add(entry)
+        self._spoken.append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
@@ -64,6 +70,7 @@ class HtmlFindingsWriter:
         yield _filter_form(self._counts)
         for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):
             yield _section_of_object(file, subject, several)
+        yield _section_of_not_evaluated(totals)
         yield queue_sections(totals.queues)
         yield _foot_of_page()
 
@@ -86,14 +93,22 @@ class _FindingCounts(Struct):
 
 def _head_of_page(totals: Totals) -> str:
     style, script = _read_page_part("report.css"), _read_page_part("report.js")
-    sums = [f'<li class="{result}"><b>{totals.results[result]}</b> {word}</li>' for result, word in _WORDS.items()]
-    passed = f"<li><b>{totals.results[Result.PASS]}</b> passed</li>"
+    found = totals.found.results
+    sums = [f'<li class="{each}"><b>{found[each]}</b> {_WORDS[each]}</li>' for each in Result if each in FINDINGS]
+    objects = {
+        "without findings": totals.without_findings,
+        "with findings": totals.found.with_findings,
+        "not read": totals.unread_objects,
+        "not evaluated in full": totals.found.incomplete,
+    }
+    of_objects = [f"<li><b>{count}</b> {word}</li>" for word, count in objects.items()]
     return Template(_read_page_part("head.html")).substitute(
         title=f"claimgate: {counted(totals.entries, 'object')}",
         files=counted(totals.files, "file"),
         policy=f"default-src 'none'; style-src '{_csp_hash_of_text(style)}'; script-src '{_csp_hash_of_text(script)}'",
         style=style,
-        sums="".join((*sums, passed)),
+        objects="".join(of_objects),
+        sums="".join(sums),
     )
 
 
@@ -102,6 +117,20 @@ def _list_of_unreadable(totals: Totals) -> str:
         return ""
     lines = "".join(f"<li>{_escaped_text(str(each))}</li>" for each in totals.unreadable)
     return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
+
+
+def _section_of_not_evaluated(totals: Totals) -> str:
+    """Return what could not be evaluated, folded; it is no finding."""
+    reasons = totals.found.not_evaluated.values()
+    if not reasons:
+        return ""
+    title = f"Not evaluated: {counted(totals.found.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
+    lines = "".join(
+        f"<li>{_escaped_text(each.why)} "
+        f"({counted(each.objects, 'object')}, first {_escaped_text(f'{each.subject} in {each.place}')})</li>"
+        for each in reasons
+    )
+    return f'<section class="open"><details><summary>{title}</summary><ul>{lines}</ul></details></section>\n'
 
 
 def _charts_of_findings(counts: _FindingCounts) -> str:

@@ -10,8 +10,16 @@ from typing import Any
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
+from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
-from webhook.report.records import indented_json, record_of_answer, record_of_finding, record_of_place
+from webhook.report.records import (
+    SCHEMA_VERSION,
+    indented_json,
+    record_of_answer,
+    record_of_finding,
+    record_of_not_evaluated,
+    record_of_place,
+)
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
@@ -20,14 +28,14 @@ _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class JsonFindingsWriter:
-    """Writes an audit: `findings`, passes included, then `summary`, `objects` and what was not audited."""
+    """Writes an audit: `findings`, then `notEvaluated`, what was not audited, and the sums: docs/report.schema.json."""
 
     def __init__(self) -> None:
         self._comma = ""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield the beginning of the list."""
-        yield '{\n  "findings": ['
+        yield f'{{\n  "schemaVersion": {SCHEMA_VERSION},\n  "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """Yield one element of the list."""
@@ -37,6 +45,7 @@ class JsonFindingsWriter:
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield everything after the findings."""
         rest = {
+            "notEvaluated": [record_of_not_evaluated(each) for each in totals.found.not_evaluated.values()],
             "notKubernetes": [{**record_of_place(each.place), "reason": each.why} for each in totals.skipped],
             "unreadable": [
                 {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
@@ -47,10 +56,12 @@ class JsonFindingsWriter:
             "templates": totals.templates,
             "notRead": totals.not_read,
             "leftOut": totals.configured.as_json(),
-            "objects": totals.entries,
             "files": totals.files,
             # last, since it is known last: findings are let go as they are written
-            "summary": {str(result): count for result, count in totals.results.items()},
+            "summary": {
+                **totals.objects_as_json(),
+                "findings": {str(each): totals.found.results[each] for each in Result if each in FINDINGS},
+            },
         }
         closing = "\n  ]" if self._comma else "]"
         yield f"{closing},\n{indented_json(rest)[2:]}\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -21,11 +21,14 @@ from webhook.report.rule import Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals
 from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _ELEMENTS = {Result.FAIL: "failure", Result.WARN: "system-out", Result.ERROR: "error", Result.SKIP: "skipped"}
+_NOT_EVALUATED: Final = "not evaluated"
+"""The suite with a test case for each missing object."""
 _PLAIN = frozenset(("system-out",))
 """Elements that contain only text."""
 _SUMS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -66,9 +69,12 @@ class _CollectingWriter(Generic[Entry]):
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole document; a file that could not be read is an error."""
+        """Yield the whole document; a file that could not be read is an error, what was not evaluated a suite."""
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
+        for reason in totals.found.not_evaluated.values():
+            told = f"{reason.why}\n{counted(reason.objects, 'object')}, first {reason.subject} at {reason.place}"
+            self._add_test_case(_TestCase(_NOT_EVALUATED, reason.why, "skipped", told))
         yield from _document_of_cases(self._suites, iter(self._cases))
 
     def _add_test_case(self, case: _TestCase) -> None:

@@ -1,85 +1,165 @@
-"""Writes Markdown for a comment on a change: the sums, then a section for each object with its findings.
+"""Writes Markdown for a comment on a change: the sums, then each rule with what it found, and where.
 
 Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
-comment may have there: what does not fit is counted. The sums come first, so findings are kept (spool).
+comment may have there: what does not fit is counted. The same text about several objects is said once, with its places.
+The sums come first, so texts are kept, as many as a comment has room for.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby, zip_longest
-from typing import Final
+from itertools import islice, zip_longest
+from typing import Final, NamedTuple
 
-from webhook.report.finding import Finding, Result, Subject
-from webhook.report.rule import Rules
-from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
+from msgspec import Struct, field
+
+from webhook.apimachinery.paths import parse_path, path_as_text
+from webhook.report.finding import Finding, Result
+from webhook.report.rule import Rule, Rules
 from webhook.report.writer import Totals
+from webhook.rules.text import sentence_without_path
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 MOST_CHARACTERS: Final = 60_000
-_SYMBOLS: Final = {Result.FAIL: "❌", Result.WARN: "⚠️", Result.ERROR: "❗", Result.SKIP: "❔"}
-_WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
+_MOST_TEXTS: Final = 1_000
+"""How many different texts are kept: more never fit."""
+_MOST_PLACES: Final = 10
+"""How many places of one text are named."""
+_MOST_REASONS: Final = 50
+_SYMBOLS: Final = {
+    Result.FAIL: ("❌", "denied"),
+    Result.ERROR: ("❗", "error"),
+    Result.WARN: ("⚠️", "warning"),
+    Result.SKIP: ("❔", "not evaluated"),
+    Result.PASS: ("✅", "passed"),
+}
 _ADVICE: Final = ("💡", "advice")
+_ORDER: Final = (*_SYMBOLS.values(), _ADVICE)
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
 """The characters that are special in Markdown, and `@`, with which a comment notifies people."""
+
+
+class _Head(NamedTuple):
+    """What findings below one heading share: symbol and word of the result, and the rule."""
+
+    said: tuple[str, str]
+    rule: str
+
+
+class _Places(Struct):
+    """The first places of a text, and how many there are."""
+
+    named: list[str] = field(default_factory=list)
+    count: int = 0
 
 
 class MarkdownFindingsWriter:
     """Writes one Markdown document."""
 
     def __init__(self) -> None:
-        self._spoken = NonPassingFindings()
+        self._texts: dict[_Head, dict[str, _Places]] = {}
+        self._rules: dict[str, Rule] = {}
+        self._counts: Counter[_Head] = Counter()
+        self._kept = 0
+        self._unkept = 0
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the document is written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep a finding that is not a pass."""
-        self._spoken.append(entry)
+        """Keep the text of a finding with its place."""
+        said = _ADVICE if entry.is_advice else _SYMBOLS[entry.result]
+        head = _Head(said, entry.rule.id)
+        text = _text_of_finding(entry)
+        texts = self._texts.setdefault(head, {})
+        if text not in texts and self._kept == _MOST_TEXTS:
+            self._unkept += 1
+            return
+        self._kept += text not in texts
+        self._rules[entry.rule.id] = entry.rule
+        self._counts[head] += 1
+        places = texts.setdefault(text, _Places())
+        places.count += 1
+        if len(places.named) < _MOST_PLACES:
+            places.named.append(f"{_text_in_backticks(str(entry.place))} {_escaped_text(str(entry.subject))}")
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the document."""
-        yield _head_of_document(totals)
-        left, unsaid = MOST_CHARACTERS, 0
-        for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):
-            findings = list(several)
-            section = _section_of_object(file, subject, findings)
+        foot = _section_of_not_evaluated(totals)
+        yield (head := _head_of_document(totals))
+        left, unsaid = MOST_CHARACTERS - len(head) - len(foot), self._unkept
+        for group in sorted(self._counts, key=lambda each: (_ORDER.index(each.said), -self._counts[each], each.rule)):
+            section = self._section_of_rule(group)
             left -= len(section)
             if left < 0:
-                unsaid += len(findings)
+                unsaid += self._counts[group]
             else:
                 yield section
         if unsaid:
             yield f"\n{counted(unsaid, 'further finding')} did not fit into a comment.\n"
+        yield foot
+
+    def _section_of_rule(self, head: _Head) -> str:
+        symbol, word = head.said
+        rule = self._rules[head.rule]
+        named = f"[{_escaped_text(rule.id)}]({rule.docs})" if rule.docs else _text_in_backticks(rule.id)
+        lines = "".join(_lines_of_text(text, places) for text, places in self._texts[head].items())
+        return f"\n**{symbol} {word}: {named}**\n\n{lines}"
+
+
+def _text_of_finding(finding: Finding) -> str:
+    """Return what is wrong and what to do, with the end of the path where the place has a line."""
+    problem = finding.problem
+    if problem is None or not finding.place.line:
+        return _escaped_text(finding.message)
+    field_name = _end_of_path(problem.path)
+    told = _escaped_text(sentence_without_path(problem))
+    exception = f" ({_escaped_text(finding.exception_reason)})" if finding.exception_reason else ""
+    return f"{f'{_text_in_backticks(field_name)}: ' if field_name else ''}{told}{exception}"
+
+
+def _end_of_path(path: str) -> str:
+    try:
+        return path_as_text(parse_path(path)[-2:])
+    except ValueError:
+        return path
+
+
+def _lines_of_text(text: str, places: _Places) -> str:
+    """Return an item with one place in the same line, or with a line for each of several."""
+    if places.count == 1:
+        return f"- {places.named[0]}: {text}\n"
+    named = "".join(f"  - {each}\n" for each in places.named)
+    more = places.count - len(places.named)
+    return f"- {text}\n{named}" + (f"  - and {more} more\n" if more else "")
 
 
 def _head_of_document(totals: Totals) -> str:
-    counts = ", ".join(f"{_SYMBOLS[result]} {totals.results[result]} {_WORDS[result]}" for result in _SYMBOLS)
     unread = "".join(f"- ❗ {_escaped_text(str(each))}\n" for each in totals.unreadable)
     told = f"\nThese could not be read:\n\n{unread}" if unread else ""
+    not_read = f"\nNot read: {totals.files_not_read_in_words}\n" if totals.files_not_read_in_words else ""
     left_out = f"\n{_escaped_text(str(totals.configured)).capitalize()}\n" if totals.configured else ""
-    return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{left_out}{told}"
+    head = f"### claimgate: {counted(totals.entries, 'object')}\n\n{totals.objects_in_words}\n"
+    return f"{head}{not_read}{left_out}{told}"
 
 
-def _section_of_object(file: str, subject: Subject, findings: list[Finding]) -> str:
-    lines = "".join(_line_of_finding(each) for each in findings)
-    return f"\n**{_escaped_text(str(subject))}** in {_text_in_backticks(file)}\n\n{lines}"
-
-
-def _line_of_finding(finding: Finding) -> str:
-    symbol, word = _ADVICE if finding.is_advice else (_SYMBOLS[finding.result], _WORDS[finding.result])
-    word = "" if finding.result is Result.SKIP else f"{word}: "  # its message says that it was not evaluated
-    line = f"line {finding.place.line}, " if finding.place.line else ""
-    rule = (
-        f"[{_escaped_text(finding.rule.id)}]({finding.rule.docs})"
-        if finding.rule.docs
-        else _text_in_backticks(finding.rule.id)
+def _section_of_not_evaluated(totals: Totals) -> str:
+    """Return what could not be evaluated, folded; it is no finding."""
+    reasons = totals.found.not_evaluated.values()
+    if not reasons:
+        return ""
+    lines = "".join(
+        f"- {_escaped_text(each.why)} ({counted(each.objects, 'object')}, first {_escaped_text(str(each.subject))})\n"
+        for each in islice(reasons, _MOST_REASONS)
     )
-    return f"- {symbol} {word}{_escaped_text(finding.message)} ({line}{rule})\n"
+    more = f"- and {len(reasons) - _MOST_REASONS} more\n" if len(reasons) > _MOST_REASONS else ""
+    title = f"Not evaluated: {counted(totals.found.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
+    return f"\n<details><summary>{title}</summary>\n\n{lines}{more}\n</details>\n"
 
 
 def _escaped_text(text: str) -> str:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
-from webhook.report.records import compact_json, record_of_answer, record_of_case, record_of_finding, record_of_place
+from webhook.report.records import (
+    SCHEMA_VERSION,
+    compact_json,
+    record_of_answer,
+    record_of_case,
+    record_of_finding,
+    record_of_not_evaluated,
+    record_of_place,
+)
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
 
 class NdjsonWriter:
-    """Writes a line for each entry, then lines for documents of an audit that are not Kubernetes objects."""
+    """Writes a line for each answer or case, or for each finding of a suite."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the format has no beginning."""
@@ -27,8 +36,22 @@ class NdjsonWriter:
             return (f"{compact_json(record_of_answer(entry))}\n",)
         return (f"{compact_json(record_of_case(entry))}\n",)
 
+    def end(self, _totals: Totals) -> Iterator[str]:
+        """Yield nothing."""
+        yield from ()
+
+
+class NdjsonFindingsWriter(NdjsonWriter):
+    """Writes a line for each finding, then what was not evaluated, documents that are no objects, and the sums."""
+
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines for documents that were not audited."""
+        """Yield the lines after the findings."""
+        for each in totals.found.not_evaluated.values():
+            yield _line_of_result("notEvaluated", record_of_not_evaluated(each))
         for skipped in totals.skipped:
-            record = {"result": "notKubernetes", **record_of_place(skipped.place), "reason": skipped.why}
-            yield f"{compact_json(record)}\n"
+            yield _line_of_result("notKubernetes", {**record_of_place(skipped.place), "reason": skipped.why})
+        yield _line_of_result("summary", totals.objects_as_json())
+
+
+def _line_of_result(result: str, record: dict[str, Any]) -> str:
+    return f"{compact_json({'schemaVersion': SCHEMA_VERSION, 'result': result, **record})}\n"

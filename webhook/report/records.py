@@ -14,12 +14,15 @@ from webhook.admission.respond import json_of_unread_part
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.finding import Finding, Result
+from webhook.report.counts import NotEvaluated
+from webhook.report.finding import Finding, Result, Subject
 from webhook.rules.decisions import Decision, Explanation
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text import terminal
 from webhook.yamltext.source_line import Place
 
+SCHEMA_VERSION: Final = 1
+"""The version of the JSON of audits, which grows when a field changes its meaning or goes away."""
 _JSON: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 
 
@@ -46,23 +49,31 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
     """Return a finding as JSON: its result, its rule, its decision, the object and the place."""
     about = finding.subject
     return {
+        "schemaVersion": SCHEMA_VERSION,
         "result": str(finding.result),
         "rule": finding.rule.id,
         **record_of_decision(finding.decision),
         "path": finding.path,
         "message": finding.message,
+        "fix": finding.message_and_fix()[1],
+        "ruleUrl": finding.rule.docs,
         "problem": record_of_problem(finding.problem) if finding.problem else None,
         "missing": [record_of_missing(each) for each in finding.missing],
         "exception": finding.exception_reason,
-        "docs": finding.rule.docs,
         "phase": str(finding.phase),
-        "object": {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            "namespace": about.namespace,
-            "name": about.name,
-        },
+        "object": _record_of_subject(about),
         **record_of_place(finding.place),
+    }
+
+
+def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:
+    """Return what could not be evaluated as JSON: what is missing, for how many objects, and the first of them."""
+    return {
+        "why": each.why,
+        "missing": record_of_missing(each.missing) if each.missing else None,
+        "objects": each.objects,
+        "rules": list(each.rules),
+        "first": {"object": _record_of_subject(each.subject), **record_of_place(each.place)},
     }
 
 
@@ -165,6 +176,10 @@ def record_of_case(case: CaseResult) -> dict[str, Any]:
         "result": str(case.result),
         "why": case.why,
     }
+
+
+def _record_of_subject(about: Subject) -> dict[str, str]:
+    return {"apiVersion": about.api_version, "kind": about.kind, "namespace": about.namespace, "name": about.name}
 
 
 def record_of_place(place: Place) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from webhook.report.records import indented_json
 from webhook.report.rule import Rule, Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals
+from webhook.text.wording import counted
 from webhook.yamltext.source_line import Place, SourceLine
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
-_NOTICES: Final = {Result.ERROR: "error", Result.SKIP: "note"}
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
 """What stands for the long arrays while the rest of the log is written. A text has no line break, so none is taken for
@@ -50,16 +50,19 @@ class SarifWriter:
         if entry.result in _LEVELS:
             self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
             self._results.append(indented_json(self._result(entry)))
-        elif entry.result in _NOTICES:
+        elif entry.result is Result.ERROR:
             text = f"{entry.subject}: {entry.rule.id}: {entry.message}"
-            self._notices.append(indented_json(_tool_notification(_NOTICES[entry.result], text, entry.place)))
+            self._notices.append(indented_json(_tool_notification("error", text, entry.place)))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole log; a file that could not be read is a notification."""
+        """Yield the whole log; files that could not be read and what was not evaluated are notifications."""
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
             self._unread.append(indented_json(_tool_notification("error", each.message, place)))
+        for reason in totals.found.not_evaluated.values():
+            text = f"not evaluated: {reason.why} ({counted(reason.objects, 'object')}, first {reason.subject})"
+            self._notices.append(indented_json(_tool_notification("note", text, reason.place)))
         driver = {
             "name": "claimgate",
             "semanticVersion": __version__,
@@ -71,7 +74,10 @@ class SarifWriter:
             "columnKind": "unicodeCodePoints",
             "invocations": [invocation],
             "results": [_RESULTS_HERE],
-            **({"properties": {"leftOut": totals.configured.as_json()}} if totals.configured else {}),
+            "properties": {
+                "summary": totals.objects_as_json(),
+                **({"leftOut": totals.configured.as_json()} if totals.configured else {}),
+            },
         }
         text = indented_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         head, between = text.split(f'[\n            "{_NOTICES_HERE}"\n          ]')

@@ -12,7 +12,7 @@ from io import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, Generic, TypeVar
 
-from webhook.report.finding import Finding, Result, Subject
+from webhook.report.finding import Finding, Subject
 
 Value = TypeVar("Value")
 _BATCH: Final = 200
@@ -73,12 +73,3 @@ class Spool(Generic[Value]):
 def file_and_object_of_finding(finding: Finding) -> tuple[str, Subject]:
     """Return the file and the object of a finding; findings of one object come in a row."""
     return finding.place.file, finding.subject
-
-
-class NonPassingFindings(Spool[Finding]):
-    """The findings of a run that are not passes."""
-
-    def append(self, value: Finding) -> None:
-        """Add a finding unless it is a pass."""
-        if value.result is not Result.PASS:
-            super().append(value)

@@ -1,7 +1,8 @@
 """Prints findings as linters do: below each object its findings, and at the end the sums of the rules.
 
-A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. What is
-missing is said once, with how often: a folder without its cluster misses the same few objects hundreds of times.
+A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. What could
+not be evaluated is said once, with how many objects it concerns: a folder without its cluster misses the same few
+objects hundreds of times.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from unicodedata import east_asian_width
 
-from msgspec import Struct, field
-
-from webhook.report.finding import Finding, Result, Subject
+from webhook.report.counts import FINDINGS
+from webhook.report.finding import Finding, Subject
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, result_word
 from webhook.report.writer import Totals
@@ -23,7 +23,7 @@ from webhook.text import terminal
 from webhook.text.wording import counted, named
 from webhook.yamltext.source_line import SourceLine
 
-_ORDER: Final = ("fail", "warn", "error", "skip", "advice")
+_ORDER: Final = ("fail", "warn", "error", "skip", "advice", "pass")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
 """How many findings of one object are sorted together; a file may have the same object thousands of times."""
@@ -35,21 +35,12 @@ _WIDEST: Final = 120
 """How many characters of a line of a file are shown if the screen has no width."""
 
 
-class _MissingObjectTally(Struct):
-    """A missing object: its first place, how often it was missed, and the rules that could not be evaluated."""
-
-    first: Finding
-    times: int = 0
-    rules: dict[str, None] = field(default_factory=dict)
-
-
 class TextFindingsWriter:
     """Prints one report; the findings of an object are kept until the next object comes."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
         self._object: list[Finding] = []
-        self._missed: dict[str, _MissingObjectTally] = {}
         self._rules: Counter[tuple[str, str, str]] = Counter()
 
     def use_screen(self, screen: Screen) -> None:
@@ -62,14 +53,9 @@ class TextFindingsWriter:
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """Keep the finding; yield the previous object when a new one begins."""
-        if entry.result is Result.PASS:
-            return
-        self._rules[
-            _result_word_of_finding(entry), entry.rule.severity or entry.decision.severity, _rule_or_policy(entry)
-        ] += 1
-        if entry.result is Result.SKIP and entry.missing:
-            self._count_missing_objects(entry)
-            return
+        if entry.result in FINDINGS:
+            severity = entry.rule.severity or entry.decision.severity
+            self._rules[_result_word_of_finding(entry), severity, _rule_or_policy(entry)] += 1
         if self._object and (
             _file_and_subject(self._object[0]) != _file_and_subject(entry) or len(self._object) == _MOST_HELD
         ):
@@ -77,22 +63,16 @@ class TextFindingsWriter:
         self._object.append(entry)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the last object, the missing objects, and the sums."""
+        """Yield the last object, what was not evaluated, and the sums."""
         if self._object:
             yield self._flush_object_findings()
-        if self._missed:
-            yield _lines_as_text([*self._lines_about_missing_objects(), ""])
+        if totals.found.not_evaluated:
+            yield _lines_as_text([*self._lines_about_not_evaluated(totals), ""])
         if listed := list(_lines_about_not_audited(totals)):
             yield terminal.lines([*listed, ""])
         if self._rules.total() > 1:
             yield _lines_as_text([*self._table_of_broken_rules(), ""])
         yield _lines_as_text(self._screen.wrapped(terminal.one_line(_summary_of_totals(totals)), ""))
-
-    def _count_missing_objects(self, entry: Finding) -> None:
-        for each in map(str, entry.missing):
-            missed = self._missed.setdefault(each, _MissingObjectTally(entry))
-            missed.times += 1
-            missed.rules[entry.rule.id] = None
 
     def _flush_object_findings(self) -> str:
         """Return the findings of the object that is kept, the worst first."""
@@ -101,16 +81,18 @@ class TextFindingsWriter:
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
         return _lines_as_text([heading, *(line for each in findings for line in finding_lines(each, self._screen)), ""])
 
-    def _lines_about_missing_objects(self) -> Iterator[str]:
-        yield self._screen.styled("Not evaluated, because objects are not among the files:", "bold")
-        for text, missed in self._missed.items():
-            where = terminal.one_line(missed.first.place.file_line_and_column)
-            rules = terminal.one_line(_ids_as_text(tuple(missed.rules)))
-            yield f"  {self._screen.result_with_symbol('skip')}  {where}  {rules}"
-            times = f"{missed.times} times, first for " if missed.times > 1 else ""
-            told = terminal.one_line(f"{' '.join(text.split())} ({times}{missed.first.subject})")
-            yield from self._screen.wrapped(told, _INDENT)
-        yield from fix_lines("name files that have them with --context", self._screen)
+    def _lines_about_not_evaluated(self, totals: Totals) -> Iterator[str]:
+        yield self._screen.styled("Not evaluated:", "bold")
+        for each in totals.found.not_evaluated.values():
+            first = "first " if each.objects > 1 else ""
+            where = f"{first}{each.subject} at {each.place.file_line_and_column}"
+            rules = f"; {_ids_as_text(tuple(each.rules))}" if totals.is_verbose else ""
+            told = terminal.one_line(f"{each.why} ({counted(each.objects, 'object')}: {where}{rules})")
+            first_line, *others = self._screen.wrapped(told, "    ")
+            yield f"  {self._screen.symbol_of_result('skip')} {first_line[4:]}"
+            yield from others
+        if totals.files and any(each.missing for each in totals.found.not_evaluated.values()):
+            yield from fix_lines("name files that have what is missing with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:
         """Yield each rule with how often it was broken, the worst first."""
@@ -209,27 +191,23 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
 
 
 def _summary_of_totals(totals: Totals) -> str:
-    counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
     is_cluster = bool(totals.entries and not totals.files)
     where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
-    text = f"{counted(totals.entries, 'object')}{where}: {counts}"
+    text = f"{counted(totals.entries, 'object')}{where}: {totals.objects_in_words}"
+    if totals.unread_objects and not totals.is_verbose:
+        text += " (-v names the kinds)"
+    if totals.found.incomplete:
+        text += f"; {counted(totals.found.incomplete, 'object')} not evaluated in full"
     if unasked := sum(totals.unasked.values()):
         text += f"; {counted(unasked, 'object')} that no policy is about"
         text += "" if totals.is_verbose else " (-v names the kinds)"
-    if pods_not_read := sum(totals.pods_not_read.values()):
-        text += f"; {counted(pods_not_read, 'object')} with pods that are not read"
-        text += "" if totals.is_verbose else " (-v names the kinds)"
-    if totals.skipped:
-        text += f"; {counted(len(totals.skipped), 'document')} without a Kubernetes object"
-    if totals.templates:
-        text += f"; {counted(totals.templates, 'template')} not rendered"
-    if totals.not_read:
-        text += f"; {totals.not_read} not read"
+    if not_read := totals.files_not_read_in_words:
+        text += f"; not read: {not_read}"
     if totals.configured:
         text += f"; {totals.configured}"
     if totals.unreadable:
         files = counted(len({problem.file for problem in totals.unreadable}), "file")
-        text += f"; {'the cluster' if is_cluster else files} not read in full"
+        text += f"; {'the cluster' if is_cluster else files} with errors"
     return text
 
 

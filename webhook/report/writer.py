@@ -7,7 +7,6 @@ entry. Knows no format.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
@@ -15,9 +14,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.errors import Problem
+from webhook.report.counts import FINDINGS, ObjectCounts
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import QueueTrees
 from webhook.report.rule import Rules
+from webhook.report.screen import Screen, ScreenAwareWriter
 from webhook.text.wording import counted
 from webhook.yamltext.source_line import Place
 
@@ -91,19 +92,20 @@ class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
-    denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
-    kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
-    are no manifests before they are rendered. not_read: files and folders that are not read, because they are links out
-    of the named folder or no regular files. unasked: objects that no policy is about, by their kind. pods_not_read:
-    objects whose pods are not read, by their kind. is_verbose: whether a person wants everything named that is only
-    counted otherwise. configured: what configuration and annotations left out. left_out: cases that somebody did not
-    ask for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know. queues: the
-    queues of the cluster with what jobs would take, where the format draws them.
+    denied, or cases that failed. results: how many cases a test has of each kind, every kind named. found: what was
+    found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
+    an entry instead. templates: files that are no manifests before they are rendered. not_read: files and folders that
+    are not read, because they are links out of the named folder or no regular files. unasked: objects that no policy is
+    about, by their kind. pods_not_read: objects whose pods are not read, by their kind. is_verbose: whether a person
+    wants everything named that is only counted otherwise. configured: what configuration and annotations left out.
+    left_out: cases that somebody did not ask for. coverage: of the rules of suites, whether a case breaks them, where a
+    person wants to know. queues: the queues of the cluster with what jobs would take, where the format draws them.
     """
 
     entries: int = 0
     failures: int = 0
     results: Mapping[Result, int] = field(default_factory=lambda: dict.fromkeys(Result, 0))
+    found: ObjectCounts = field(default_factory=ObjectCounts)
     files: int = 0
     skipped: tuple[SkippedDocument, ...] = ()
     unreadable: tuple[Problem, ...] = ()
@@ -116,6 +118,47 @@ class Totals(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     coverage: Mapping[str, bool] = field(default_factory=dict)
     queues: tuple[QueueTrees, ...] = ()
+
+    @property
+    def unread_objects(self) -> int:
+        """Return how many objects without findings have pods that are not read."""
+        return sum(self.pods_not_read.values()) - self.found.unread_with_findings
+
+    @property
+    def without_findings(self) -> int:
+        """Return how many objects were read, not left out, and have no findings."""
+        return self.entries - self.found.with_findings - self.unread_objects - self.configured.objects
+
+    @property
+    def objects_in_words(self) -> str:
+        """Return `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
+        found = self.found.results
+        parts = ", ".join(f"{found[each]} {each}" for each in Result if each in FINDINGS and found[each])
+        told = f"{self.without_findings} without findings, {self.found.with_findings} with findings"
+        unread = f", {self.unread_objects} not read" if self.unread_objects else ""
+        left_out = f", {self.configured.objects} left out" if self.configured.objects else ""
+        return f"{told}{f' ({parts})' if parts else ''}{unread}{left_out}"
+
+    @property
+    def files_not_read_in_words(self) -> str:
+        """Return `2 templates, 1 document without a Kubernetes object, 1 link or other file`; "" for none."""
+        counts = (
+            (self.templates, "template", ""),
+            (len(self.skipped), "document without a Kubernetes object", "documents without a Kubernetes object"),
+            (self.not_read, "link or other file", "links and other files"),
+        )
+        return ", ".join(counted(count, one, more) for count, one, more in counts if count)
+
+    def objects_as_json(self) -> dict[str, int]:
+        """Return how many objects were found to be what, as JSON."""
+        return {
+            "objects": self.entries,
+            "withoutFindings": self.without_findings,
+            "withFindings": self.found.with_findings,
+            "notRead": self.unread_objects,
+            "leftOut": self.configured.objects,
+            "notEvaluatedInFull": self.found.incomplete,
+        }
 
 
 class Writer(Protocol[Entry_contra]):
@@ -145,13 +188,38 @@ class HasFindings(Protocol):
         ...
 
 
-class FindingsAdapter:
-    """Writes answers or case results in a format that knows only findings."""
+class RowFilter:
+    """Passes findings of some results on to a writer; the others are in the totals alone."""
 
-    def __init__(self, writer: Writer[Finding]) -> None:
+    def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = writer
+        self._rows = rows
+
+    def use_screen(self, screen: Screen) -> None:
+        """Use this screen, if the format depends on one."""
+        if isinstance(self._writer, ScreenAwareWriter):
+            self._writer.use_screen(screen)
+
+    def begin(self, rules: Rules) -> Iterable[str]:
+        """Return the text before the first entry."""
+        return self._writer.begin(rules)
+
+    def entry(self, entry: Finding) -> Iterable[str]:
+        """Return the text of an entry that has one of the results."""
+        return self._writer.entry(entry) if entry.result in self._rows else ()
+
+    def end(self, totals: Totals) -> Iterable[str]:
+        """Return the remaining text."""
+        return self._writer.end(totals)
+
+
+class FindingsAdapter:
+    """Writes answers or case results in a format that knows only findings, those of some results."""
+
+    def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
+        self._writer = RowFilter(writer, rows)
         self._rules: Rules = {}
-        self._results: Counter[Result] = Counter()
+        self._found = ObjectCounts()
 
     def begin(self, rules: Rules) -> Iterator[str]:
         """Keep the rules, which findings need."""
@@ -161,10 +229,9 @@ class FindingsAdapter:
     def entry(self, entry: HasFindings) -> Iterator[str]:
         """Write each finding of the entry."""
         for finding in entry.findings(self._rules):
-            self._results[finding.result] += 1
+            self._found.add_finding(finding)
             yield from self._writer.entry(finding)
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Write the end with the sums of the findings."""
-        results = {result: self._results[result] for result in Result}
-        yield from self._writer.end(replace(totals, results=results))
+        yield from self._writer.end(replace(totals, found=self._found))

@@ -1,0 +1,102 @@
+"""Counts objects by what a run found in them, and collects what could not be evaluated.
+
+Knows findings; knows no format. Findings of one object have the same `Subject` and come one after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from msgspec import Struct, field
+
+from webhook.report.finding import Finding, Result, Subject
+from webhook.rules.problem import MissingObject
+from webhook.yamltext.source_line import Place
+
+FINDINGS: Final = frozenset((Result.FAIL, Result.WARN, Result.ERROR))
+"""The results that are findings; passes, and what was not evaluated or is excepted, are none."""
+
+
+class NotEvaluated(Struct, kw_only=True):
+    """Why rules could not be evaluated: an object is missing, or another reason.
+
+    why: what is missing, on one line. missing: the object, None for another reason. objects: how many objects it
+    concerns. subject and place: the first of these. rules: the rules and policies that could not be evaluated.
+    """
+
+    why: str
+    missing: MissingObject | None
+    subject: Subject
+    place: Place
+    objects: int = 0
+    rules: dict[str, None] = field(default_factory=dict)
+    last: Subject | None = None
+
+
+class ObjectCounts(Struct):
+    """The counts of reported findings.
+
+    results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: those of them
+    whose pods are not read. incomplete: objects of which a rule could not be evaluated. is_undecided: whether a rule
+    that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
+    """
+
+    results: Counter[Result] = field(default_factory=Counter)
+    with_findings: int = 0
+    unread_with_findings: int = 0
+    incomplete: int = 0
+    is_undecided: bool = False
+    not_evaluated: dict[tuple[str, str], NotEvaluated] = field(default_factory=dict)
+    _found: Subject | None = None
+    _open: Subject | None = None
+
+    def add_finding(self, finding: Finding) -> None:
+        """Count a finding, after the others of its object."""
+        self.is_undecided |= finding.is_undecided
+        if not finding.is_advice:
+            self.results[finding.result] += 1
+            if finding.result in FINDINGS and self._found is not finding.subject:
+                self._found = finding.subject
+                self.with_findings += 1
+                self.unread_with_findings += finding.subject.has_unread_pods
+        if finding.result is Result.SKIP and not finding.exception_reason:
+            self._add_not_evaluated(finding)
+
+    def add(self, other: ObjectCounts) -> None:
+        """Add the counts of later objects."""
+        self.results += other.results
+        self.with_findings += other.with_findings
+        self.unread_with_findings += other.unread_with_findings
+        self.incomplete += other.incomplete
+        self.is_undecided |= other.is_undecided
+        for key, each in other.not_evaluated.items():
+            mine = self.not_evaluated.setdefault(key, each)
+            if mine is not each:
+                mine.objects += each.objects
+                mine.rules |= each.rules
+
+    def _add_not_evaluated(self, finding: Finding) -> None:
+        subject = finding.subject
+        if self._open is not subject:
+            self._open = subject
+            self.incomplete += 1
+        for missing in finding.missing or (None,):
+            why = " ".join((_describe_missing(missing) if missing else _reason_of_message(finding.message)).split())
+            key = why, missing.namespace if missing else ""
+            each = self.not_evaluated.get(key)
+            if each is None:
+                each = NotEvaluated(why=why, missing=missing, subject=subject, place=finding.place)
+                self.not_evaluated[key] = each
+            each.objects += each.last is not subject
+            each.last = subject
+            each.rules[finding.rule.id] = None
+
+
+def _reason_of_message(message: str) -> str:
+    return message.partition("not evaluated: ")[2] or message
+
+
+def _describe_missing(missing: MissingObject) -> str:
+    name = f"{missing.namespace}/{missing.name}" if missing.namespace and missing.name else missing.name
+    return " ".join(filter(None, (missing.kind, name, missing.why)))
