@@ -13,7 +13,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 
 
 def pod(**container: Any) -> dict[str, Any]:
-    spec = {"containers": [{"name": "c", "image": "i", **container}]}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {}, **container}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
 
 

@@ -81,8 +81,7 @@ class Activation(dict[str, Any]):
 
     def __init__(self, invocation: Invocation, match: Match) -> None:
         """Set the variables that all expressions of a policy share."""
-        self["object"] = invocation.target.object
-        self["oldObject"] = invocation.target.old_object
+        self["object"], self["oldObject"] = invocation.target.objects_for_expressions(invocation.context.deadline)
         self["namespaceObject"] = None
         if invocation.policy.param_kind is not None:
             self["params"] = invocation.param.object

@@ -46,6 +46,7 @@ from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.patch_values import JsonPartTracker
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.trace import ReviewTrace
+from webhook.patch.write_back import write_back_changes
 from webhook.policy.candidates import Candidate
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialReason
@@ -180,12 +181,13 @@ class MutationRun(Struct):
             return
         try:
             definition = find_crd_of_target(invocation)
-        except LookupFailed as error:
+            sent = matched.target.object_for_mutations(matched.context.deadline)
+        except (LookupFailed, BudgetExceeded) as error:
             self._add_decision(_decision_of_failed_mutation(invocation, error))
             return
         if target.podset is None:
             self.definition = definition
-        if self._apply_all_mutations(invocation, matched.target.written, definition) and invocation.policy.reinvokes:
+        if self._apply_all_mutations(invocation, sent, definition) and invocation.policy.reinvokes:
             self.reinvocable[invocation.key] = None
 
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
@@ -221,8 +223,10 @@ class MutationRun(Struct):
         with record_origins() as origins:
             value = budget.evaluate(change.expression, names)
         given = JsonPartTracker(names.values(), context.deadline, origins)
-        changed = apply_mutation(change, value, target, context.deadline, given=given, crd=crd, sent=sent)
-        self.object = with_changed_pod(self.object, target, changed, self.rewriting)
+        shown = target.object_for_mutations(context.deadline)
+        changed = apply_mutation(change, value, shown, target.kind, context.deadline, given=given, crd=crd, sent=sent)
+        written = write_back_changes(target.written, shown, changed, context.deadline) if target.podset else changed
+        self.object = with_changed_pod(self.object, target, written, self.rewriting)
         self.is_dirty = True
         self._add_decision(_decision_of_applied_mutation(invocation, index, perf_counter() - started))
 

@@ -37,7 +37,8 @@ from webhook.policy.compiled import Mutation
 def apply_mutation(
     change: Mutation,
     value: Any,
-    target: EvaluationTarget,
+    obj: JSON,
+    kind: GroupVersionKind,
     deadline: Deadline,
     *,
     given: patchvalues.JsonPartTracker,
@@ -49,7 +50,8 @@ def apply_mutation(
     Args:
         change: the mutation.
         value: what its expression gave.
-        target: the object as it is.
+        obj: the object as it is.
+        kind: its kind.
         deadline: of the review.
         given: what of the value is JSON that the expression has read.
         crd: the CustomResourceDefinition of a custom kind, when it is known.
@@ -60,7 +62,6 @@ def apply_mutation(
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
     """
-    obj, kind = target.written, target.kind
     declared = schema_of_definition(crd, kind.version) if crd else None
     if change.kind == "JSONPatch":
         changed = _patch_object(value, obj, kind, deadline, given)

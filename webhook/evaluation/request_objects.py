@@ -17,8 +17,9 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release
+from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
-from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects
+from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
 from webhook.facts.subject import Subject
@@ -46,9 +47,10 @@ class EvaluationTarget:
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
     without something that is written; `place` is the path of its podset as it is printed. `has_new_spec` is whether
-    the condition of `updates: spec` holds for it, None before anybody asks; `typed_objects` are the object as types
-    have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each
-    keeps alive.
+    the condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object and old
+    object as expressions see them, None before an expression does; `typed_objects` are the object as types have read
+    it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each keeps
+    alive.
     """
 
     attributes: Attributes
@@ -62,6 +64,7 @@ class EvaluationTarget:
     criteria_attributes: Attributes | None = None
     place: str = ""
     has_new_spec: bool | None = field(default=None, init=False)
+    shown_objects: tuple[JSON, JSON] | None = field(default=None, init=False, repr=False)
     typed_objects: dict[type[Object], Any] = field(default_factory=dict, init=False, repr=False)
     subjects: dict[int, Subject] = field(default_factory=dict, init=False, repr=False)
 
@@ -74,6 +77,26 @@ class EvaluationTarget:
     def kind(self) -> GroupVersionKind:
         """Return the kind of the object: Pod for a template."""
         return self.attributes.kind if self.podset else self.match.kind
+
+    def objects_for_expressions(self, deadline: Deadline) -> tuple[JSON, JSON]:
+        """Return object and old object as expressions see them: those inside the request's object as an API server
+        would send them.
+        """
+        if self.podset is None or self.mismatches:
+            return self.object, self.old_object
+        if self.shown_objects is None:
+            before, is_encoded = self.old_object, self.attributes.is_decoded
+            self.shown_objects = (
+                inner_object_as_sent(self.object, self.kind, self.podset, deadline, is_encoded=is_encoded),
+                before and inner_object_as_sent(before, self.kind, self.podset, deadline, is_encoded=is_encoded),
+            )
+        return self.shown_objects
+
+    def object_for_mutations(self, deadline: Deadline) -> JSON:
+        """Return the object that patches apply to: the request's own as it is written, those inside it as expressions
+        see them.
+        """
+        return self.written if self.podset is None else self.objects_for_expressions(deadline)[0]
 
     def reroot(self, message: str) -> tuple[str, str]:
         """Return the path that a message begins with, and the message with that path changed to the path in the whole

@@ -14,13 +14,15 @@ from typing import Final
 from msgspec import Struct, field
 
 from webhook.apimachinery import paths
-from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.patch.schema import is_builtin
 from webhook.schema import DecodedValue, Mismatch, decode, decode_object, kubernetes_type, type_of
+from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.kinds import type_at_path
+from webhook.schema.sent import as_sent_by_api_server, pod_as_sent
 from webhook.schema.types import Type
 from webhook.workloads.podsets import PodSet
 
@@ -104,6 +106,29 @@ def decode_request_objects(attributes: Attributes, deadline: Deadline) -> Decode
     now = decode_unless_decoded(attributes.object, attributes.kind, attributes, deadline)
     before = decode_unless_decoded(attributes.old_object, attributes.kind, attributes, deadline)
     return DecodedRequestObjects(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
+
+
+def inner_object_as_sent(
+    obj: JSON, kind: GroupVersionKind, place: PodSet, deadline: Deadline, *, is_encoded: bool
+) -> JSON:
+    """Return a decoded object inside a request's object as an API server would send it by itself.
+
+    A pod template becomes a Pod with all defaults of Pods; a patch of a template is completed by nothing.
+
+    Args:
+        obj: the object, or the template as a Pod.
+        kind: its kind.
+        place: where it is.
+        deadline: is charged for what is walked.
+        is_encoded: whether an API server has encoded the object around it, whose kind is one of its own.
+    """
+    if obj is None or not is_builtin(kind):
+        return obj
+    if kind == POD:
+        sent = obj if is_encoded else pod_as_sent(obj, deadline, is_whole=not place.is_patch)
+        return sent if place.is_patch else with_api_defaults(sent, kind, deadline)
+    sent = as_sent_by_api_server(obj, kind, deadline)
+    return obj if sent is None else with_api_defaults(sent, kind, deadline)
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:

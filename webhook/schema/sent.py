@@ -1,9 +1,9 @@
 """Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
 
-A field that is not set is left out, also where an empty list or map stands for it, unless Go writes it always: then it
-is null (written_null.yaml). A null among the texts of a map is an empty text, one among amounts is 0, and an
-amount is written in its canonical form. Defaults are not filled in. Source: encoding/json on the types of k8s.io/api
-v0.36, k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+A field that is not set, or is empty, is left out, unless Go writes it always (go_encoding.json). A null among the texts
+of a map is an empty text, one among amounts is 0, and an amount is written in its canonical form. api_defaults.py fills
+in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36
+pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery import quantity
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch.schema import is_builtin
 from webhook.schema.decode import decode, zero_value_of_type
@@ -22,6 +22,7 @@ from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 
 _ABSENT: Final = object()
+_SCALARS: Final = ("text", "number", "truth")
 _UNJUDGED: Final = "status"
 """The field that controllers write; types of kinds leave it out (kinds.py)."""
 
@@ -52,15 +53,29 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
         return None
 
 
+def pod_as_sent(pod: JSON, deadline: Deadline | None = None, *, is_whole: bool = True) -> JSON:
+    """Return a decoded Pod as an API server sends it.
+
+    Unknown fields stay, which a newer Kubernetes may have, and so does what is no quantity. Unless the Pod `is_whole`,
+    nothing is added.
+    """
+    of = type_of(POD) or "any"
+    return _ApiServerEncoder(deadline or Deadline(), is_strict=False, is_whole=is_whole).encode_value(pod, of)
+
+
 class _ApiServerEncoder(Struct, frozen=True):
-    """Encodes values that have their types."""
+    """Encodes values that have their types. `is_strict`: it refuses invalid quantities and unknown fields. `is_whole`:
+    it adds what Go writes always.
+    """
 
     deadline: Deadline
+    is_strict: bool = True
+    is_whole: bool = True
 
     def encode_value(self, value: JSON, of: Type) -> JSON:
-        """Return a value that is set, encoded. Raises ValueError for an invalid quantity."""
+        """Return a value that is set, encoded. Raises ValueError for what is refused."""
         if of == "quantity":
-            return _canonical_quantity(value)
+            return self._canonical_quantity(value)
         if isinstance(of, Items):
             return self._list(value, of)
         if not isinstance(of, Fields):
@@ -69,7 +84,8 @@ class _ApiServerEncoder(Struct, frozen=True):
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
         self.deadline.spend(len(value))
-        made = [zero_value_of_type(of.item) if item is None else self.encode_value(item, of.item) for item in value]
+        empty = zero_value_of_type(of.item)
+        made = [self.encode_value(empty if item is None else item, of.item) for item in value]
         return _same_value_or_new(value, made, zip(value, made, strict=True))
 
     def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
@@ -85,25 +101,24 @@ class _ApiServerEncoder(Struct, frozen=True):
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
-        always = of.written_null
         made = {}
         for name, item in value.items():
             field = of.fields.get(name, of.others)
-            if field is None and name != _UNJUDGED:
+            if field is None and name != _UNJUDGED and self.is_strict:
                 raise ValueError(f"{name} is not a field")
-            new = self._field(item, field or "any", is_always=name in always)
-            if new is not _ABSENT:
-                made[name] = new
-        made |= {name: None for name in always if name not in made}
+            if item is None or (not item and not (name in of.always or name in of.kept) and _is_omitted(item, field)):
+                continue
+            made[name] = self.encode_value(item, field or "any")
+        if self.is_whole:
+            made |= {name: empty for name, empty in of.always.items() if name not in made}
         is_whole = len(made) == len(value)
         return _same_value_or_new(value, made, zip(value.values(), made.values(), strict=True)) if is_whole else made
 
-    def _field(self, item: JSON, of: Type, *, is_always: bool) -> JSON:
-        if item is None:
-            return "0" if of == "quantity" and is_always else _ABSENT
-        if not item and not is_always and _may_be_left_out(of):
-            return _ABSENT
-        return self.encode_value(item, of)
+    def _canonical_quantity(self, value: JSON) -> JSON:
+        read = quantity.read_quantity_or_none(value)
+        if read is None and self.is_strict:
+            raise ValueError(f"{value} is not a quantity")
+        return value if read is None or str(read) == value else str(read)
 
 
 def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
@@ -111,14 +126,8 @@ def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON
     return value if all(before is after for before, after in pairs) else made
 
 
-def _may_be_left_out(of: Type) -> bool:
-    """Return whether an empty value of the type is left out: a list, or a map without declared fields."""
-    return isinstance(of, Items) or (isinstance(of, Fields) and not of.fields)
-
-
-def _canonical_quantity(value: JSON) -> str:
-    """Return a quantity in its canonical form. Raises ValueError for an invalid one."""
-    read = quantity.read_quantity_or_none(value)
-    if read is None:
-        raise ValueError(f"{value} is not a quantity")
-    return value if str(read) == value else str(read)
+def _is_omitted(empty: JSON, of: Type | None) -> bool:
+    """Return whether Go leaves out an empty value of the type: a scalar, a list, or a map without declared fields."""
+    if isinstance(of, Fields):
+        return not of.fields
+    return isinstance(of, Items) or (of in _SCALARS and empty is not None)

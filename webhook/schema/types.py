@@ -7,16 +7,17 @@ applyconfigurations/internal), each when it is first asked for. None of them hol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from webhook.apimachinery.attributes import JSON
 from webhook.patch import schema as kubernetes
-from webhook.yamltext import yamlfile
 
 Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
 """`number` is a whole number as Go decodes it, `int64` and `int32` as a CustomResourceDefinition has it, where 2.0 is
@@ -36,7 +37,10 @@ EXPECTED: Final[Mapping[str, str]] = {
     "intOrText": "a whole number or a string",
 }
 """The description of each scalar type; `any` and `quantity` accept everything."""
-_WRITTEN_NULL: Final = Path(__file__).with_name("written_null.yaml")
+_GO_ENCODING: Final = Path(__file__).with_name("go_encoding.json")
+"""By the name of a type of k8s.io/api v0.36: `always` are fields without `omitempty`, and structures, which it never
+leaves out, with their empty values; `kept` are pointers to scalars, which are left out only where they are not set.
+"""
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
     "#api.resource.Quantity": "quantity",
@@ -55,13 +59,16 @@ class Items(Struct, frozen=True, eq=False):
 class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
-    An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where
-    they are not set.
+    An entry that has no type is kept as it is. `name` is that of a type of Kubernetes, `core.v1.Pod`. An API server
+    writes the fields of `always` where they are not set, with these values, and those of `kept` although they are
+    empty.
     """
 
     fields: Mapping[str, Type]
     others: Type | None = None
-    written_null: frozenset[str] = frozenset()
+    name: str = ""
+    always: Mapping[str, JSON] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
 
 
 def kubernetes_type(name: str) -> Type:
@@ -76,16 +83,18 @@ def kubernetes_type(name: str) -> Type:
 @cache
 def _type_of_name(name: str) -> Type:
     of = _type_of_shape(kubernetes.shape_of_node(name))
-    nulls = _fields_that_go_writes_as_null().get(name.removeprefix("#"))
-    return replace(of, written_null=frozenset(nulls)) if nulls and isinstance(of, Fields) else of
+    if not isinstance(of, Fields) or not of.fields:
+        return of
+    name = name.removeprefix("#")
+    encoding = _encoding_by_type().get(name, {})
+    return replace(of, name=name, always=encoding.get("always", {}), kept=frozenset(encoding.get("kept", ())))
 
 
 @cache
-def _fields_that_go_writes_as_null() -> Mapping[str, Sequence[str]]:
-    """Return the fields that Go writes as null, by the names of types."""
-    (document,) = yamlfile.read(_WRITTEN_NULL)
-    held: Mapping[str, Sequence[str]] = document.value
-    return held
+def _encoding_by_type() -> Mapping[str, Any]:
+    """Return what Go's encoding makes of unset and of empty fields, by the names of types."""
+    encoding: Mapping[str, Any] = json.loads(_GO_ENCODING.read_text())
+    return encoding
 
 
 def type_of_node(node: kubernetes.Node) -> Type:

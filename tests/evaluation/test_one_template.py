@@ -1,0 +1,98 @@
+"""One pod template means the same in a Pod, a Job and every custom kind: verdict, message and patch."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.evaluation.random_templates import random_change, random_template, random_validation
+from tests.literals import TABLE, mutating, namespace, policies, request, validating
+from tests.workloads.every_kind import objects_around
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, POD, Phase
+from webhook.apimachinery.paths import path_as_text
+from webhook.cluster.files import FilesCluster
+from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.validating import validating_decisions
+from webhook.schema import decode_object
+from webhook.schema.api_defaults import with_api_defaults
+from webhook.schema.sent import pod_as_sent
+from webhook.workloads.podsets import pod_templates
+
+CLUSTER = FilesCluster([namespace()])
+EXPAND = {"expand": "pods"}
+
+
+def sent(template: JSON) -> JSON:
+    """The Pod of a template, as an API server sends it."""
+    metadata = {**(template.get("metadata") or {}), "namespace": "team"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    return with_api_defaults(pod_as_sent(decoded(pod)), POD)
+
+
+def decoded(pod: JSON) -> JSON:
+    made = decode_object(pod, POD)
+    assert not made.mismatches
+    return made.value
+
+
+def place_of(template: JSON, obj: JSON) -> paths.FieldPath:
+    """Where the template is in an object."""
+    (path,) = [each.path for each in pod_templates(obj, TABLE) if each.template.get("spec") is template["spec"]]
+    return path
+
+
+def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
+    """What the policies say about the object, or about a template in it, without the place."""
+    said = validating_decisions(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER, Phase.VALIDATE)
+    prefix = f"{place}: " if place else ""
+    return [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
+
+
+def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, str]]]:
+    """The object after the policies, and what they say of it, or of a template in it, without the place."""
+    made, said = apply_mutating_policies(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER)
+    prefix = f"{place}: " if place else ""
+    return made, [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
+
+
+def compare(seeds: range, kinds_for_each: int) -> None:
+    """Compare a template and a policy of each seed in a Pod with those in some kinds."""
+    for seed in seeds:
+        random = Random(seed)
+        template = random_template(random)
+        judging = validating(random_validation(random), annotations=EXPAND)
+        rules = policies(judging, mutating(random_change(random), annotations=EXPAND))
+        pod = sent(template)
+        expected = answers(rules, pod)
+        wanted, told = patched(rules, pod)
+        for name, obj in random.sample([*objects_around(template)], kinds_for_each):
+            where = place_of(template, obj)
+            place = path_as_text(where)
+            if "metadata" in template and "metadata" not in paths.get(obj, where):
+                continue  # a bare PodSpec
+            assert answers(rules, obj, place) == expected, (seed, name)
+            made, said = patched(rules, obj, place)
+            assert said == told, (seed, name)
+            changed = paths.get(made, where)
+            changed = changed if "spec" in changed else {"spec": changed}
+            assert sent(changed) == with_api_defaults(pod_as_sent(decoded(wanted)), POD), (seed, name)
+            assert_nothing_else_is_written(template, changed, pod, wanted)
+
+
+def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
+    """What the policy left alone is what its author wrote."""
+    for part in ("metadata", "spec"):
+        for field, value in (changed.get(part) or {}).items():
+            if before[part].get(field) == after[part].get(field):
+                assert value == template[part].get(field), field
+
+
+def test_one_template_means_the_same_in_every_kind() -> None:
+    compare(range(84), 6)
+
+
+@pytest.mark.nightly
+def test_twenty_thousand_templates_mean_the_same_in_every_kind() -> None:
+    compare(range(1000, 3500), 8)

@@ -1,0 +1,83 @@
+"""Puts changes to an object as an API server shows it back into the object as it is written.
+
+What is shown has quantities as texts, no empty values, and defaults. Only what a change made different from what was
+shown is written: the rest stays as its author wrote it, or stays absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.yamltext.jsontext import equal_as_json
+
+_ABSENT: Final = object()
+
+
+def write_back_changes(written: JSON, shown: JSON, changed: JSON, deadline: Deadline) -> JSON:
+    """Return `written` with the changes from `shown` to `changed`; the same value if there are none.
+
+    Elements of lists belong together where they are the same value, else by their `name`, else by their position.
+    """
+    deadline.spend(1)
+    if changed is shown:
+        return written
+    if isinstance(shown, dict) and isinstance(changed, dict):
+        return _write_back_fields(written, shown, changed, deadline)
+    if isinstance(shown, list) and isinstance(changed, list):
+        return _write_back_elements(written, shown, changed, deadline)
+    return written if equal_as_json(shown, changed) else changed
+
+
+def _write_back_fields(
+    written: JSON, shown: Mapping[str, JSON], changed: Mapping[str, JSON], deadline: Deadline
+) -> JSON:
+    before = written if isinstance(written, dict) else {}
+    made = dict(before)
+    is_changed = False
+    for name in deadline.charge_for_items(shown):
+        if name not in changed:
+            is_changed |= made.pop(name, _ABSENT) is not _ABSENT
+    for name, value in deadline.charge_for_items(changed.items()):
+        old = before.get(name, _ABSENT)
+        new = write_back_changes(old, shown[name], value, deadline) if name in shown else value
+        if new is not old:
+            made[name] = new
+            is_changed = True
+    return made if is_changed else written
+
+
+def _write_back_elements(written: JSON, shown: Sequence[JSON], changed: Sequence[JSON], deadline: Deadline) -> JSON:
+    before = written if isinstance(written, list) and len(written) == len(shown) else shown
+    made = []
+    for value, index in zip(changed, _indexes_in(shown, changed, deadline), strict=True):
+        made.append(value if index is None else write_back_changes(before[index], shown[index], value, deadline))
+    is_same = len(made) == len(before) and all(map(_is, made, before))
+    return written if is_same else made
+
+
+def _is(one: JSON, other: JSON) -> bool:
+    return one is other
+
+
+def _indexes_in(shown: Sequence[JSON], changed: Sequence[JSON], deadline: Deadline) -> Sequence[int | None]:
+    """Return for each element of `changed` the index of the element of `shown` that it was."""
+    by_identity = {id(each): index for index, each in enumerate(deadline.charge_for_items(shown))}
+    by_name = {name: index for index, each in enumerate(shown) if (name := _name_of(each))}
+    indexes = [by_identity.get(id(each)) for each in deadline.charge_for_items(changed)]
+    left = set(range(len(shown))).difference(indexes)
+    for position, value in enumerate(deadline.charge_for_items(changed)):
+        if indexes[position] is None:
+            name = _name_of(value)
+            index = by_name.get(name, -1) if name else position
+            if index in left:
+                indexes[position] = index
+                left.discard(index)
+    return indexes
+
+
+def _name_of(element: JSON) -> str:
+    name = element.get("name") if isinstance(element, dict) else None
+    return name if isinstance(name, str) else ""
