@@ -49,7 +49,7 @@ def failures(capsys):
         pytest.param({"input": pod(), "expect": {"allowed": True, "warnings": [], "patched": {"metadata": {"labels": {"seen": "yes"}}}}}, id="allowed and changed"),
         pytest.param({"input": pod(deny="1"), "expect": {"allowed": False, "code": 403, "reason": "Forbidden", "message": "remove it"}}, id="denied"),
         pytest.param({"input": pod(warn="1"), "expect": {"allowed": True, "warnings": ["frowned"]}}, id="warned"),
-        pytest.param({"input": pod(fail="1"), "expect": {"allowed": True, "errors": ["no such key: spec"]}}, id="failed"),
+        pytest.param({"input": pod(fail="1"), "expect": {"allowed": True, "errors": ["no such key: absent"]}}, id="failed"),
         pytest.param({"input": pod(deny="1"), "phase": "mutate", "expect": {"allowed": True}}, id="one phase only"),
         pytest.param({"input": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}, "expect": {"allowed": True, "matched": False, "patch": []}}, id="not matched"),
         pytest.param({"input": pod(deny="1"), "operation": "DELETE", "expect": {"allowed": True, "matched": False}}, id="another operation"),

@@ -16,6 +16,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.errors import CallError
+from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import as_sent_by_api_server
 from webhook.text.wording import shown
 from webhook.workloads.plurals import plural_of_kind
@@ -123,8 +124,8 @@ def attributes_of_object(
     """Return the attributes that the API server would send for this object, as far as the object tells.
 
     The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
-    goes into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, without defaults,
-    unless it cannot decode one: then they stay as they are.
+    goes into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its
+    defaults, unless it cannot decode one: then they stay as they are.
 
     Args:
         value: an object with apiVersion and kind.
@@ -167,9 +168,14 @@ def attributes_of_object(
 
 def _objects_as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
     """Return both objects as an API server sends them, and whether that was possible."""
-    now = as_sent_by_api_server(value, kind)
-    before = now if old is value else as_sent_by_api_server(old, kind)
+    now = _object_with_defaults(value, kind)
+    before = now if old is value else _object_with_defaults(old, kind)
     return (value, old, False) if now is None or before is None else (now, before, True)
+
+
+def _object_with_defaults(value: JSON, kind: GroupVersionKind) -> JSON:
+    sent = as_sent_by_api_server(value, kind)
+    return None if sent is None else with_api_defaults(sent, kind)
 
 
 def group_version_kind_of_object(value: JSON) -> GroupVersionKind:

@@ -209,6 +209,14 @@ class Policy:
         return (rule and rule.severity) or self.severity
 
     @property
+    def reads_merged_pods(self) -> bool:
+        """Return whether it is evaluated on the merged pods of TrainJobs. Checks, and policies that read patches or
+        resources, look at what a TrainJob itself has; nothing can be written to merged pods.
+        """
+        reads_parts = self.checks or self.reads_patches or self.reads_resources
+        return self.expands and not reads_parts and self.kind == "validating"
+
+    @property
     def conditions(self) -> tuple[Condition, ...]:
         """Return the matchConditions, after the one that `updates: spec` adds."""
         gate = self.gate()
