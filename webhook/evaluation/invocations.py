@@ -3,8 +3,8 @@
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
 - `expand: pods`: every pod template as a virtual Pod in the request's namespace, with the operations and selectors of
-  the rule for Pods; with `patches`, what a TrainJob lays over the templates of its runtime; with `resources`, the
-  object itself where it has resources outside its templates.
+  the rule for Pods; of a TrainJob, the pods merged with its runtime; with `patches`, what a TrainJob lays over the
+  templates of its runtime; with `resources`, the object itself where it has resources outside its templates.
 - `expand: objects`: the objects inside, such as those in an AppWrapper, with the request's namespace and operation.
 
 An object with values of wrong types is a target of policies about types alone.
@@ -140,6 +140,8 @@ def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[
         yield from context.objects.own_object_as_pod_target()
     if policy.expands:
         yield from context.objects.pod_template_targets()
+    if policy.reads_merged_pods:
+        yield from context.objects.targets_outside_object()
     if policy.reads_patches:
         yield from context.objects.patch_targets()
     if policy.enters:

@@ -112,6 +112,14 @@ def undecided_decision(policy: Policy, binding: Binding | None, text: str, param
     )
 
 
+def decision_of_unknown_pods(
+    policy: Policy, binding: Binding, param: str, missing: tuple[MissingObject, ...]
+) -> Decision:
+    """Return the decision of a policy about Pods for which the pods of an object are not known."""
+    text = ", ".join(map(str, missing))
+    return replace(undecided_decision(policy, binding, text, param), missing=missing)
+
+
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
     """Return the decision of a policy that needs an object version to which only an API server can convert.
 

@@ -19,6 +19,7 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
+from webhook.evaluation.merged_pods import MergedPod, pods_outside_object
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
@@ -29,7 +30,7 @@ from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
 from webhook.policy.candidates import request_about_pods
 from webhook.policy.matching import Match, match_of_unconverted
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.schema import DecodedValue, Mismatch
 from webhook.typed.objects import Object
 from webhook.workloads.embedded import EmbeddedObject, embedded_objects
@@ -46,11 +47,12 @@ class EvaluationTarget:
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
-    without something that is written; `place` is the path of its podset as it is printed. `has_new_spec` is whether
-    the condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object and old
-    object as expressions see them, None before an expression does; `typed_objects` are the object as types have read
-    it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each keeps
-    alive.
+    without something that is written; `place` is the path of its podset as it is printed. `merged` is the pod of a
+    TrainJob; `missing` is why the pods of the object are not known, and the target stands for them. `has_new_spec` is
+    whether the condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object
+    and old object as expressions see them, None before an expression does; `typed_objects` are the object as types
+    have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each
+    keeps alive.
     """
 
     attributes: Attributes
@@ -63,6 +65,8 @@ class EvaluationTarget:
     omitted: tuple[FieldPath, ...] = ()
     criteria_attributes: Attributes | None = None
     place: str = ""
+    merged: MergedPod | None = None
+    missing: tuple[MissingObject, ...] = ()
     has_new_spec: bool | None = field(default=None, init=False)
     shown_objects: tuple[JSON, JSON] | None = field(default=None, init=False, repr=False)
     typed_objects: dict[type[Object], Any] = field(default_factory=dict, init=False, repr=False)
@@ -108,6 +112,9 @@ class EvaluationTarget:
         path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
             return paths.path_as_text(path), message
+        if self.merged is not None:
+            place, text = self.merged.locate(path, rest if path else message)
+            return place, text if message else ""
         where = paths.path_as_text(self.podset.locate(path)) if path else self.place
         if not message:
             return where, ""
@@ -143,6 +150,7 @@ class RequestObjects:
     _pods: tuple[EvaluationTarget, ...] | None = None
     _patches: tuple[EvaluationTarget, ...] | None = None
     _inner: tuple[EvaluationTarget, ...] | None = None
+    _outside: tuple[EvaluationTarget, ...] | None = None
 
     def __init__(self, attributes: Attributes, table: Table, view: ClusterView) -> None:
         self.attributes = attributes
@@ -182,6 +190,39 @@ class RequestObjects:
         if self._pods is None:
             self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods
+
+    def targets_outside_object(self) -> tuple[EvaluationTarget, ...]:
+        """Return the pods that stand nowhere in the object, such as those of a TrainJob, and one for all that are not
+        known.
+
+        Raises:
+            LookupFailed: nobody can say which release of Trainer is installed.
+        """
+        if self._outside is None:
+            outside = pods_outside_object(self.attributes, self._table, self._view)
+            before = {(each.path, each.virtual.name): each for each in outside.before}
+            self._outside = tuple(
+                self._merged_target(pod, before.get((pod.path, pod.virtual.name)))
+                for pod in self._view.deadline.items_with_clock_checks(outside.pods)
+            )
+            if outside.missing:
+                self._outside += (self._target_of_unknown_pods(outside.missing),)
+        return self._outside
+
+    def _merged_target(self, pod: MergedPod, before: MergedPod | None) -> EvaluationTarget:
+        attributes, podset = self.attributes, pod.podset
+        made = pod_of_template(podset.template, attributes)
+        now = made if attributes.object is not None else None
+        old = made if now is None else before and pod_of_template(before.podset.template, attributes)
+        virtual = request_about_pods(attributes, object=now, old_object=old, is_decoded=False)
+        place = path_as_text(podset.path)
+        return EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
+
+    def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
+        nothing: JSON = {}
+        virtual = request_about_pods(self.attributes, object=nothing, old_object=None, is_decoded=False)
+        podset = PodSet(name="", path=(), template=nothing)
+        return EvaluationTarget(virtual, self.sent, nothing, None, nothing, podset, missing=missing)
 
     def patch_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.

@@ -22,6 +22,7 @@ from webhook.evaluation.match_conditions import do_conditions_hold, policies_tha
 from webhook.evaluation.not_evaluated import (
     contain_fault,
     decision_of_unconverted_object,
+    decision_of_unknown_pods,
     decisions_of_undecoded_objects,
     decisions_of_unusable_policy,
     error_of_policy,
@@ -122,6 +123,8 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
     """
     policy, binding, param, target = invocation.policy, invocation.binding, invocation.param, invocation.target
     started = perf_counter()
+    if target.missing:
+        return [decision_of_unknown_pods(policy, binding, param.name, target.missing)]
     if target.match.conversion == "impossible":
         return [decision_of_unconverted_object(policy, binding, target)]
     try:

@@ -49,6 +49,7 @@ def interests_of_policies(
     for policy in policies:
         wanted += _interests_in_definitions(policy)
         wanted += INSTALLED if policy.reads_patches else ()
+        wanted += (*RUNTIMES, *INSTALLED) if policy.reads_merged_pods else ()
     return combine_interests(wanted)
 
 

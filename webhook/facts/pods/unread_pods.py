@@ -65,6 +65,18 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
     return tuple(dict.fromkeys(map(path_as_text, deadline.charge_for_items(unread))))
 
 
+def kinds_of_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
+    """Return the kinds, of the object and of those inside it, whose controllers make pods of parts of the object."""
+    rows = [table.row(*group_kind(obj)), *(inner.row for inner in embedded_objects(obj, table, deadline))]
+    return tuple(dict.fromkeys(row.kind for row in rows if row is not None and makes_pods_of_parts(row)))
+
+
+def makes_pods_of_parts(row: Row) -> bool:
+    """Return whether no whole pod of a kind can be read: its controller makes them of parts, or of other objects."""
+    is_merged = bool(row.objects) or any(fragment.of == OF_RUNTIME for fragment in row.fragments)
+    return bool(row.makes) and (row.pods == "parts" or not (row.podSets or is_merged))
+
+
 def _unread_parts_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline) -> Iterator[FieldPath]:
     if row.objects or any(fragment.of == OF_RUNTIME for fragment in row.fragments):
         return

@@ -1,0 +1,114 @@
+"""expand: pods reaches the pods that stand nowhere in an object: those of a TrainJob, and says which it cannot read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.literals import TABLE, mutating, namespace, policies, request, validating
+from webhook.apimachinery.attributes import JSON, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.validating import validating_decisions
+from webhook.facts.pods.unread_pods import makes_pods_of_parts
+
+EXPAND = {"expand": "pods"}
+GPUS = "object.spec.containers.all(c, quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('4')) <= 0)"
+AT_MOST_4 = validating({"expression": GPUS, "message": "at most 4 GPUs in a pod"}, annotations=EXPAND)
+AT_PATH = {
+    "expression": GPUS,
+    "message": "spec.containers[0].resources.limits[nvidia.com/gpu]: must be at most 4",
+}
+
+
+def runtime(**container: Any) -> JSON:
+    template = {"spec": {"containers": [{"name": "node", "image": "torch:1", **container}]}}
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    node = {"name": "node", "template": {"metadata": {"labels": labels}, "spec": {"template": template}}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "ours"},
+        "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [node]}}},
+    }
+
+
+def train_job(**spec: Any) -> JSON:
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "t", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "ours"}, **spec},
+    }
+
+
+def gpus(count: JSON) -> JSON:
+    return {"limits": {"nvidia.com/gpu": count}}
+
+
+def said(obj: JSON, rules: list[JSON], *context: JSON) -> list[tuple[str, str]]:
+    cluster = FilesCluster([namespace(), *context])
+    found = validating_decisions(request(obj), policies(rules), cluster, Phase.VALIDATE)
+    return [(each.evaluation, each.message) for each in found]
+
+
+@pytest.mark.parametrize("count", [8, "8"])
+def test_the_pods_of_a_train_job_are_judged(count: JSON) -> None:
+    job = train_job(trainer={"numNodes": 2, "resourcesPerNode": gpus(count)})
+    place = "spec.runtimeRef: in replicated job `node` of ClusterTrainingRuntime `ours`: "
+    assert said(job, AT_MOST_4, runtime()) == [("deny", f"{place}at most 4 GPUs in a pod")]
+    assert said(train_job(trainer={"resourcesPerNode": gpus(4)}), AT_MOST_4, runtime()) == [("admit", "")]
+
+
+def test_a_field_is_told_where_it_comes_from() -> None:
+    at_path = validating({**AT_PATH, "message": AT_PATH["message"].replace("[nvidia.com/gpu]", '["nvidia.com/gpu"]')})
+    at_path[0]["metadata"]["annotations"] = {"claimgate.dev/expand": "pods"}
+    own = said(train_job(trainer={"resourcesPerNode": gpus(8)}), at_path, runtime())
+    assert own == [("deny", 'spec.trainer.resourcesPerNode.limits["nvidia.com/gpu"]: must be at most 4')]
+    of_runtime = said(train_job(), at_path, runtime(resources=gpus(8)))
+    where = 'spec.containers[0].resources.limits["nvidia.com/gpu"]: must be at most 4'
+    assert of_runtime == [
+        ("deny", f"spec.runtimeRef: in replicated job `node` of ClusterTrainingRuntime `ours`, {where}")
+    ]
+
+
+def test_without_the_runtime_nothing_is_evaluated() -> None:
+    assert said(train_job(), AT_MOST_4) == [("unknown", "not evaluated: ClusterTrainingRuntime ours not found")]
+
+
+def test_a_train_job_inside_an_object_is_judged() -> None:
+    inner = {key: value for key, value in train_job(trainer={"resourcesPerNode": gpus(8)}).items() if key != "metadata"}
+    wrapper = {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "metadata": {"name": "w", "namespace": "team"},
+        "spec": {"components": [{"template": inner}]},
+    }
+    ((evaluation, message),) = said(wrapper, AT_MOST_4, runtime())
+    assert evaluation == "deny"
+    assert message.startswith("spec.components[0].template.spec.runtimeRef: in replicated job `node`")
+
+
+def test_an_update_shows_what_the_pods_were() -> None:
+    grown = {"expression": "object.spec.containers[0].image == oldObject.spec.containers[0].image", "message": "new"}
+    rules = policies(validating(grown, annotations=EXPAND))
+    now, before = (train_job(trainer={"image": image}) for image in ("a:2", "a:1"))
+    cluster = FilesCluster([namespace(), runtime()])
+    (decision,) = validating_decisions(request(now, "UPDATE", before), rules, cluster, Phase.VALIDATE)
+    assert (decision.evaluation, decision.path) == ("deny", "spec.runtimeRef")
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE.rows if makes_pods_of_parts(row)], ids=lambda row: row.kind)
+def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
+    obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}, "spec": {}}
+    text = f"not evaluated: {row.kind} makes pods of parts, which are not read"
+    assert said({**obj, "metadata": {"name": "x", "namespace": "team"}}, AT_MOST_4) == [("unknown", text)]
+
+
+def test_nothing_is_written_to_the_pods_of_a_train_job() -> None:
+    rules = policies(mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND))
+    job = train_job()
+    made, decisions = apply_mutating_policies(request(job), rules, FilesCluster([namespace(), runtime()]))
+    assert made is job
+    assert decisions == ()
