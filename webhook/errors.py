@@ -223,6 +223,14 @@ class UnknownNamespaceOrName(AmbiguousObject):
     """A file has an object of the name, but its namespace, or its name after a kustomization, is not known."""
 
 
+class UnknownLabels(AmbiguousObject):
+    """No file has the Namespace, so that its labels are not known."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(f"labels of Namespace {namespace} are not known")
+        self.namespace = namespace
+
+
 class PatchError(ClaimgateError):
     """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
 

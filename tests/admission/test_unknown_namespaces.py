@@ -108,3 +108,31 @@ def test_a_namespace_that_is_known_is_matched(make, text, spec):
     assert verdict.allowed
     assert not [each for each in verdict.decisions if each.evaluation == "error"]
     assert bool(verdict.patch) is (make is mutating)
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize(("make", "text", "spec"), ASKING.values(), ids=ASKING.keys())
+def test_what_needs_a_namespace_that_no_file_has_is_not_evaluated(make, text, spec, failure_policy):
+    loaded = policies(make(text, failurePolicy=failure_policy, **spec))
+    phase = Phase.VALIDATE if make is validating else Phase.MUTATE
+    view = VIEWS["of files, which assumes each namespace"]
+    verdict = answer_request(request(POD), loaded, view, phase=phase)
+    said = [(each.evaluation, each.message) for each in verdict.decisions]
+    assert said == [("unknown", "not evaluated: labels of Namespace new are not known")]
+    assert verdict.allowed
+    assert [each.name for decision in verdict.decisions for each in decision.missing] == ["new"]
+
+
+OWN_LABEL = {"matchExpressions": [{"key": "claimgate.dev/gpu", "operator": "NotIn", "values": ["own"]}]}
+
+
+def test_a_label_of_claimgate_is_absent_where_no_file_says_otherwise():
+    loaded = policies(validating("false", binding={"matchResources": {"namespaceSelector": OWN_LABEL}}))
+    assert not allows(loaded, VIEWS["of files, which assumes each namespace"])
+
+
+def test_namespaces_of_whole_files_have_the_labels_that_they_have():
+    loaded = policies(validating("false", binding={"matchResources": {"namespaceSelector": EQUAL}}))
+    view = ClusterWithAssumedNamespaces(FilesCluster((), is_whole=True))
+    verdict = answer_request(request(POD), loaded, view, phase=Phase.VALIDATE)
+    assert (verdict.allowed, verdict.decisions) == (True, ())

@@ -83,7 +83,7 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iter
     for each in candidate.bindings if targets else ():
         binding = each.binding
         try:
-            bound = targets if each.index is None else _matching_targets(each.index, targets, context)
+            bound = targets if each.index is None else _matching_targets(each.index, targets, policy, context)
             params = context.params.static.get(binding) if bound else ()
             if params is None:
                 params = context.params.params_of_binding(policy, binding)
@@ -114,10 +114,11 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
         BudgetExceeded: the time is up.
     """
     objects = context.objects
-    match = _match_of_request(candidate.index, context)
+    match = _match_of_request(candidate, context)
     targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.looks_inside:
-        targets += _matching_targets(candidate.index, _targets_inside_object(candidate.policy, context), context)
+        inside = _targets_inside_object(candidate.policy, context)
+        targets += _matching_targets(candidate.index, inside, candidate.policy, context)
     return [
         target
         for target in targets
@@ -125,13 +126,13 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
     ]
 
 
-def _match_of_request(index: PrecomputedCriteriaMatch, context: RequestContext) -> Match | None:
-    """Return how the criteria match the request; None if they do not."""
-    sent, namespace = context.objects.sent, context.namespace
+def _match_of_request(candidate: Candidate, context: RequestContext) -> Match | None:
+    """Return how the criteria of a policy match the request; None if they do not."""
+    sent, namespace, index, policy = context.objects.sent, context.namespace, candidate.index, candidate.policy
     if index.own is None:
         equal = context.policies.equivalents
-        return match_request(index.criteria, context.attributes, namespace.labels, equal, sent)
-    return sent if index.own and namespace.is_selected_by(index.criteria.namespaces) else None
+        return match_request(index.criteria, context.attributes, namespace.labels_for(policy), equal, sent)
+    return sent if index.own and namespace.is_selected_by(index.criteria.namespaces, policy) else None
 
 
 def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[EvaluationTarget]:
@@ -159,7 +160,7 @@ def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context
 
 
 def _matching_targets(
-    index: PrecomputedCriteriaMatch, targets: Iterable[EvaluationTarget], context: RequestContext
+    index: PrecomputedCriteriaMatch, targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
 
@@ -170,15 +171,17 @@ def _matching_targets(
     """
     own = context.objects.typed_own
     if targets is own and index.own is not None:
-        return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces) else ()
+        return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
     return [
         target
         for target in context.deadline.items_with_clock_checks(targets)
-        if _does_target_match(index, target, context)
+        if _does_target_match(index, target, policy, context)
     ]
 
 
-def _does_target_match(index: PrecomputedCriteriaMatch, target: EvaluationTarget, context: RequestContext) -> bool:
+def _does_target_match(
+    index: PrecomputedCriteriaMatch, target: EvaluationTarget, policy: Policy, context: RequestContext
+) -> bool:
     attributes, namespace = target.attributes_for_criteria, context.namespace
     is_certain = None
     if attributes.resource == attributes.request_resource == PODS:
@@ -187,8 +190,8 @@ def _does_target_match(index: PrecomputedCriteriaMatch, target: EvaluationTarget
         is_certain = index.own
     if is_certain is None:
         equal = context.policies.equivalents
-        return match_request(index.criteria, attributes, namespace.labels, equal, target.match) is not None
-    return is_certain and namespace.is_selected_by(index.criteria.namespaces)
+        return match_request(index.criteria, attributes, namespace.labels_for(policy), equal, target.match) is not None
+    return is_certain and namespace.is_selected_by(index.criteria.namespaces, policy)
 
 
 def _record_targets_in_trace(

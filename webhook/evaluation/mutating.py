@@ -285,7 +285,7 @@ def _decision_of_applied_mutation(invocation: Invocation, index: int, elapsed_s:
 def _decision_of_failed_mutation(invocation: Invocation, error: Exception, index: int | None = None) -> Decision:
     """Return the decision about a mutation, or conditions of its policy, that could not be evaluated."""
     if isinstance(error, AmbiguousObject):
-        return undecided_decision(invocation.policy, invocation.binding, str(error), invocation.param.name)
+        return undecided_decision(invocation.policy, invocation.binding, error, invocation.param.name)
     path, message = invocation.target.reroot(str(error))
     return structs.replace(_decision_of_failed_policy(invocation, message), index=index, path=path)
 

@@ -30,6 +30,7 @@ from webhook.errors import (
     EvaluationError,
     LookupFailed,
     ReviewPaused,
+    UnknownLabels,
     fault_locations,
 )
 from webhook.evaluation.activation import build_activation, fact_as_cel_value, problems_with_actions, shows_advice
@@ -79,7 +80,7 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
     """
     policy, binding, error = unusable.policy, unusable.binding, unusable.error
     if isinstance(error, AmbiguousObject):
-        yield undecided_decision(policy, binding, str(error))
+        yield undecided_decision(policy, binding, error)
     elif policy.kind == "mutating":
         error_decision = error_of_policy(policy, binding, unusable.message)
         yield replace(error_decision, denial=_UNUSABLE_MUTATION, is_told=unusable.is_told)
@@ -91,10 +92,20 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
         )
 
 
-def undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
+def undecided_decision(policy: Policy, binding: Binding | None, error: AmbiguousObject, param: str = "") -> Decision:
     """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
     selects by.
     """
+    decision = _undecided_decision(policy, binding, str(error), param)
+    if not isinstance(error, UnknownLabels):
+        return decision
+    missing = MissingObject(
+        kind="Namespace", name=error.namespace, why="is in no file, so that its labels are not known"
+    )
+    return replace(decision, missing=(missing,))
+
+
+def _undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
     is_denial = policy.missing == "deny"
     return Decision(
         kind=policy.kind,
@@ -117,7 +128,7 @@ def decision_of_unknown_pods(
 ) -> Decision:
     """Return the decision of a policy about Pods for which the pods of an object are not known."""
     text = ", ".join(map(str, missing))
-    return replace(undecided_decision(policy, binding, text, param), missing=missing)
+    return replace(_undecided_decision(policy, binding, text, param), missing=missing)
 
 
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:

@@ -21,9 +21,10 @@ from webhook.apimachinery.attributes import (
     UserInfo,
 )
 from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
-from webhook.errors import BindingError, LookupFailed
+from webhook.errors import BindingError, LookupFailed, UnknownLabels
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_objects import EvaluationTarget, RequestObjects
@@ -33,7 +34,7 @@ from webhook.facts.view import ClusterView
 from webhook.manifests.label_selectors import Labels, Selector, labels_of
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
-from webhook.policy.matching import Match, matches_namespace
+from webhook.policy.matching import Match, NamespaceLabels, matches_namespace
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
 from webhook.rules.decisions import EvaluationFault
@@ -150,15 +151,32 @@ class RequestNamespace:
         """Return the labels of the namespace, None when it does not exist.
 
         Raises:
+            UnknownLabels: no file has the namespace.
             LookupFailed: nobody can say.
         """
         if self._labels is None:
             namespace = self._look_up_namespace()
+            self._require_known_namespace(namespace)
             self._labels = None if namespace is None else labels_of(namespace)
         return self._labels
 
-    def is_selected_by(self, selector: Selector) -> bool:
-        """Return whether a namespaceSelector selects the namespace.
+    def assumed_labels(self) -> Labels | None:
+        """Return the labels of the namespace; one that no file has is taken for one without labels.
+
+        Policies that report problems of checks see these: a mesh, for instance, is where a label says so.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        namespace = self._look_up_namespace()
+        return labels_of(namespace) if isinstance(namespace, AssumedNamespace) else self.labels()
+
+    def labels_for(self, policy: Policy) -> NamespaceLabels:
+        """Return the function that gives the labels that a policy sees."""
+        return self.assumed_labels if policy.checks else self.labels
+
+    def is_selected_by(self, selector: Selector, policy: Policy) -> bool:
+        """Return whether a namespaceSelector of a policy or its binding selects the namespace.
 
         Raises:
             BindingError: the namespace does not exist, so nobody knows its labels.
@@ -169,7 +187,7 @@ class RequestNamespace:
         attributes, labels = self._attributes, self._labels
         if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
             return selector.matches(labels)  # as mostly: another policy has asked for them
-        return matches_namespace(selector, self._attributes, self.labels)
+        return matches_namespace(selector, self._attributes, self.labels_for(policy))
 
     def namespace_object_as_cel_value(self) -> JSON:
         """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.
@@ -184,7 +202,12 @@ class RequestNamespace:
         namespace = self._look_up_namespace()
         if namespace is None:
             raise BindingError(f'namespaces "{name}" not found')
+        self._require_known_namespace(namespace)
         return namespace_object(namespace)
+
+    def _require_known_namespace(self, namespace: JSON) -> None:
+        if isinstance(namespace, AssumedNamespace) and not self._cluster.is_whole():
+            raise UnknownLabels(self._attributes.namespace)
 
     def _look_up_namespace(self) -> JSON:
         if self._namespace is _NOT_LOOKED_UP:

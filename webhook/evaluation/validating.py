@@ -140,6 +140,6 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
                     return RuleDecisions(invocation, started=started).decisions_of_checks()
         return param.admits_at(target.place) if target.place else param.admits
     except AmbiguousObject as error:
-        return [undecided_decision(policy, binding, str(error), param.name)]
+        return [undecided_decision(policy, binding, error, param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(invocation, started=started).error_decision(None, str(error))]

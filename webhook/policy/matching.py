@@ -8,7 +8,7 @@ matching/matching.go, plugin/webhook/predicates/{rules,namespace,object}.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from webhook.apimachinery.attributes import (
     GroupVersionResource,
     Operation,
 )
-from webhook.errors import BindingError, LookupFailed
+from webhook.errors import BindingError, LookupFailed, UnknownLabels
 from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector, labels_of
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
@@ -35,6 +35,8 @@ _EXEMPT = frozenset(
     for kind in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
 )
 
+_OWN: Final = "claimgate.dev/"
+"""The prefix of labels that choose what this project does in a namespace, which has them only where it is told so."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 """Returns the labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
 
@@ -198,6 +200,10 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
         return True
     try:
         namespace_labels = labels()
+    except UnknownLabels:
+        if not (_selects_by_name_alone(selector) or all(each.startswith(_OWN) for each in selector.keys)):
+            raise
+        return selector.matches({NAME_LABEL: attributes.namespace})
     except LookupFailed:
         if not _selects_by_name_alone(selector):
             raise
