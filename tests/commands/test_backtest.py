@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.literals import validating
 from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
@@ -195,3 +196,28 @@ def test_the_sets_of_policies_that_hold_are_named(tmp_path, capsys, monkeypatch)
     err = capsys.readouterr().err
     assert "note: policies: the shipped ones, under claimgate.yaml\n" in err
     assert f"note: --against: {own}, under claimgate.yaml\n" in err
+
+
+def namespace_event(verb, **labels):
+    obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels, "namespace": ""}}
+    reference = {"resource": "namespaces", "namespace": "team", "name": "team", "apiVersion": "v1"}
+    made = event(verb, obj, code=200, objectRef=reference)
+    return made if verb != "delete" else {**made, "requestObject": None, "responseObject": None}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_namespaces_are_as_the_log_has_them_by_then(tmp_path, capsys, jobs):
+    policy, binding = validating(
+        "false", name="labelled", binding={"matchResources": {"namespaceSelector": {"matchLabels": {"strict": "yes"}}}}
+    )
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "labelled.yaml").write_text(f"{json.dumps(policy)}\n---\n{json.dumps(binding)}\n")
+    log = tmp_path / "audit.log"
+    asked = [namespace_event("create", strict="yes"), namespace_event("patch"), namespace_event("update", strict="yes")]
+    events = [event("create", pod("a"))]
+    for number, changed in enumerate([*asked, namespace_event("delete")]):
+        events += [changed, event("create", pod(f"pod-{number}"))]
+    log.write_text("".join(json.dumps(each) + "\n" for each in events))
+    only = ["--only", str(tmp_path / "policies")]
+    assert run_command_line(["backtest", str(log), *only, "-o", "json", "--jobs", jobs]) == 1
+    assert json.loads(capsys.readouterr().out)["policies"]["denied"] == 2

@@ -22,6 +22,8 @@ from webhook.yamltext.jsontext import decode_any_json
 
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
+_NAMESPACES: Final = b'"namespaces"'
+"""What stands in a line of an event about a Namespace."""
 _CREATED: Final = 201
 _REFUSED: Final = 400
 
@@ -29,12 +31,13 @@ _REFUSED: Final = 400
 class EventWithoutRequest(Exception):
     """The error for an audit event from which no admission request can be made; the text gives the reason.
 
-    is_read: it changes nothing, so that nobody misses it.
+    is_read: it changes nothing, so that nobody misses it. is_stored: the API server stored what was sent.
     """
 
-    def __init__(self, why: str, *, is_read: bool = False) -> None:
+    def __init__(self, why: str, *, is_read: bool = False, is_stored: bool = True) -> None:
         super().__init__(why)
         self.is_read = is_read
+        self.is_stored = is_stored and not is_read
 
 
 class _ObjectReference(msgspec.Struct, rename="camel"):
@@ -87,6 +90,30 @@ def request_of_audit_event(line: bytes) -> Attributes:
     if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):
         raise ValueError(f"expected an Event of audit.k8s.io, found kind `{event.kind[:80]}`")
     return _attributes_of_event(event, _admitted_object(event))
+
+
+def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
+    """Return the name of the Namespace that a line of an audit log changes, and the Namespace as it is then; None for
+    the Namespace where the event does not have it, and for other lines.
+    """
+    if _NAMESPACES not in line:
+        return None
+    try:
+        event = _decode_event(line)
+        reference = event.object_ref or _ObjectReference()
+        is_changed = event.verb in _OPERATIONS or event.verb == "delete"
+        if reference.resource != "namespaces" or reference.subresource or not is_changed:
+            return None
+        obj = _admitted_object(event)
+    except EventWithoutRequest as reason:
+        return (reference.name, None) if reason.is_stored and reference.name else None
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    name = reference.name or metadata.get("name")
+    return (name, obj) if isinstance(name, str) and name else None
 
 
 def _decode_event(line: bytes) -> _AuditEvent:
@@ -154,9 +181,9 @@ def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
     if event.object_ref.subresource:
         raise EventWithoutRequest(f"subresource {event.object_ref.subresource[:40]}")
     if "dryRun=" in event.request_uri:
-        raise EventWithoutRequest("dry runs")
+        raise EventWithoutRequest("dry runs", is_stored=False)
     if event.response_status is not None and event.response_status.code >= _REFUSED:
-        raise EventWithoutRequest("refused by the API server")
+        raise EventWithoutRequest("refused by the API server", is_stored=False)
     written = event.response_object if event.verb == "patch" else event.request_object
     value = _decode_object(written)
     if value is None:

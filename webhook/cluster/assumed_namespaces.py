@@ -7,6 +7,7 @@ only the label that every namespace has.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
@@ -22,10 +23,14 @@ class AssumedNamespace(dict[str, JSON]):
 
 
 class ClusterWithAssumedNamespaces:
-    """A view of the cluster that has every namespace, and everything else from another view."""
+    """A view of the cluster that has every namespace, and everything else from another view.
 
-    def __init__(self, view: Cluster) -> None:
+    `known` are Namespaces that the caller knows better than the view, by their names.
+    """
+
+    def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
         self._view = view
+        self._known: Mapping[str, JSON] = {} if known is None else known
         self.list = view.list  # nobody can list what is assumed
         self.list_indexed = view.list_indexed
         self.is_namespaced = view.is_namespaced
@@ -37,8 +42,11 @@ class ClusterWithAssumedNamespaces:
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the view, or a namespace with its name."""
-        held = self._view.get(gvk, namespace, name)
-        if held is None and (gvk.group, gvk.kind) == _NAMESPACE:
+        is_namespace = (gvk.group, gvk.kind) == _NAMESPACE
+        held = self._known.get(name) if is_namespace else None
+        if held is None:
+            held = self._view.get(gvk, namespace, name)
+        if held is None and is_namespace:
             labels = {NAME_LABEL: name}
             return AssumedNamespace(apiVersion="v1", kind="Namespace", metadata={"name": name, "labels": labels})
         return held

@@ -12,7 +12,7 @@ import typer
 
 from webhook import assembly
 from webhook.commands import options, output, ray_audit, report_options
-from webhook.commands.backtest_part import PartBacktester, PartCounts
+from webhook.commands.backtest_part import PartBacktester, PartCounts, with_namespaces_before
 from webhook.commands.backtest_report import backtest_json, backtest_text
 from webhook.commands.options import complete_output
 from webhook.commands.ordered_work import results_in_order
@@ -80,8 +80,8 @@ def command(
     log needs level Request, for patches RequestResponse; what has no object is counted. The log does not say what an
     object was before an update: the new object is taken for the old one, too, so rules about changes find nothing,
     and policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of
-    --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
-    cannot be read, and 130 after Ctrl-C. --fail-on changes what fails.
+    --context, and each Namespace as the log had it by then. Exits with 0 when nothing would have been denied, 1 when
+    something would, 2 when a log or a policy cannot be read, and 130 after Ctrl-C. --fail-on changes what fails.
     """
     failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)
@@ -133,8 +133,9 @@ def _policy_sets_to_compare(
 
 
 def _count_parts(backtest: PartBacktester, files: Sequence[InputFile], jobs: int) -> Iterator[PartCounts]:
-    parts = (part for file in files for part in log_lines.read_log_parts(file))
-    return map(backtest.count_part, parts) if jobs == 1 else results_in_order(backtest.count_part, parts, jobs)
+    parts = with_namespaces_before(part for file in files for part in log_lines.read_log_parts(file))
+    count = backtest.count_part_after_others
+    return map(count, parts) if jobs == 1 else results_in_order(count, parts, jobs)
 
 
 def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[Problem, ...]:

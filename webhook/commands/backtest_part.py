@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import msgspec
 
 from webhook import assembly
-from webhook.admission.audit_event import EventWithoutRequest, request_of_audit_event
+from webhook.admission.audit_event import EventWithoutRequest, namespace_of_audit_event, request_of_audit_event
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.apimachinery.attributes import Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import Problem
 from webhook.input.log_lines import LogPart
@@ -25,6 +25,7 @@ MOST_NAMES: Final = 10_000
 OTHERS: Final = "(others)"
 MOST_BROKEN_LINES: Final = 20
 """How many broken lines of a log are named; the others are counted."""
+_NOTHING: Final[Mapping[str, JSON]] = {}
 Side: TypeAlias = str
 """The name of a set: `policies`, or `against` for the second one."""
 
@@ -106,24 +107,58 @@ class PartCounts:
             self.changed.setdefault(name, RuleCount()).add(count)
 
 
+def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, Mapping[str, JSON]]]:
+    """Yield each part of a log with the namespaces that the parts before it have changed, as they are by then."""
+    namespaces: dict[str, JSON] = {}
+    for part in parts:
+        yield part, dict(namespaces)
+        for line in part.lines:
+            note_namespace(line, namespaces)
+
+
+def note_namespace(line: bytes, namespaces: dict[str, JSON]) -> None:
+    """Note the Namespace that a line of a log changes; one of which the line does not say all is not known then."""
+    changed = namespace_of_audit_event(line)
+    if changed is None:
+        return
+    name, namespace = changed
+    if namespace is None:
+        namespaces.pop(name, None)
+    elif name in namespaces or len(namespaces) < MOST_NAMES:
+        metadata = {key: value for key, value in namespace["metadata"].items() if key != "managedFields"}
+        namespaces[name] = {**namespace, "metadata": metadata}
+
+
 class PartBacktester:
     """Evaluates each set of policies on each request."""
 
     def __init__(self, sets: Mapping[Side, assembly.ReviewAssembly]) -> None:
+        self._namespaces: dict[str, JSON] = {}
         self._sets = {
-            side: (each.policies, ClusterWithAssumedNamespaces(each.files.cluster_view_of_file()), rules(each.policies))
+            side: (
+                each.policies,
+                ClusterWithAssumedNamespaces(each.files.cluster_view_of_file(), self._namespaces),
+                rules(each.policies),
+            )
             for side, each in sets.items()
         }
 
-    def count_part(self, part: LogPart) -> PartCounts:
-        """Return the counts of a part."""
+    def count_part(self, part: LogPart, namespaces: Mapping[str, JSON] = _NOTHING) -> PartCounts:
+        """Return the counts of a part; `namespaces` are those that earlier parts of the log have changed last."""
+        self._namespaces.clear()
+        self._namespaces.update(namespaces)
         counts = PartCounts(sides={side: PolicySetCounts() for side in self._sets}, read_bytes=part.read_bytes)
         if part.problem is not None:
             counts.problems.append(part.problem)
         for number, line in enumerate(part.lines, part.first):
             if line.strip():
                 self._count_line(line, Place(file=part.file, line=number), counts)
+                note_namespace(line, self._namespaces)
         return counts
+
+    def count_part_after_others(self, part: tuple[LogPart, Mapping[str, JSON]]) -> PartCounts:
+        """Return the counts of a part with the namespaces that earlier parts have changed."""
+        return self.count_part(*part)
 
     def _count_line(self, line: bytes, place: Place, counts: PartCounts) -> None:
         counts.events += 1
