@@ -49,7 +49,7 @@ def gpus(count: JSON) -> JSON:
 
 def said(obj: JSON, rules: list[JSON], *context: JSON) -> list[tuple[str, str]]:
     cluster = FilesCluster([namespace(), *context])
-    found = validating_decisions(request(obj), policies(rules), cluster, Phase.VALIDATE)
+    found = validating_decisions(request(obj, is_plain=True), policies(rules), cluster, Phase.VALIDATE)
     return [(each.evaluation, each.message) for each in found]
 
 

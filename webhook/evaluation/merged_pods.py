@@ -2,7 +2,8 @@
 
 A policy with `expand: pods` is evaluated on the pods that Trainer makes of a TrainJob and its runtime. What it says of
 a field is told where the field comes from: spec.trainer, the patches, or the runtime. Without the runtime the pods are
-not known, and neither are those of kinds whose controllers make pods of parts.
+not known, and neither are those of kinds whose controllers make pods of parts. Of the latter only files are told: in a
+cluster, the pods come to the policy themselves.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
     """
     now, before = attributes.object, attributes.old_object
     jobs = [*_train_jobs(now if now is not None else before, table, view)]
-    unread = kinds_of_parts(now if now is not None else before, table, view.deadline)
+    obj = now if now is not None else before
+    unread = kinds_of_parts(obj, table, view.deadline) if attributes.is_plain else ()
     missing = [MissingObject(kind=kind, name="", why="makes pods of parts, which are not read") for kind in unread]
     if not jobs:
         return PodsOutsideObject(missing=tuple(missing))
