@@ -56,6 +56,13 @@ def found(capsys, *arguments):
         ("level: {}\n", "1:1: level: unknown field: did you mean `levels`?"),
         ("levels: {group: {}}\n", "1:10: levels.group: unknown field: did you mean `groups`?"),
         (
+            "levels: {rules: {a/b: off}}\n",
+            (
+                '1:18: levels.rules["a/b"]: expected one of deny, warn, audit, advice, off, found `false`: '
+                'write `"off"` in quotes, because YAML reads off as false'
+            ),
+        ),
+        (
             'levels: {rules: {a/b: "no"}}\n',
             '1:18: levels.rules["a/b"]: expected one of deny, warn, audit, advice, off, found `no`',
         ),

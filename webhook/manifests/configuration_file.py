@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from webhook.apimachinery.paths import FieldPath
 from webhook.errors import InputError, Problem
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.rules.actions import OFF_IN_QUOTES
 from webhook.text.model_errors import describe_model_error, is_unknown_field_error
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile, as_input_file
@@ -80,6 +81,8 @@ def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> I
         path = tuple(mistake["loc"])
         text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
         hint = _sentence_about_near_fields(path) if is_unknown_field_error(mistake) else ""
+        if path[:1] == ("levels",) and mistake["input"] is False:
+            hint = f": {OFF_IN_QUOTES}"
         yield document.problem(path, f"{text}{hint}")
 
 

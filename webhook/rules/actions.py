@@ -68,7 +68,8 @@ LEVELS: Final[tuple[Level, ...]] = tuple(EFFECTS)
 REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
 """The actions that make a decision, the strictest first."""
 
-_OTHER: Final = {"ignore": 'write `"off"`', "false": 'write `"off"` in quotes, because YAML reads off as false'}
+OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
+_OTHER: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
 """Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
