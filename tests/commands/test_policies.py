@@ -53,7 +53,11 @@ def test_check_in_text_sums_up(capsys):
     assert run_command_line(["policies", "check", POLICIES, "-v"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(verdict)
-    assert "    covers: pods, and the pod templates of " in out
+    covered = next(line for line in out.splitlines() if "covers: pods, and the pods of " in line)
+    assert {"trainjobs.trainer.kubeflow.org,", "pytorchjobs.kubeflow.org,"} <= set(covered.split())
+    assert "nimservices.apps.nvidia.com" not in covered
+    unread = next(line for line in out.splitlines() if "not evaluated: the pods of " in line)
+    assert {"nimservices.apps.nvidia.com,", "workflows.argoproj.io,"} <= set(unread.split())
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
         "not for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: their templates are those of the objects "

@@ -11,6 +11,7 @@ from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
+from webhook.facts.pods.unread_pods import makes_pods_of_parts
 from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
 from webhook.policy.expanded_facts import sentences_about_expanded_facts
@@ -64,6 +65,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "facts": list(policy.facts),
         "asksAuthorizer": policy.uses_authorizer,
         "covers": sorted(set(_covered_resources(policy, loaded))),
+        "notEvaluated": sorted(_resources_with_unread_pods(policy, loaded)),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
@@ -90,6 +92,13 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
         for rule in webhook_rules(alone, phase):
             for group in rule.groups:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
+
+
+def _resources_with_unread_pods(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """Yield the resources that an expanded policy covers, and whose pods cannot be read."""
+    for row in loaded.table.rows if policy.expands else ():
+        if makes_pods_of_parts(row):
+            yield f"{row.resource}.{row.group}"
 
 
 def _api_server_panics(policy: Policy) -> Iterator[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from webhook.policy.worst_case import WorstCaseCost
 from webhook.text import terminal
-from webhook.text.wording import counted
 
 
 def policy_table(described: Sequence[dict[str, Any]]) -> str:
@@ -79,6 +78,8 @@ def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
     if one["description"]:
         yield one["description"]
     yield f"covers: {_coverage_as_text(one)}"
+    if one["notEvaluated"]:
+        yield f"not evaluated: the pods of {', '.join(one['notEvaluated'])}, which their controllers make of parts"
     yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**one['worstCase']))}"
     yield f"portable: {_portability_as_text(one)}"
     yield from (f"hard to read: {text}" for text in one["hardToRead"])
@@ -95,10 +96,10 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
-    """Return what a policy applies to; an expanded one names pods and the number of other kinds."""
-    names = one["covers"]
+    """Return what a policy applies to; an expanded one names pods, and the other resources whose pods are read."""
+    names = [name for name in one["covers"] if name not in one["notEvaluated"]]
     if one["expands"] and len(names) > 1:
-        return f"pods, and the pod templates of {counted(len(names) - 1, 'kind')}"
+        return f"pods, and the pods of {', '.join(name for name in names if name != 'pods')}"
     return ", ".join(names) or "nothing"
 
 
