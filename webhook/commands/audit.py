@@ -10,14 +10,10 @@ import typer
 from webhook import assembly
 from webhook.commands import live_options, options, ray_audit, report_options
 from webhook.commands.audit_files import FilesAudit, assemble_policies_and_files, create_process_auditor
-from webhook.commands.audit_live import LiveAudit
 from webhook.commands.audit_part import PartAudit, PartOptions
 from webhook.commands.audit_report import AuditReport
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import Reviewed
-from webhook.commands.git_changes import GitChanges
-from webhook.commands.ray_work import AuditWork
-from webhook.commands.rendering import replace_by_rendered_objects
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
@@ -143,6 +139,8 @@ def command(
         assembled = assembly.assemble_policies_and_context(settings, unbound=unbound)
         totals = totals_of(assembled.policies)
         with live_options.open_live_cluster(assembled.policies, kubeconfig) as cluster:
+            from webhook.commands.audit_live import LiveAudit
+
             live_audit = LiveAudit(
                 assembled,
                 cluster,
@@ -157,7 +155,11 @@ def command(
     ray_audit.refuse_other_options(
         ray, named=named, render=is_rendered, render_remote=render_remote, changed_since=changed_since
     )
-    changes = GitChanges(changed_since, named) if changed_since else None
+    changes = None
+    if changed_since:
+        from webhook.commands.git_changes import GitChanges
+
+        changes = GitChanges(changed_since, named)
     listing = ray_audit.listing_function_for(ray)
     with (
         closing(
@@ -169,6 +171,8 @@ def command(
     ):
         problems = stream.problems
         if is_rendered or render_remote:
+            from webhook.commands.rendering import replace_by_rendered_objects
+
             problems += replace_by_rendered_objects(stream, named, with_remote=render_remote)
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
@@ -184,7 +188,7 @@ def command(
         )
         audit = PartAudit(assembled, how, changes)
         results = (
-            ray_audit.create_ray_auditor(workers, AuditWork(assembled, how), stream)
+            ray_audit.create_ray_auditor(workers, assembled, how, stream)
             if workers
             else create_process_auditor(audit, stream, jobs or 1)
         )

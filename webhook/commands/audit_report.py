@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from webhook.commands import output
 from webhook.commands.audit_part import FindingLineEncoder, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
-from webhook.commands.publishing import ReportPublisher
 from webhook.report import baseline, formats
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.report.writer import Writer
+
+if TYPE_CHECKING:
+    from webhook.commands.publishing import ReportPublisher
 
 
 class AuditSource(Protocol):

@@ -1,4 +1,4 @@
-"""The flags of an audit of a live cluster."""
+"""The flags of an audit of a live cluster. What reads a cluster is imported for --live alone."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from msgspec.structs import replace
 
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
-from webhook.cluster.connection import connect_to_cluster
-from webhook.cluster.live import WatchedCluster
-from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
-from webhook.commands.publishing import APIS, ReportPublisher, Reports
 from webhook.errors import ConfigurationError
-from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.report.formats import RequiredContents
+from webhook.report.formats import PublishedFormat, RequiredContents
 from webhook.settings.shared import Settings
+
+if TYPE_CHECKING:
+    from webhook.commands.audit_live import LiveCluster, LiveScope
+    from webhook.commands.publishing import ReportPublisher
 
 Live: TypeAlias = Annotated[
     bool, typer.Option("--live", help="Audit the cluster that kubectl uses, or the one that this pod is in.")
@@ -40,7 +38,7 @@ ShardOf: TypeAlias = Annotated[
     typer.Option("--shard", metavar="I/N", help="With --live: one part of N, numbered from 0; every object is in one."),
 ]
 Publish: TypeAlias = Annotated[
-    Reports | None,
+    PublishedFormat | None,
     typer.Option(help="With --live: write the findings of each object to a report in the cluster, which it owns."),
 ]
 FailsOnly: TypeAlias = Annotated[
@@ -57,7 +55,7 @@ class LiveFlags:
     namespaces: Sequence[str] | None
     selector: str
     shard: str
-    publish: Reports | None
+    publish: PublishedFormat | None
     fails_only: bool
 
     @property
@@ -97,6 +95,8 @@ class LiveFlags:
         """
         if self.publish is None:
             return None
+        from webhook.commands.publishing import APIS, ReportPublisher
+
         api = APIS[self.publish]
         return ReportPublisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, read=read)
 
@@ -106,6 +106,8 @@ class LiveFlags:
         Raises:
             ConfigurationError: the shard is none.
         """
+        from webhook.commands.audit_live import LiveScope, Shard
+
         shard = Shard.parse(self.shard)
         return LiveScope(namespaces=tuple(self.namespaces or ()), selector=self.selector, shard=shard)
 
@@ -117,6 +119,12 @@ def open_live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
+    from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+    from webhook.cluster.connection import connect_to_cluster
+    from webhook.cluster.live import WatchedCluster
+    from webhook.commands.audit_live import LiveCluster
+    from webhook.logs.structured import Log
+
     connection = connect_to_cluster(kubeconfig)
     view = WatchedCluster.start(kubeconfig, policies.interests(), Log(level="error"))
     try:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 from urllib.parse import quote
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
@@ -20,12 +20,12 @@ from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, LookupFailed, Problem
 from webhook.report.finding import Finding, Result
+from webhook.report.formats import PublishedFormat
 from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
 from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi
 from webhook.text.wording import counted
 
-Reports: TypeAlias = Literal["policyreport", "openreports"]
-APIS: Final[Mapping[Reports, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
+APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
 """Writes a second of one run: as many as client-go's QPS of a busy controller."""
 WRITE_S: Final = 10.0

@@ -1,24 +1,26 @@
-"""The option `--ray`, and an audit on the machines of a Ray cluster."""
+"""The option `--ray`, and an audit on the machines of a Ray cluster, whose modules are imported for --ray alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from webhook.commands.audit_files import Index, Results
 from webhook.commands.audit_index import AuditIndex, Indexer
-from webhook.commands.audit_part import PartResult, StopSignal
-from webhook.commands.ray_cluster import RayCluster, connect_to_ray
-from webhook.commands.ray_work import AuditWork, IndexWork
+from webhook.commands.audit_part import PartOptions, PartResult, StopSignal
 from webhook.errors import ConfigurationError
 from webhook.input import object_store
 from webhook.input.document_stream import DocumentStream
 from webhook.input.documents import Listing
 from webhook.report.finding import Finding
 from webhook.yamltext import yamlfile
+
+if TYPE_CHECKING:
+    from webhook.assembly import ReviewAssembly
+    from webhook.commands.ray_cluster import RayCluster
 
 RayAddress: TypeAlias = Annotated[
     str,
@@ -44,7 +46,11 @@ Jobs: TypeAlias = Annotated[
 
 def connect_to_ray_if_given(ray: str, jobs: int | None) -> AbstractContextManager[RayCluster | None]:
     """Return a connection to the cluster of --ray; None where the option is not given."""
-    return connect_to_ray(ray, jobs) if ray else nullcontext()
+    if not ray:
+        return nullcontext()
+    from webhook.commands.ray_cluster import connect_to_ray
+
+    return connect_to_ray(ray, jobs)
 
 
 def listing_function_for(ray: str) -> Listing:
@@ -72,6 +78,7 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
 
 def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
     """Return a function that finds looked up objects in the files of a stream, in the cluster."""
+    from webhook.commands.ray_work import IndexWork
 
     def index(indexer: Indexer) -> AuditIndex:
         whole = AuditIndex()
@@ -82,8 +89,13 @@ def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
     return index
 
 
-def create_ray_auditor(cluster: RayCluster, work: AuditWork, stream: DocumentStream) -> Results:
+def create_ray_auditor(
+    cluster: RayCluster, assembled: ReviewAssembly, how: PartOptions, stream: DocumentStream
+) -> Results:
     """Return a function that audits the files of a stream in the cluster."""
+    from webhook.commands.ray_work import AuditWork
+
+    work = AuditWork(assembled, how)
 
     def results(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         return ((each, each.findings) for each in cluster.results_in_order(work, stream.input_files()))

@@ -8,24 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from importlib import import_module
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from webhook.report import (
-    github,
-    gitlab,
-    html,
-    json,
-    junit,
-    markdown,
-    ndjson,
-    policyreport,
-    sarif,
-    text_answers,
-    text_cases,
-    text_findings,
-)
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.counts import FINDINGS
@@ -54,48 +41,65 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
         return self.rows.union(shown) if self.shows_more else self.rows
 
 
+def _writer(module: str, name: str) -> Callable[[], Any]:
+    """Return what creates a writer of a module of this folder, which is imported for the chosen formats alone."""
+
+    def create_writer() -> Any:
+        return getattr(import_module(f"webhook.report.{module}"), name)()
+
+    return create_writer
+
+
 FORMATS: Final[tuple[ReportFormat, ...]] = (
     ReportFormat(
         name="text",
-        findings=text_findings.TextFindingsWriter,
-        answers=text_answers.TextAnswersWriter,
-        cases=text_cases.TextCasesWriter,
+        findings=_writer("text_findings", "TextFindingsWriter"),
+        answers=_writer("text_answers", "TextAnswersWriter"),
+        cases=_writer("text_cases", "TextCasesWriter"),
         rows=FINDINGS,
     ),
     ReportFormat(
         name="json",
-        findings=json.JsonFindingsWriter,
-        answers=json.JsonAnswersWriter,
-        cases=json.JsonCasesWriter,
+        findings=_writer("json", "JsonFindingsWriter"),
+        answers=_writer("json", "JsonAnswersWriter"),
+        cases=_writer("json", "JsonCasesWriter"),
         rows=FINDINGS,
     ),
     ReportFormat(
         name="ndjson",
-        findings=ndjson.NdjsonFindingsWriter,
-        answers=ndjson.NdjsonWriter,
-        cases=ndjson.NdjsonWriter,
+        findings=_writer("ndjson", "NdjsonFindingsWriter"),
+        answers=_writer("ndjson", "NdjsonWriter"),
+        cases=_writer("ndjson", "NdjsonWriter"),
         rows=FINDINGS,
         is_by_line=True,
     ),
     ReportFormat(
         name="junit",
-        findings=junit.JunitFindingsWriter,
-        answers=junit.JunitAnswersWriter,
-        cases=junit.JunitCasesWriter,
+        findings=_writer("junit", "JunitFindingsWriter"),
+        answers=_writer("junit", "JunitAnswersWriter"),
+        cases=_writer("junit", "JunitCasesWriter"),
         rows=FINDINGS | {Result.PASS},
     ),
-    ReportFormat(name="sarif", findings=sarif.SarifWriter, rows=FINDINGS, shows_more=False),
-    ReportFormat(name="github", findings=github.GithubFindingsWriter, rows=FINDINGS, shows_more=False, is_by_line=True),
-    ReportFormat(name="gitlab", findings=gitlab.GitlabFindingsWriter, rows=FINDINGS, shows_more=False),
-    ReportFormat(name="markdown", findings=markdown.MarkdownFindingsWriter, rows=FINDINGS),
-    ReportFormat(name="html", findings=html.HtmlFindingsWriter, rows=FINDINGS, draws_queues=True),
-    ReportFormat(name="policyreport", findings=policyreport.PolicyReportWriter),
-    ReportFormat(name="openreports", findings=policyreport.OpenReportsWriter),
+    ReportFormat(name="sarif", findings=_writer("sarif", "SarifWriter"), rows=FINDINGS, shows_more=False),
+    ReportFormat(
+        name="github",
+        findings=_writer("github", "GithubFindingsWriter"),
+        rows=FINDINGS,
+        shows_more=False,
+        is_by_line=True,
+    ),
+    ReportFormat(name="gitlab", findings=_writer("gitlab", "GitlabFindingsWriter"), rows=FINDINGS, shows_more=False),
+    ReportFormat(name="markdown", findings=_writer("markdown", "MarkdownFindingsWriter"), rows=FINDINGS),
+    ReportFormat(name="html", findings=_writer("html", "HtmlFindingsWriter"), rows=FINDINGS, draws_queues=True),
+    ReportFormat(name="policyreport", findings=_writer("policyreport", "PolicyReportWriter")),
+    ReportFormat(name="openreports", findings=_writer("policyreport", "OpenReportsWriter")),
 )
 
 LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
 """The formats in which the text of each finding depends on that finding alone."""
 
+PublishedFormat: TypeAlias = Literal["policyreport", "openreports"]
+"""The formats whose reports can be written to a cluster."""
 Made = TypeVar("Made")
 Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]
 """The function that creates the writer of each format, by its name."""
