@@ -77,7 +77,7 @@ FOLDERS = {
     "fsspec": {"commands", "input"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "cluster", "commands", "logs", "playground", "report", "schema"},
+    "msgspec": {"admission", "cluster", "commands", "facts", "logs", "playground", "report", "schema"},
     "typer": {"commands", "report", "typer_application"},
     "rich": {"commands", "report"},
     "pydantic": {"manifests", "workloads", "facts", "suites"},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.literals import TABLE
+from tests.literals import TABLE, shipped_policies
 from tests.policies.test_suites import FOLDERS, cases
 from webhook.apimachinery.attributes import CRD, JSON
 from webhook.apimachinery.object_lists import objects_of_list
@@ -37,6 +37,11 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
             if interest.kind == kind and interest.includes(namespace or "default", name):
                 yield projection_of_fields(interest.fields)(found)
                 break
+
+
+def test_kinds_are_known_without_an_import_of_checks() -> None:
+    loaded = shipped_policies()
+    assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests()}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -35,7 +35,9 @@ def of_params(found):
     ],
 )
 def test_parameters_are_held_whole_and_by_reference(reference, scope):
-    assert of_params(policies(bound(**reference))) == [Interest(CONFIG, scope=scope)]
+    loaded = policies(bound(**reference))
+    assert of_params(loaded) == [Interest(CONFIG, scope=scope)]
+    assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests()}
 
 
 def test_without_a_binding_no_parameter_is_asked_for():

@@ -12,7 +12,6 @@ from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
 from webhook.commands.audit_part import PartAudit, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.job_demands import queue_trees
 from webhook.commands.ordered_work import results_in_order
 from webhook.input.document_stream import DocumentStream
 from webhook.input.documents import IGNORE_FILE
@@ -81,6 +80,8 @@ class FilesAudit:
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
         """Return the queues of the files and of the context with what jobs would take."""
+        from webhook.commands.job_demands import queue_trees
+
         return queue_trees(FilesCluster(self._assembled.files.objects()), demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
@@ -118,7 +119,7 @@ def assemble_policies_and_files(
     """
     sources = assembly.read_policy_sources(settings, unbound=unbound)
     loaded = sources.compile()
-    looked_up = index(indexer_of(loaded.interests(), is_whole=settings.context_is_whole))
+    looked_up = index(indexer_of(loaded.kinds_looked_up(), is_whole=settings.context_is_whole))
     return assembly.assembly_with_files(
         settings,
         sources,

@@ -21,7 +21,6 @@ from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.controllers import DEPLOYMENT, find_releases_in_document, may_state_release
-from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.facts.served_versions.removed_versions import read_removed_versions
 from webhook.input import document_stream
@@ -92,10 +91,9 @@ class Indexer:
         return looked_up
 
 
-def indexer_of(interests: Iterable[Interest], *, is_whole: bool) -> Indexer:
-    """Return the indexer for what policies look up."""
-    kinds = {interest.kind for interest in interests} - {(DEPLOYMENT.group, DEPLOYMENT.kind)}
-    return Indexer(frozenset(kinds | NAMELESS), is_whole)
+def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Indexer:
+    """Return the indexer for the kinds that policies look up."""
+    return Indexer(looked_up - {(DEPLOYMENT.group, DEPLOYMENT.kind)} | NAMELESS, is_whole)
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:

@@ -35,7 +35,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents
 from webhook.report.queued_jobs import Demands, QueueTrees
-from webhook.report.rule import Rules, rules
+from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
@@ -102,7 +102,7 @@ class LiveAudit:
         address: str = "",
         contents: RequiredContents = FINDINGS_AND_PASSES,
     ) -> None:
-        self.rules: Rules = rules(assembled.policies, address)
+        self.rules: Rules = RulesOfPolicies(assembled.policies, address)
         self._configuration = assembled.policies.configuration
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._cluster = cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import structs
 
@@ -20,8 +20,6 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
-from webhook.commands.git_changes import GitChanges
-from webhook.commands.job_demands import add_demand
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
@@ -33,11 +31,14 @@ from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
-from webhook.report.rule import Rules, rules
+from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import SkippedDocument
 from webhook.text.terminal import one_line
 from webhook.yamltext import templates
 from webhook.yamltext.source_line import Place
+
+if TYPE_CHECKING:
+    from webhook.commands.git_changes import GitChanges
 
 _LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
@@ -147,7 +148,7 @@ class PartAudit:
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
         """Args: the policies; how objects are reviewed; None for all objects."""
-        self.rules: Rules = {**rules(assembled.policies, options.address), RULE.id: RULE}
+        self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE,))
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
@@ -223,6 +224,8 @@ class PartAudit:
         outcome = self._audit.run_policies_on_object(attributes, sent.cluster)
         decisions = decisions_of(outcome)
         if self._contents.queues:
+            from webhook.commands.job_demands import add_demand
+
             add_demand(result.demands, attributes, outcome, sent.cluster, self._table)
         if not decisions:
             if is_ignored_by_configuration(attributes, self._policies.configuration, sent.cluster):

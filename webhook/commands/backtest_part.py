@@ -17,7 +17,7 @@ from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import Problem
 from webhook.input.log_lines import LogPart
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
-from webhook.report.rule import Rules, rules
+from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
@@ -138,7 +138,7 @@ class PartBacktester:
             side: (
                 each.policies,
                 ClusterWithAssumedNamespaces(each.files.cluster_view_of_file(), self._namespaces),
-                rules(each.policies),
+                RulesOfPolicies(each.policies),
             )
             for side, each in sets.items()
         }

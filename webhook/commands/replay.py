@@ -30,7 +30,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject_of_request
-from webhook.report.rule import Rules, rules
+from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import Totals
 from webhook.settings.shared import ReportSettings
 from webhook.suites.golden import Recorder
@@ -168,7 +168,7 @@ def _local_backend(
     checker = ParamRuleChecker(assembled.policies.policies, assembled.policies.registry)
     problems = assembly.check_rule_names_in_params(checker, inputs)
     notes = partial(submitted.notes_on_context, assembled.files, settings)
-    known = rules(assembled.policies, settings.docs_address)
+    known = RulesOfPolicies(assembled.policies, settings.docs_address)
     yield ReplayBackend(sent, assembled.table, known, problems, notes, assembled.policies)
 
 

@@ -27,7 +27,7 @@ from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.input import documents
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.records import indented_json
-from webhook.report.rule import rules
+from webhook.report.rule import RulesOfPolicies
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
 from webhook.simulation import text
@@ -200,7 +200,7 @@ def _simulate_job(
         (*outcome.decisions, *outcome.further),
         about,
         document.locator(fixtures.object_path(document.value)),
-        rules(assembled.policies),
+        RulesOfPolicies(assembled.policies),
     )
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, made, cluster, assembled.table)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
+from webhook.facts.declared import CheckScope
 from webhook.facts.kinds import POD
 from webhook.rules.problem import Problem
 from webhook.typed.objects import Object
@@ -26,19 +28,14 @@ if TYPE_CHECKING:
     from webhook.facts.subject import Subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One check.
+class Check(CheckScope, frozen=True, kw_only=True):
+    """One check of the objects of its scope.
 
     Args:
         group: the group of rules that it may say are broken; several checks may share a group.
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
-        kinds: the objects that it is about, as pairs of group and kind; () for every object.
-        other_than: those of `kinds` that it is not about.
         of_made_objects: whether it is about objects that the controller of another object made. Where it is not, it
             was asked about that object.
-        of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
-        of_pods_with: what a Pod must have any of, to be asked about (typed/pod_parts.py); () for every Pod.
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
             What the pods of a TrainJob come from is added for every check about TrainJobs (policy/interests.py).
@@ -48,19 +45,10 @@ class Check:
 
     group: str
     run: Callable[[Subject], Iterable[Problem]]
-    kinds: frozenset[tuple[str, str]] = field(default=frozenset())
-    other_than: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
     of_made_objects: bool = True
-    of_deletions: bool = False
-    of_pods_with: frozenset[str] = frozenset()
     when: Callable[[Subject], bool] | None = None
     concerns: Callable[[JSON], bool] | None = None
-
-    def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
-        """Return whether the check is asked about objects of a group and kind."""
-        is_about = (not self.kinds or kind in self.kinds) and kind not in self.other_than
-        return is_about and self.of_deletions is is_deleted
 
 
 def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
@@ -68,8 +56,7 @@ def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResults:
+class CheckResults(Struct, frozen=True):
     """What some checks say of an object: what is wrong, and which rules miss an object, so that nobody knows."""
 
     problems: tuple[Problem, ...] = ()
@@ -90,7 +77,9 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     known: CheckResults | None = subject.results.get(group)
     if known is not None:
         return known
-    checks = subject.checks[group]
+    checks = subject.checks.get(group)
+    if checks is None:
+        checks = () if _is_pod_of_no_check(group, subject) else subject.checks[group]
     if not checks:
         subject.results[group] = NOTHING
         return NOTHING
@@ -139,6 +128,12 @@ def is_made_by_controller(subject: Subject) -> bool:
     """
     owners = subject.metadata.owner_references
     return any(each.controller and subject.table.does_kind_make(each.group_kind, subject.group_kind) for each in owners)
+
+
+def _is_pod_of_no_check(group: str, subject: Subject) -> bool:
+    """Return whether an object is a Pod that has none of the parts that the checks of a group are about."""
+    parts = subject.checks.pod_parts_that_checks_need((group,))
+    return bool(parts) and _is_pod_with_none_of_parts(parts, subject)
 
 
 def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:

@@ -1,17 +1,19 @@
 """Facts, checks and rules by their names, from the packages that `packages.py` lists.
 
-A package is imported when a policy asks for something of it, so that start-up costs what is used.
+A package is imported when one of its checks is about an object, or one of its facts is read, so that a start costs what
+is used. What a package says of itself is known from declared.json without an import.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from webhook.apimachinery.attributes import JSON
+from webhook.facts.declared import CheckScope, Declarations, GroupKind, no_declarations, shipped_declarations
 from webhook.facts.fact import Fact
 from webhook.facts.packages import PACKAGES, FactPackage
 from webhook.rules.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of_modules
@@ -26,9 +28,13 @@ _MOST_KINDS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class FactRegistry:
-    """The packages that policies may ask for. `fact_names` are the facts that they have."""
+    """The packages that policies may ask for. `fact_names` are the facts that they have.
+
+    `declared` are the declarations of the packages that were written ahead; the modules say the same of all others.
+    """
 
     packages: tuple[FactPackage, ...]
+    declared: Callable[[], Declarations] = field(default=no_declarations, compare=False, repr=False)
     fact_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
     _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
     _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
@@ -60,6 +66,23 @@ class FactRegistry:
             known = self._checks[group] = _import_checks(self.packages, group)
         return known
 
+    def scopes_of_checks(self, group: str) -> Sequence[CheckScope]:
+        """Return what each check of a group is about, without an import where that is declared."""
+        declared = self.declared().groups.get(group)
+        return self.checks(group) if declared is None else declared.checks
+
+    def kinds_looked_up_by_group(self, group: str) -> Iterable[GroupKind]:
+        """Return the group and kind of what the checks of a group look up, without an import where that is declared."""
+        declared = self.declared().groups.get(group)
+        if declared is not None:
+            return declared.lookups
+        return (each.kind for check in self.checks(group) for each in check.lookups)
+
+    def kinds_looked_up_by_fact(self, name: str) -> Iterable[GroupKind]:
+        """Return the group and kind of what a fact looks up, without an import where that is declared."""
+        declared = self.declared().facts.get(name)
+        return (each.kind for each in self.fact(name).lookups) if declared is None else declared
+
     def checks_of_kind(self, kind: tuple[str, str], *, is_deleted: bool) -> ChecksOfKind:
         """Return the checks that are asked about objects of a group and kind."""
         table = self._of_kinds.get((kind, is_deleted))
@@ -80,11 +103,16 @@ class FactRegistry:
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
-        """Return the rules of some groups, whose modules are imported when somebody looks for a rule.
+        """Return the rules of some groups, whose modules are imported when somebody looks for a rule that there is.
 
         Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
-        return LazyCatalogue(partial(_import_catalogue, self.packages, groups))
+        asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
+        ids = None
+        if all(package.module in declared for package in asked):
+            listed = [rule for package in asked for rule in declared[package.module]]
+            ids = [rule for rule in listed if rule.partition("/")[0] in groups]
+        return LazyCatalogue(partial(_import_catalogue, self.packages, groups), ids)
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
@@ -99,14 +127,19 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
         self._is_deleted = is_deleted
 
     def __missing__(self, group: str) -> tuple[Check, ...]:
-        checks = self._registry.checks(group)
+        checks = self._registry.checks(group) if any(self._scopes(group)) else ()
         about = tuple(each for each in checks if each.is_about(self._kind, is_deleted=self._is_deleted))
         self[group] = about
         return about
 
+    def _scopes(self, group: str) -> Iterator[CheckScope]:
+        for scope in self._registry.scopes_of_checks(group):
+            if scope.is_about(self._kind, is_deleted=self._is_deleted):
+                yield scope
+
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
         """Return what a Pod must have any of, for checks of groups to be asked; () if some are asked of any Pod."""
-        parts = [check.of_pods_with for group in groups for check in self[group]]
+        parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
 
 
@@ -124,9 +157,13 @@ def _import_checks(packages: tuple[FactPackage, ...], group: str) -> Sequence[Ch
     return tuple(check for check in declared if check.group == group)
 
 
+def _packages_with_groups(packages: Iterable[FactPackage], groups: Iterable[str]) -> list[FactPackage]:
+    return [package for package in packages if not set(groups).isdisjoint(package.groups)]
+
+
 @cache
 def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]) -> Catalogue:
-    asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
+    asked = _packages_with_groups(packages, groups)
     rules = catalogue_of_rules(rule for package in asked for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
@@ -137,5 +174,5 @@ def rules_of_package(package: FactPackage) -> tuple[Rule, ...]:
     return rules_of_modules(*map(import_module, package.rule_modules))
 
 
-SHIPPED: Final = FactRegistry(PACKAGES)
+SHIPPED: Final = FactRegistry(PACKAGES, shipped_declarations)
 """The packages of claimgate."""

@@ -22,7 +22,7 @@ from webhook.playground.measured_engine import MeasuredEvaluation
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, findings_of_object, subject_of_request
 from webhook.report.records import json_on_one_line
-from webhook.report.rule import rules
+from webhook.report.rule import RulesOfPolicies
 from webhook.yamltext import yamlfile
 
 WEBHOOK: Final = "validate.claimgate.dev"
@@ -58,7 +58,7 @@ def review_of_object_as_json(
         outcome.decisions,
         subject_of_request(attributes),
         document.locator(fixtures.object_path(document.value)),
-        rules(policies),
+        RulesOfPolicies(policies),
     )
     owners = _policies_by_expression(
         policies, {each.policy for _, each in outcome.explanations if not each.is_not_registered}

@@ -8,8 +8,6 @@ Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go
 
 from __future__ import annotations
 
-from functools import partial
-
 from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
@@ -54,9 +52,12 @@ def compile_policy(
         )
     if settings.reads_patches and (isinstance(spec, MutatingSpec) or not settings.expands):
         errors.append(invalid_error(_EXPAND, "patches", "is for validating policies that expand to pods"))
-    facts = tuple(map(registry.fact, settings.facts))
     rules = registry.rule_catalogue_of_groups(settings.checks) if settings.checks else {}
-    walk = partial(PolicyCompilation, engine, version, spec.param_kind is not None, facts, rules)
+
+    def walk() -> PolicyCompilation:
+        facts = tuple(map(registry.fact, settings.facts))
+        return PolicyCompilation(engine, version, spec.param_kind is not None, facts, rules)
+
     is_about_specs = settings.is_about_specs
     policy_gate = DeferredPart(lambda: compile_match_conditions(manifest, walk(), is_about_specs=is_about_specs))
     policy_body = DeferredPart(lambda: compile_body(manifest, walk()))

@@ -250,7 +250,7 @@ class Policy:
     @property
     def needs_schemas(self) -> bool:
         """Return whether its mutations need the schemas of custom kinds."""
-        return any(change.kind == "ApplyConfiguration" for change in self.changes)
+        return self.kind == "mutating" and any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property
     def names_read_by_body(self) -> frozenset[str]:

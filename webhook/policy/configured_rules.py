@@ -23,7 +23,7 @@ def rule_ids(policies: PolicySet) -> frozenset[str]:
     """Return the ids of all rules: of every group of checks, of policies with named validations, and the names of
     policies.
     """
-    named = {rule.id for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
+    named = {rule for policy in policies.policies for rule in (*policy.catalogue, *(each.id for each in policy.named))}
     checks = policies.registry.rule_catalogue_of_groups(policies.registry.check_groups)
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
@@ -84,7 +84,8 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
 def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
     """Return group and name of the kinds of Kubernetes, of the workload table, and of those that checks are about."""
     registry = policies.registry
-    checked = (kind for group in registry.check_groups for check in registry.checks(group) for kind in check.kinds)
+    scopes = (scope for group in registry.check_groups for scope in registry.scopes_of_checks(group))
+    checked = (kind for scope in scopes for kind in scope.kinds)
     of_rows = ((row.group, row.kind) for row in policies.table.rows)
     return frozenset(each for each in (*KNOWN_KINDS, *of_rows, *checked) if each[0] not in _SAME_UNDER_OTHER_GROUPS)
 

@@ -35,22 +35,41 @@ def interests_of_policies(
     """Return the objects that a view of the cluster must hold for these policies; `params` are the shipped
     parameters.
     """
-    wanted = [interest_in_fields(NAMESPACE, *_namespace_fields(policies))]
-    for policy in policies:
-        if policy.param_kind is not None:
-            wanted += _interests_in_params(policy.param_kind, policy, params)
-            named = (each.param_source for each in policy.bindings if each.param_source is not None)
-            wanted += (SITE,) if any(is_below_site(policy.param_kind, one.namespace, one.name) for one in named) else ()
+    wanted = [*_interests_without_lookups(policies, params)]
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
         for check in registry.checks(group):
             wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
-    for policy in policies:
-        wanted += _interests_in_definitions(policy)
-        wanted += INSTALLED if policy.reads_patches else ()
-        wanted += (*RUNTIMES, *INSTALLED) if policy.reads_merged_pods else ()
     return combine_interests(wanted)
+
+
+def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegistry) -> frozenset[tuple[str, str]]:
+    """Return the group and kind of the objects that policies look up, without an import of checks and facts."""
+    kinds = {each.kind for each in _interests_without_lookups(policies)}
+    for name in {name for policy in policies for name in policy.facts}:
+        kinds.update(registry.kinds_looked_up_by_fact(name))
+    for group in {group for policy in policies for group in policy.checks}:
+        kinds.update(registry.kinds_looked_up_by_group(group))
+        if any(TRAIN_JOB in scope.kinds for scope in registry.scopes_of_checks(group)):
+            kinds.update(each.kind for each in RUNTIMES)
+    return frozenset(kinds)
+
+
+def _interests_without_lookups(policies: Sequence[Policy], params: Iterable[JSON] = ()) -> Iterator[Interest]:
+    """Yield what policies look up themselves, and not their facts and checks."""
+    yield interest_in_fields(NAMESPACE, *_namespace_fields(policies))
+    for policy in policies:
+        if policy.param_kind is not None:
+            yield from _interests_in_params(policy.param_kind, policy, params)
+            named = (each.param_source for each in policy.bindings if each.param_source is not None)
+            if any(is_below_site(policy.param_kind, one.namespace, one.name) for one in named):
+                yield SITE
+        yield from _interests_in_definitions(policy)
+        if policy.reads_patches:
+            yield from INSTALLED
+        if policy.reads_merged_pods:
+            yield from (*RUNTIMES, *INSTALLED)
 
 
 def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:

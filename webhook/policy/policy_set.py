@@ -21,7 +21,7 @@ from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import ResourceEquivalences, equivalent_resources
-from webhook.policy.interests import interests_of_policies
+from webhook.policy.interests import interests_of_policies, kinds_looked_up_by_policies
 from webhook.policy.matching import ResourceRule
 from webhook.policy.static_params import StaticParams
 from webhook.rules.actions import Chosen
@@ -125,6 +125,7 @@ class PolicySet:
         for policy in self.policies:
             for group in policy.checks:
                 self.registry.checks(group)
+            [*policy.catalogue.values()]  # imports the modules of its rules
             for expression in policy.expressions():
                 if expression.program is not None:
                     expression.program.compile_now()
@@ -135,6 +136,10 @@ class PolicySet:
     def interests(self) -> tuple[Interest, ...]:
         """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts."""
         return interests_of_policies(self.policies, self.registry, self.params)
+
+    def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
+        """Return the group and kind of the objects of `interests`, without an import of checks and facts."""
+        return kinds_looked_up_by_policies(self.policies, self.registry)
 
 
 def _index_policies(policies: tuple[Policy, ...], table: Table, equal: ResourceEquivalences) -> _PolicyIndex:

@@ -5,11 +5,10 @@ Knows policies; knows no format. What no policy names is said under the name of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
@@ -41,34 +40,48 @@ Rules: TypeAlias = Mapping[str, Rule]
 """All rules of a run by id; a policy as a whole is a rule with the policy's name."""
 
 
-def rules(policies: PolicySet, address: str = "") -> Rules:
-    """Return the rules of all policies, in the order of their names: those that a policy names, and the policy itself.
+class RulesOfPolicies(Mapping[str, Rule]):
+    """The rules of policies, in the order of their names: those that a policy names, and the policy itself.
 
-    Args:
-        policies: the policies.
-        address: where the documentation is published; what shipped checks find links to its page there.
+    What a rule of a check says is read when somebody looks for the rule.
     """
-    made: dict[str, Rule] = {}
-    for policy in policies.policies:
-        described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
-        made[policy.name] = _create_report_rule(policy, policy.name, described)
-        for rule in (*policy.catalogue.values(), *policy.named):
-            described_rule = _create_report_rule(policy, rule.id, rule.title)
-            if address and rule.id in policy.catalogue:
-                described_rule = replace(described_rule, docs=page_address(address, rule.id))
-            made.setdefault(rule.id, described_rule)
-    return made
 
+    def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
+        """Args: the policies; where the documentation is published, to which rules of checks link; further rules."""
+        self._address = address
+        self._policies: dict[str, tuple[Policy, str]] = {}
+        self._rules = {each.id: each for each in others}
+        for policy in policies.policies:
+            described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
+            self._policies[policy.name] = policy, described
+            for rule in policy.catalogue:
+                self._policies.setdefault(rule, (policy, ""))
+            for named in policy.named:
+                self._policies.setdefault(named.id, (policy, named.title))
 
-def _create_report_rule(policy: Policy, name: str, description: str) -> Rule:
-    return Rule(
-        id=name,
-        policy=policy.name,
-        description=description,
-        severity=policy.severity_of_rule(name),
-        category=policy.category,
-        docs=policy.docs,
-    )
+    def __getitem__(self, rule: str) -> Rule:
+        known = self._rules.get(rule)
+        if known is None:
+            known = self._rules[rule] = self._create_rule(rule, *self._policies[rule])
+        return known
+
+    def _create_rule(self, name: str, policy: Policy, described: str) -> Rule:
+        checked = policy.catalogue.get(name)
+        has_page = checked is not None and self._address
+        return Rule(
+            id=name,
+            policy=policy.name,
+            description=described if checked is None else checked.title,
+            severity=policy.severity_of_rule(name),
+            category=policy.category,
+            docs=page_address(self._address, name) if has_page else policy.docs,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._policies, **self._rules})
+
+    def __len__(self) -> int:
+        return len({**self._policies, **self._rules})
 
 
 def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:

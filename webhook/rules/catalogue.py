@@ -7,7 +7,7 @@ validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TypeAlias
@@ -26,26 +26,41 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty."""
+    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty.
 
-    def __init__(self, read: Callable[[], Catalogue]) -> None:
+    Args:
+        read: reads the catalogue.
+        ids: the ids of its rules where they are known without reading it, in the same order.
+    """
+
+    def __init__(self, read: Callable[[], Catalogue], ids: Sequence[str] | None = None) -> None:
         self._read = read
+        self._known_ids = ids
 
     @cached_property
     def _rules(self) -> Catalogue:
         return self._read()
 
+    @cached_property
+    def _ids(self) -> Mapping[str, None]:
+        return dict.fromkeys(self._rules if self._known_ids is None else self._known_ids)
+
     def __bool__(self) -> bool:
         return True
 
+    def __contains__(self, rule: object) -> bool:
+        return rule in self._ids
+
     def __getitem__(self, rule: str) -> Rule:
+        if rule not in self._ids:
+            raise KeyError(rule)
         return self._rules[rule]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rules)
+        return iter(self._ids)
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self._ids)
 
 
 def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:

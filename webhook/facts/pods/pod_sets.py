@@ -18,7 +18,6 @@ from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.fact import Fact, FactResult, Missing, declare_structure
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
@@ -96,6 +95,8 @@ def list_pod_sets(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, .
 
 
 def _pod_sets_of_train_job(subject: Subject) -> PodSets:
+    from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets  # for TrainJobs alone
+
     job = subject.once(merge_train_job)
     return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 

@@ -1,0 +1,54 @@
+"""declared.json says of checks, facts and rules what their modules say, and saves a start the import of the modules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.golden import ROOT, compare_with_golden_file
+from webhook.facts.declared import CheckScope
+from webhook.facts.registry import SHIPPED, FactRegistry, rules_of_package
+
+MODULES = FactRegistry(SHIPPED.packages)
+"""The shipped packages, of which nothing was written ahead."""
+
+
+def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None:
+    groups = {
+        group: {
+            "checks": [_scope(each) for each in MODULES.checks(group)],
+            "lookups": sorted(set(MODULES.kinds_looked_up_by_group(group))),
+        }
+        for group in MODULES.check_groups
+    }
+    facts = {name: sorted(set(MODULES.kinds_looked_up_by_fact(name))) for name in MODULES.fact_names}
+    rules = {package.module: [rule.id for rule in rules_of_package(package)] for package in MODULES.packages}
+    lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in groups.items()]
+    text = (
+        '{"groups": {\n' + ",\n".join(lines) + f'\n}},\n"facts": {json.dumps(facts)},\n"rules": {json.dumps(rules)}}}\n'
+    )
+    compare_with_golden_file(ROOT / "webhook/facts/declared.json", text, pytestconfig)
+
+
+def _scope(scope: CheckScope) -> dict[str, object]:
+    return {
+        "kinds": sorted(scope.kinds),
+        "other_than": sorted(scope.other_than),
+        "of_deletions": scope.of_deletions,
+        "of_pods_with": sorted(scope.of_pods_with),
+    }
+
+
+def test_the_file_answers_like_the_modules() -> None:
+    kinds = {kind for group in MODULES.check_groups for check in MODULES.checks(group) for kind in check.kinds}
+    for kind in sorted(kinds | {("", "Pod"), ("", "ConfigMap")}):
+        for is_deleted in (False, True):
+            told = SHIPPED.checks_of_kind(kind, is_deleted=is_deleted)
+            read = MODULES.checks_of_kind(kind, is_deleted=is_deleted)
+            for group in MODULES.check_groups:
+                assert told[group] == read[group]
+                assert told.pod_parts_that_checks_need((group,)) == read.pod_parts_that_checks_need((group,))
+    everything = MODULES.check_groups
+    for groups in (everything, *((group,) for group in everything)):
+        assert [*SHIPPED.rule_catalogue_of_groups(groups)] == [*MODULES.rule_catalogue_of_groups(groups)]
