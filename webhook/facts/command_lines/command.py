@@ -12,12 +12,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final, NamedTuple, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.launchers import LauncherRow, LauncherStart, commands_started_by
+from webhook.facts.command_lines.launchers import (
+    LauncherCatalogue,
+    LauncherRow,
+    LauncherStart,
+    commands_started_by,
+    read_launcher_catalogue,
+)
 from webhook.facts.command_lines.shell import ReadingBudget, ScriptVariables
 from webhook.facts.subject import Subject
 from webhook.text.caches import IdentityKey, TwoGenerationCache
@@ -182,7 +189,9 @@ def _follow_command_line(asked: _CommandLine, until: Deadline) -> LaunchedProgra
         known = _certain_variables(env, reading)
         started = list(
             commands_started_by(
-                [_with_expanded_variables(word, known, reading) for word in words], ScriptVariables(known, reading)
+                [_with_expanded_variables(word, known, reading) for word in words],
+                ScriptVariables(known, reading),
+                read_launcher_catalogue(),
             )
         )
     except ValueError:
@@ -233,6 +242,28 @@ def _with_expanded_variables(word: str, known: Mapping[str, str], reading: Readi
         return value
 
     return _KUBELET.sub(value_of_reference, word)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedPrograms:
+    """The programs of a catalogue that a command starts, in order, and the variables whose values are known."""
+
+    starts: tuple[LauncherStart, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def programs_started_by(
+    words: Sequence[str], environment: Environment, catalogue: LauncherCatalogue, deadline: Deadline
+) -> StartedPrograms:
+    """Return the programs of a catalogue that some words start; none where no shell could read them."""
+    reading = ReadingBudget(deadline)
+    try:
+        known = _certain_variables(environment.pairs(), reading)
+        expanded = [_with_expanded_variables(word, known, reading) for word in deadline.charge_for_items(words)]
+        starts = commands_started_by(expanded, ScriptVariables(known, reading), catalogue)
+        return StartedPrograms(tuple(start for start in starts if start.launcher is not None), known)
+    except ValueError:
+        return StartedPrograms()
 
 
 def _launched_program_of_start(start: LauncherStart, env: str, deadline: Deadline) -> LaunchedProgram:

@@ -8,8 +8,8 @@ known not to run it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -66,12 +66,17 @@ class LauncherCatalogue:
 def read_launcher_catalogue() -> LauncherCatalogue:
     """Return the shipped catalogue, which is read on first use."""
     (document,) = yamlfile.read(FILE)
-    rows = [(row, _launcher_of_row(row)) for row in document.value["launchers"]]
+    return catalogue_of_rows(document.value["launchers"], document.value["wrappers"], document.value["others"])
+
+
+def catalogue_of_rows(rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str]) -> LauncherCatalogue:
+    """Return a catalogue of programs that are found as launchers are."""
+    read = [(row, _launcher_of_row(row)) for row in rows]
     return LauncherCatalogue(
-        programs={name: launcher for row, launcher in rows for name in row["programs"]},
-        modules={name: launcher for row, launcher in rows for name in row["modules"]},
-        wrappers=frozenset(document.value["wrappers"]),
-        others=frozenset(document.value["others"]),
+        programs={name: launcher for row, launcher in read for name in row["programs"]},
+        modules={name: launcher for row, launcher in read for name in row["modules"]},
+        wrappers=frozenset(wrappers),
+        others=frozenset(others),
     )
 
 
@@ -82,7 +87,7 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
         verb=row.get("verb", ""),
         counts={option: count for option, count in takes if not option.endswith("*")},
         prefixes=tuple((option[:-1], count) for option, count in takes if option.endswith("*")),
-        meanings={option: meaning for meaning, options in row["means"].items() for option in options},
+        meanings={option: meaning for meaning, options in row.get("means", {}).items() for option in options},
     )
 
 
@@ -91,48 +96,64 @@ class LauncherStart:
     """A launcher and the words after it; no launcher for a Python program that starts by itself.
 
     `is_inline`: the program stands in the command itself, after Python's option -c or in a here-document.
+    `is_in_script`: a shell reads the words, so that it expands variables in them.
     """
 
     launcher: LauncherRow | None
     arguments: tuple[str, ...] = ()
     is_inline: bool = False
+    is_in_script: bool = False
 
 
-def commands_started_by(words: Sequence[str], variables: ScriptVariables, depth: int = 0) -> Iterator[LauncherStart]:
+def commands_started_by(
+    words: Sequence[str], variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int = 0
+) -> Iterator[LauncherStart]:
     """Yield what the words of one command start, themselves or by a script inside them.
+
+    Args:
+        words: the command and its arguments.
+        variables: those that are known.
+        catalogue: the programs to find.
+        depth: of the script that has the command.
 
     Raises:
         ValueError: a script that no shell could read.
     """
     first = _program_name(words[0]) if words else ""
-    if first in read_launcher_catalogue().others:
+    if first in catalogue.others:
         return
     if first == "eval":
-        yield from _launcher_starts_of_script(" ".join(words[1:]), variables, depth)
+        yield from _launcher_starts_of_script(" ".join(words[1:]), variables, catalogue, depth)
         return
     for index, word in enumerate(variables.reading.deadline.items_with_clock_checks(words)):
         program = _program_name(word)
-        if not _is_program_word(words, index):
+        if not _is_program_word(words, index, catalogue):
             continue
         if _SHELL.fullmatch(program):
-            yield from _launcher_starts_of_script(_script_of_option_c(words[index + 1 :]), variables, depth)
+            yield from _launcher_starts_of_script(_script_of_option_c(words[index + 1 :]), variables, catalogue, depth)
             return
         if _SNAKE.fullmatch(program):
-            yield from _launcher_starts_of_python(
-                words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers
-            )
+            alone = not index or first in catalogue.wrappers
+            for start in _launcher_starts_of_python(words[index + 1 :], catalogue, alone=alone):
+                yield replace(start, is_in_script=depth > 0)
             return
-        launcher = read_launcher_catalogue().programs.get(program)
-        if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
-            yield LauncherStart(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
+        launcher = catalogue.programs.get(program)
+        if launcher is not None and _runs_verb(launcher, words, index):
+            arguments = tuple(words[index + (2 if launcher.verb else 1) :])
+            yield LauncherStart(launcher, arguments, is_in_script=depth > 0)
             return
 
 
-def _is_program_word(words: Sequence[str], index: int) -> bool:
+def _runs_verb(launcher: LauncherRow, words: Sequence[str], index: int) -> bool:
+    """Return whether the word after the name of a program is the verb that makes it a launcher."""
+    return not launcher.verb or (index + 1 < len(words) and words[index + 1] == launcher.verb)
+
+
+def _is_program_word(words: Sequence[str], index: int, catalogue: LauncherCatalogue) -> bool:
     """Return whether a word is a program rather than the value of an option before it."""
     before = words[index - 1] if index else ""
     is_value = before.startswith("-") and "=" not in before and before != "--"
-    return not is_value or _program_name(words[0]) in read_launcher_catalogue().wrappers
+    return not is_value or _program_name(words[0]) in catalogue.wrappers
 
 
 def _program_name(word: str) -> str:
@@ -154,7 +175,9 @@ def _script_of_option_c(words: Sequence[str]) -> str:
     return ""
 
 
-def _launcher_starts_of_script(script: str, variables: ScriptVariables, depth: int) -> Iterator[LauncherStart]:
+def _launcher_starts_of_script(
+    script: str, variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int
+) -> Iterator[LauncherStart]:
     """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
@@ -163,17 +186,19 @@ def _launcher_starts_of_script(script: str, variables: ScriptVariables, depth: i
     variables.reading.take_script(script)
     inner = ScriptVariables(shown, variables.reading)
     for command in split_into_commands(script, variables.reading.deadline):
-        yield from commands_started_by(inner.assign_and_expand_command(command), inner, depth + 1)
+        yield from commands_started_by(inner.assign_and_expand_command(command), inner, catalogue, depth + 1)
 
 
-def _launcher_starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator[LauncherStart]:
+def _launcher_starts_of_python(
+    words: Sequence[str], catalogue: LauncherCatalogue, *, alone: bool
+) -> Iterator[LauncherStart]:
     """Yield what Python is to run: a launcher by its module or its file, or a program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         option, at = words[at], at + 1
         if option.startswith("-m"):
             named = [option[2:], *words[at:]] if option[2:] else words[at:]
-            launcher = read_launcher_catalogue().modules.get(named[0]) if named else None
+            launcher = catalogue.modules.get(named[0]) if named else None
             if launcher is not None:
                 yield LauncherStart(launcher, tuple(named[1:]))
             return
@@ -182,7 +207,7 @@ def _launcher_starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator
             return
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""
-    launcher = read_launcher_catalogue().programs.get(_program_name(program))
+    launcher = catalogue.programs.get(_program_name(program))
     if launcher is not None and not launcher.verb:
         yield LauncherStart(launcher, tuple(words[at + 1 :]))
     elif alone and program.endswith(".py"):
