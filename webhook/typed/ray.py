@@ -85,8 +85,9 @@ class RayJob(Object):
 
 
 class RayServiceSpec(Typed):
-    """ray.io RayServiceSpec."""
+    """ray.io RayServiceSpec; `serve_config_v2` is YAML in a text."""
 
+    serve_config_v2 = Text(name="serveConfigV2")
     ray_cluster_config = Part(RayClusterSpec)
 
 

@@ -20,23 +20,21 @@ from typing import Final
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.check import Check, group_kinds_of_types
+from webhook.facts.ray.gpus_of_groups import (
+    check_entrypoint_gpus,
+    check_gpus_of_serve,
+    check_resources_of_groups,
+)
+from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayJobSpec, RayService
 from webhook.yamltext.placeholders import is_placeholder_for_name
 
-RAY: Final = RuleGroup(
-    "ray",
-    refused_by="KubeRay's operator, in an event",
-    source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go",
-    level="warn",
-    fails="controller",
-)
-"""What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""
 NAME: Final = RAY.rule(
     "ray/name",
     title="The name of the Ray object is invalid or too long",
@@ -201,9 +199,18 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
     return is_named or is_open or by_runtime or bool(container.env_from)
 
 
+def validate_group_resources(subject: Subject) -> Iterator[Problem]:
+    """Report groups that set amounts of Ray in two places (ValidateRayClusterSpec)."""
+    yield from check_resources_of_groups(ray_cluster_spec_of(subject))
+
+
 CHECKS: Final = (
     Check(group="ray", run=validate_name, kinds=_RAY - group_kinds_of_types(RayCronJob)),
     Check(group="ray", run=validate_ray_job_spec, kinds=group_kinds_of_types(RayJob)),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
     Check(group="ray", run=validate_num_gpus, kinds=_RAY),
+    Check(group="ray", run=validate_group_resources, kinds=_RAY),
+    Check(group="ray", run=check_serve_config, kinds=group_kinds_of_types(RayService)),
+    Check(group="ray", run=check_gpus_of_serve, kinds=group_kinds_of_types(RayService)),
+    Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob)),
 )

@@ -1,0 +1,294 @@
+"""Which GPUs a Ray cluster has, by what KubeRay tells Ray, against what Serve's deployments and entrypoints ask for.
+
+A replica, an actor and an entrypoint are placed in one pod. A group's `resources` win over num-gpus of rayStartParams,
+and that wins over the GPU limit of its first container. With Ray's autoscaler a group may have maxReplicas pods.
+
+Source: ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go; PyPI ray 2.60.0 ray/serve/schema.py and
+ray/llm/_internal/serve/engines/vllm/vllm_models.py; ray/dashboard/modules/job/job_manager.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.serve_config import read_serve_config
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.ray import Group, RayClusterSpec, RayJob, RayService
+
+NO_GROUP_WITH_GPUS: Final = RAY.rule(
+    "ray/no-group-with-gpus",
+    title="No pod of a Ray cluster has the GPUs that one replica asks for.",
+    why="Ray places a replica in one pod. It waits for a pod that never comes, and the RayService is never ready.",
+    refused_by="nobody, Ray waits",
+    source="PyPI ray 2.60.0 ray/serve/schema.py",
+    fails="waiting",
+    issues=("https://github.com/ray-project/ray-llm/issues/120", "https://github.com/ray-project/kuberay/issues/4555"),
+)
+TOO_FEW_GPUS: Final = RAY.rule(
+    "ray/too-few-gpus",
+    title="A Ray cluster has fewer GPUs than its replicas ask for.",
+    why="Replicas without GPUs wait for ever, because the cluster does not grow without enableInTreeAutoscaling.",
+    refused_by="nobody, Ray waits",
+    source="PyPI ray 2.60.0 ray/serve/schema.py",
+    fails="waiting",
+    issues=("https://github.com/ray-project/ray/issues/48471",),
+)
+HIDDEN_FROM_RAY: Final = RAY.rule(
+    "ray/hidden-gpus",
+    title="num-gpus hides the GPUs of a group from Ray.",
+    why="num-gpus wins over the limit of the container, so Ray places nothing that asks for a GPU there.",
+    refused_by="nobody, Ray waits",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
+    fails="waiting",
+)
+ENTRYPOINT_GPUS: Final = RAY.rule(
+    "ray/entrypoint-gpus",
+    title="No pod of a Ray cluster has the GPUs of entrypointNumGpus.",
+    why="Ray places the entrypoint in one pod, waits 900 s for it, and the job fails.",
+    refused_by="Ray, after 900 s",
+    source="PyPI ray 2.60.0 ray/dashboard/modules/job/job_manager.py",
+    fails="start",
+)
+LARGE_BUNDLE: Final = RAY.rule(
+    "ray/large-bundle",
+    title="A bundle of an LLM deployment has several GPUs.",
+    why="vLLM's executor takes bundles of one GPU, and refuses a larger one. A newer executor may not ask.",
+    source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
+    level="advice",
+    fails="start",
+)
+RESOURCES_TWICE: Final = RAY.rule(
+    "ray/resources-twice",
+    title="A group of a Ray cluster sets resources in two places.",
+    why="KubeRay refuses a group that sets the same amounts in resources and in rayStartParams.",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/utils/validation.go",
+    function="ValidateRayClusterSpec",
+)
+_LLM_APP: Final = "ray.serve.llm:build_openai_app"
+_NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
+_COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
+_MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayGpus:
+    """What a Ray cluster has for each of its groups.
+
+    Args:
+        largest: the GPUs of the pod with most of them; None where nobody knows.
+        total: of all pods, as many as there may be; None where nobody knows.
+        hiding: the path of a num-gpus 0 beside a limit, None if there is none.
+        limit: the GPU limit beside it.
+    """
+
+    largest: int | None
+    total: int | None
+    hiding: FieldPath | None = None
+    limit: int = 0
+
+
+def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
+    """Return the GPUs of a Ray cluster."""
+    largest, total, hiding, limit_beside = 0, 0, None, 0
+    for group in cluster.groups():
+        gpus, limit = _gpus_of_group(group)
+        pods = _most_pods_of_group(group, cluster)
+        if gpus is None or pods is None:
+            return RayGpus(largest=None, total=None)
+        if pods:
+            largest, total = max(largest, gpus), total + gpus * pods
+        if gpus == 0 and limit:
+            hiding, limit_beside = group.path("rayStartParams", "num-gpus"), limit
+    return RayGpus(largest=largest, total=total, hiding=hiding, limit=limit_beside)
+
+
+def _gpus_of_group(group: Group) -> tuple[int | None, int]:
+    """Return the GPUs that Ray counts in a pod of a group, None where nobody knows; and the limit of its container."""
+    container = next(iter(group.template.spec.containers), None)
+    if container is None or container.resources.claims:
+        return None, 0
+    limit = 0
+    for name, written in container.resources.limits.items():
+        if name in _COMPARABLE:
+            limit += int(written) if str(written).isdigit() else 0
+        elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
+            return None, 0
+    told = group.resources.get("GPU", group.ray_start_params.num_gpus or None)
+    if told is None:
+        return limit, limit
+    return (int(str(told)), limit) if str(told).isdigit() else (None, limit)
+
+
+def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
+    if group.at == cluster.head_group_spec.at:
+        return 1
+    written = [group.json.get(name) for name in ("replicas", "minReplicas", "maxReplicas")]
+    if any(value is not None and not isinstance(value, int) for value in written):
+        return None
+    replicas, least, most = written
+    pods = max(replicas or 0, least or 0)
+    if cluster.enable_in_tree_autoscaling:
+        pods = most if most is not None else _MOST
+    hosts = group.json.get("numOfHosts")
+    return pods * (hosts if isinstance(hosts, int) and hosts > 0 else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDemand:
+    """What a deployment of Serve asks for: GPUs of one pod, and of all replicas together."""
+
+    name: str
+    of_one_pod: float
+    total: float
+    replicas: int
+    what: str = "num_gpus"
+
+
+def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
+    """Report deployments of Serve for which a RayService's cluster never has the GPUs."""
+    config = subject.once(read_serve_config)
+    if config is None:
+        return
+    yield from _advise_bundles(config)
+    gpus = read_ray_gpus(subject.typed(RayService).spec.ray_cluster_config)
+    demands = list(_demands(config, subject))
+    if gpus.largest is None or gpus.total is None:
+        return
+    for demand in demands:
+        if demand.of_one_pod and gpus.hiding is not None and gpus.largest < demand.of_one_pod <= gpus.limit:
+            message = (
+                f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} asks "
+            )
+            message += f"for {_shown(demand.of_one_pod)}, so num-gpus keeps it waiting"
+            yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, "remove num-gpus, and KubeRay sets it from the limit")
+            return
+        if demand.of_one_pod > gpus.largest:
+            has = f"no pod of the Ray cluster has more than {gpus.largest}" if gpus.largest else "no pod has any"
+            message = f"{demand.name} asks for {_shown(demand.of_one_pod)} GPUs of one pod ({demand.what}), but {has}"
+            fix = f"ask for {gpus.largest}, or give a group pods of {math.ceil(demand.of_one_pod)} GPUs"
+            yield NO_GROUP_WITH_GPUS.problem(("spec", "serveConfigV2"), message, fix)
+    total = sum(demand.total for demand in demands)
+    if total > gpus.total and all(demand.of_one_pod <= gpus.largest for demand in demands):
+        largest = max(demands, key=lambda demand: demand.total)
+        message = (
+            f"{largest.name} has num_replicas {largest.replicas}, and all deployments ask for {_shown(total)} GPUs, "
+        )
+        message += f"but the Ray cluster has {gpus.total}"
+        fix = "lower num_replicas, add pods, or set enableInTreeAutoscaling"
+        yield TOO_FEW_GPUS.problem(("spec", "serveConfigV2"), message, fix)
+
+
+def _shown(number: float) -> str:
+    return f"{number:g}"
+
+
+def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
+    """Yield what each deployment asks for; one of an unknown application asks for nothing."""
+    for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
+        if application.get("import_path") == _LLM_APP:
+            yield from _demands_of_llm_app(application, subject)
+        for deployment in subject.deadline.charge_for_items(_maps(application.get("deployments"))):
+            demand = _demand_of_deployment(deployment)
+            if demand is not None:
+                yield demand
+
+
+def _maps(value: Any) -> Sequence[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None:
+    name = f"deployment `{deployment.get('name', '')}`"
+    replicas = _replicas(deployment)
+    bundles = _maps(deployment.get("placement_group_bundles"))
+    if bundles:
+        sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in bundles]
+        is_strict = deployment.get("placement_group_strategy") == "STRICT_PACK"
+        what = "bundles with STRICT_PACK" if is_strict else "its largest bundle"
+        one = sum(sizes) if is_strict else max(sizes)
+        return ReplicaDemand(name=name, of_one_pod=one, total=sum(sizes) * replicas, replicas=replicas, what=what)
+    gpus = _number(_map(deployment.get("ray_actor_options")).get("num_gpus", 0))
+    if not gpus:
+        return None
+    return ReplicaDemand(name=name, of_one_pod=gpus, total=gpus * replicas, replicas=replicas)
+
+
+def _demands_of_llm_app(application: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
+    configs = _maps(_map(application.get("args")).get("llm_configs"))
+    for config in subject.deadline.charge_for_items(configs):
+        engine, model = _map(config.get("engine_kwargs")), _map(config.get("model_loading_config")).get("model_id", "")
+        placement = _map(config.get("placement_group_config"))
+        tensor, pipeline = (_number(engine.get(name, 1)) for name in ("tensor_parallel_size", "pipeline_parallel_size"))
+        if placement or not tensor or not pipeline:
+            continue
+        replicas = _replicas(_map(config.get("deployment_config")))
+        gpus = tensor * pipeline
+        yield ReplicaDemand(
+            name=f"model `{model}`", of_one_pod=1, total=gpus * replicas, replicas=replicas, what="a bundle"
+        )
+
+
+def _replicas(deployment: Mapping[str, Any]) -> int:
+    """Return how many replicas a deployment has at least."""
+    scaling = deployment.get("autoscaling_config")
+    number = _map(scaling).get("min_replicas", 1) if scaling is not None else deployment.get("num_replicas", 1)
+    return number if isinstance(number, int) and 0 <= number <= _MOST else 1
+
+
+def _number(value: Any) -> float | None:
+    """Return a number that may be written as a text."""
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 <= number <= _MOST else None
+
+
+def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
+    for application in _maps(config.get("applications")):
+        for model in _maps(_map(application.get("args")).get("llm_configs")):
+            placement = _map(model.get("placement_group_config"))
+            sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in _maps(placement.get("bundles"))]
+            if sizes and max(sizes) > 1:
+                message = (
+                    f"an LLM deployment has a bundle of {_shown(max(sizes))} GPUs, and vLLM takes bundles of 1 GPU"
+                )
+                fix = f"write {_shown(sum(sizes))} bundles of 1 GPU"
+                yield LARGE_BUNDLE.problem(("spec", "serveConfigV2"), message, fix)
+                return
+
+
+def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
+    """Report an entrypoint that asks for more GPUs than any pod of the job's cluster has."""
+    spec = subject.typed(RayJob).spec
+    wanted = _number(spec.json.get("entrypointNumGpus", 0))
+    if not wanted or not spec.has_cluster:
+        return
+    gpus = read_ray_gpus(spec.ray_cluster_spec)
+    if gpus.largest is not None and wanted > gpus.largest:
+        has = f"no pod of the Ray cluster has more than {gpus.largest}" if gpus.largest else "no pod has any"
+        message = f"asks for {_shown(wanted)} GPUs of one pod, but {has}, so the job fails after 900 s"
+        fix = f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
+        yield ENTRYPOINT_GPUS.problem(spec.path("entrypointNumGpus"), message, fix)
+
+
+def check_resources_of_groups(cluster: RayClusterSpec) -> Iterator[Problem]:
+    """Report groups that say the same of their resources twice, which KubeRay refuses."""
+    for group in cluster.groups():
+        twice = [name for name in _NAMES if name in group.resources and _NAMES[name] in group.ray_start_params.json]
+        if twice:
+            message = f"sets {twice[0]} in resources and {_NAMES[twice[0]]} in rayStartParams, which KubeRay refuses"
+            yield RESOURCES_TWICE.problem(group.path("resources", twice[0]), message, "remove it from rayStartParams")

@@ -1,0 +1,16 @@
+"""The group of rules about Ray's kinds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.rules.rule import RuleGroup
+
+RAY: Final = RuleGroup(
+    "ray",
+    refused_by="KubeRay's operator, in an event",
+    source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go",
+    level="warn",
+    fails="controller",
+)
+"""What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""

@@ -1,0 +1,209 @@
+"""What Ray Serve refuses of serveConfigV2, and which of its fields Ray drops.
+
+KubeRay hands the text to Ray when the cluster runs. Ray refuses it then, and the RayService never gets ready. Fields
+that Ray does not know are dropped without a word. What is in user_config and args belongs to the application.
+
+Source: PyPI ray 2.60.0 ray/serve/schema.py and ray/serve/config.py; ray-project/kuberay@feeaf72f
+ray-operator/controllers/ray/rayservice_controller.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from webhook.errors import InputError
+from webhook.facts.ray.groups import RAY
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.typed.ray import RayService
+from webhook.yamltext import yamlfile
+
+SERVE_CONFIG: Final = RAY.rule(
+    "ray/serve-config",
+    title="Ray refuses serveConfigV2.",
+    why="KubeRay hands the text to Ray once the cluster runs. Ray refuses it, and no application is deployed.",
+    refused_by="Ray, when the cluster runs",
+    source="PyPI ray 2.60.0 ray/serve/schema.py",
+    function="ServeDeploySchema",
+    issues=(
+        "https://github.com/ray-project/ray/issues/61439",
+        "https://github.com/ray-project/ray/issues/46308",
+        "https://github.com/ray-project/kuberay/pull/1221",
+    ),
+)
+SERVE_FIELD: Final = RAY.rule(
+    "ray/serve-field",
+    title="Ray drops a field of serveConfigV2 that it does not know.",
+    why="Ray ignores unknown fields of serveConfigV2, so the setting has no effect.",
+    refused_by="",
+    source="PyPI ray 2.60.0 ray/serve/schema.py",
+    function="ServeDeploySchema",
+    fails="silent",
+    issues=("https://github.com/ray-project/ray/issues/33577", "https://github.com/ray-project/ray/issues/33579"),
+)
+LONGEST: Final = 64 * 1024
+"""Characters of a text that is read; longer ones are not looked into."""
+_PARSE_S: Final = 4e-5
+"""Seconds that a character takes to parse."""
+_AT: Final = ("spec", "serveConfigV2")
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "the text": frozenset(
+        ("applications", "proxy_location", "http_options", "grpc_options", "logging_config", "target_capacity")
+    ),
+    "an application": frozenset(
+        (
+            *("name", "route_prefix", "import_path", "runtime_env", "host", "port", "deployments", "args"),
+            *("logging_config", "external_scaler_enabled", "autoscaling_policy"),
+        )
+    ),
+    "a deployment": frozenset(
+        (
+            *("name", "num_replicas", "route_prefix", "max_ongoing_requests", "max_queued_requests", "user_config"),
+            *("autoscaling_config", "graceful_shutdown_wait_loop_s", "graceful_shutdown_timeout_s"),
+            *("health_check_period_s", "health_check_timeout_s", "ray_actor_options", "placement_group_bundles"),
+            *("placement_group_strategy", "max_replicas_per_node", "logging_config", "request_router_config"),
+            *("placement_group_bundle_label_selector", "placement_group_fallback_strategy"),
+            "max_constructor_retry_count",
+        )
+    ),
+    "ray_actor_options": frozenset(
+        (
+            *("runtime_env", "num_cpus", "num_gpus", "memory", "object_store_memory", "resources"),
+            *("accelerator_type", "label_selector", "fallback_strategy"),
+        )
+    ),
+    "autoscaling_config": frozenset(
+        (
+            *("min_replicas", "initial_replicas", "max_replicas", "target_ongoing_requests", "metrics_interval_s"),
+            *("look_back_period_s", "upscaling_factor", "downscaling_factor", "upscale_delay_s", "downscale_delay_s"),
+            *("smoothing_factor", "upscale_smoothing_factor", "downscale_smoothing_factor", "policy"),
+            *("downscale_to_zero_delay_s", "aggregation_function", "target_num_ongoing_requests_per_replica"),
+        )
+    ),
+}
+_RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_requests", "deployment": "deployments"}
+_IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
+
+
+def read_serve_config(subject: Subject) -> Mapping[str, Any] | None:
+    """Return serveConfigV2 as an object; None where it is no text that can be read. Call it through `Subject.once`."""
+    try:
+        return _parsed_config(subject)
+    except InputError:
+        return None
+
+
+def _parsed_config(subject: Subject) -> Mapping[str, Any] | None:
+    text = subject.typed(RayService).spec.serve_config_v2
+    if not text.strip() or len(text) > LONGEST or "{{" in text:
+        return None
+    subject.deadline.require_time_for_call(len(text) * _PARSE_S)
+    documents = yamlfile.load(text)
+    value = documents[0].value if len(documents) == 1 else None
+    return value if isinstance(value, dict) else None
+
+
+def check_serve_config(subject: Subject) -> Iterator[Problem]:
+    """Report what Ray refuses of serveConfigV2, and what it drops."""
+    written = subject.typed(RayService).spec.json.get("serveConfigV2")
+    if written is not None and not isinstance(written, str):
+        message = "is an object, but the API server takes a text with YAML alone"
+        yield SERVE_CONFIG.problem(_AT, message, "write `serveConfigV2: |` and indent the YAML below it")
+        return
+    try:
+        config = _parsed_config(subject)
+    except InputError as error:
+        line = error.problems[0].line or 1
+        message = f"is not YAML (line {line}), which KubeRay says only when the cluster runs"
+        yield SERVE_CONFIG.problem(_AT, message, "correct the text")
+        return
+    if config is not None:
+        yield from _check_text(config, subject)
+
+
+def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:
+    yield from _check_fields(config, "the text")
+    applications = config.get("applications")
+    if not isinstance(applications, list):
+        message = "has no list `applications`, which Ray requires"
+        yield SERVE_CONFIG.problem(_AT, message, "put the application into a list `applications`")
+        return
+    names: dict[str, None] = {}
+    routes: dict[str, str] = {}
+    for index, application in enumerate(subject.deadline.charge_for_items(applications)):
+        if not isinstance(application, dict):
+            continue
+        name = str(application.get("name", "default"))
+        if name in names:
+            message = f"names two applications `{name}`, which Ray refuses"
+            yield SERVE_CONFIG.problem(_AT, message, "give each application a name of its own")
+        names[name] = None
+        route = application.get("route_prefix", "/")
+        if isinstance(route, str):
+            if route in routes:
+                message = (
+                    f"applications `{routes[route]}` and `{name}` have the same route_prefix {route}, which Ray refuses"
+                )
+                yield SERVE_CONFIG.problem(_AT, message, "set another route_prefix for each application")
+            routes.setdefault(route, name)
+        yield from _check_application(application, f"application `{name or index}`", subject)
+
+
+def _check_application(application: Mapping[str, Any], who: str, subject: Subject) -> Iterator[Problem]:
+    yield from _check_fields(application, "an application")
+    path = application.get("import_path")
+    if not isinstance(path, str) or not path:
+        yield SERVE_CONFIG.problem(_AT, f"{who} has no import_path, which Ray requires", "set import_path")
+    elif not _IMPORT_PATH.fullmatch(path[:1000]):
+        message = f"{who} has the import_path `{path[:80]}`, but Ray wants module:attribute"
+        yield SERVE_CONFIG.problem(_AT, message, "write import_path as module:attribute")
+    for field in ("host", "port"):
+        if field in application:
+            message = f"{who} sets {field}, which Ray refuses in an application of several"
+            yield SERVE_CONFIG.problem(_AT, message, f"move {field} to http_options")
+    environment = application.get("runtime_env")
+    folder = environment.get("working_dir") if isinstance(environment, dict) else None
+    if isinstance(folder, str) and folder and "://" not in folder:
+        message = f"{who} has the local working_dir `{folder[:80]}`, but Ray takes remote addresses alone"
+        yield SERVE_CONFIG.problem(_AT, message, "upload it, and write its address")
+    deployments = application.get("deployments")
+    for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):
+        if isinstance(deployment, dict):
+            yield from _check_deployment(deployment, f"deployment `{deployment.get('name', '')}`")
+
+
+def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Problem]:
+    yield from _check_fields(deployment, "a deployment")
+    options, scaling = deployment.get("ray_actor_options"), deployment.get("autoscaling_config")
+    number = deployment.get("num_replicas")
+    if isinstance(options, dict):
+        yield from _check_fields(options, "ray_actor_options")
+    if number == 0:
+        yield SERVE_CONFIG.problem(_AT, f"{who} sets num_replicas 0, which Ray refuses", "set num_replicas 1 or more")
+    if isinstance(scaling, dict):
+        yield from _check_fields(scaling, "autoscaling_config")
+        if isinstance(number, int):
+            message = f"{who} sets num_replicas beside autoscaling_config, which Ray refuses"
+            yield SERVE_CONFIG.problem(_AT, message, "remove one of them")
+        least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            message = f"{who} has min_replicas {least} above max_replicas {most}, so it fails"
+            yield SERVE_CONFIG.problem(_AT, message, f"set max_replicas to at least {least}")
+    if "max_replicas_per_node" in deployment and deployment.get("placement_group_bundles"):
+        message = f"{who} sets max_replicas_per_node beside placement_group_bundles, which Ray refuses"
+        yield SERVE_CONFIG.problem(_AT, message, "remove one of them")
+
+
+def _check_fields(value: Mapping[str, Any], what: str) -> Iterator[Problem]:
+    """Report fields that Ray drops, where it is known what is meant: another spelling, or another place."""
+    for name in [each for each in list(value)[:100] if isinstance(each, str) and each not in _FIELDS[what]]:
+        meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
+        home = next((other for other, names in _FIELDS.items() if name in names), "")
+        if meant in _FIELDS[what]:
+            yield SERVE_FIELD.problem(_AT, f"`{name}` is not a field of {what}, and Ray drops it", f"write {meant}")
+        elif home:
+            message = f"`{name}` is not a field of {what}, and Ray drops it"
+            yield SERVE_FIELD.problem(_AT, message, f"move it to {home}")
