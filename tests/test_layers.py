@@ -47,7 +47,7 @@ FACTS = (
     {"gpu"},
     {"dra"},
     {"device_failures", "jobset", "launch", "nodes", "storage"},
-    {"mesh", "sandbox", "ray", "trainer", "training_jobs"},
+    {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs"},
     {"kueue", "volcano"},
     {"preemption"},
 )

@@ -69,7 +69,7 @@ PACKAGES: Final = (
         module="webhook.facts.ray",
         checks="ray",
         groups=("ray",),
-        rules=("ray",),
+        rules=("ray", "serve_config", "gpus_of_groups"),
     ),
     FactPackage(
         module="webhook.facts.dra",
@@ -147,6 +147,31 @@ PACKAGES: Final = (
             "processes_and_slots",
             "nodes_and_ranks",
             "owners",
+        ),
+    ),
+    FactPackage(
+        module="webhook.facts.model_servers",
+        groups=("model-server",),
+        rules=(
+            "processes",
+            "refused_arguments",
+            "words",
+            "server_groups",
+            "listening",
+            "visible_devices",
+            "ends_and_models",
+            "parts_of_pods",
+        ),
+    ),
+    FactPackage(
+        module="webhook.facts.serving_kinds",
+        groups=("serving-kind",),
+        rules=(
+            "kserve_workers",
+            "llm_inference_service",
+            "knative",
+            "worker_set",
+            "inference_service",
         ),
     ),
     FactPackage(

@@ -21,7 +21,8 @@ _GROUPS: Final[Mapping[Aspect, str]] = {
     "nodes": "node-devices node-pool shared-gpu tpu device-plugin gpu-requests gpu-limits gpu-portable preemption "
     "volcano-hyper-node sandbox",
     "storage": "storage",
-    "launcher": "launch train-job training-job training-runtime num-proc-per-node job-set ray mesh device-failures",
+    "launcher": "launch model-server serving-kind train-job training-job training-runtime num-proc-per-node job-set "
+    "ray mesh device-failures",
 }
 _OF_GROUP: Final[Mapping[str, Aspect]] = {group: aspect for aspect in _GROUPS for group in _GROUPS[aspect].split()}
 _RULES: Final[Mapping[str, Aspect]] = {

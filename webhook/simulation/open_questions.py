@@ -16,6 +16,7 @@ from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import NODE
+from webhook.facts.model_servers.servers_of_object import LWS, read_servers
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
@@ -74,7 +75,7 @@ def open_questions(subject: Subject, cluster: Cluster) -> tuple[OpenQuestion, ..
     unread = unread_parts(subject.object, subject.table, subject.deadline)
     if unread:
         return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
-    return (*_scheduler_questions(subject), *_node_questions(subject, cluster))
+    return (*_scheduler_questions(subject), *_server_questions(subject), *_node_questions(subject, cluster))
 
 
 def scheduler_names(subject: Subject) -> tuple[str, ...]:
@@ -106,6 +107,18 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
     if names:
         said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
         yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
+
+
+def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield what of model servers is not known: how many processes they start, or what becomes of too many."""
+    for member in subject.once(read_servers):
+        processes, gpus = member.processes, member.gpus.count
+        is_one_group = subject.group_kind == LWS and processes.total is not None
+        if processes.unknown and gpus is not None and not is_one_group:
+            yield OpenQuestion(aspects=("launcher",), what=processes.unknown)
+        elif processes.is_advice and gpus is not None and (processes.here or 0) > gpus:
+            what = f"{member.server.name} starts {processes.here} processes on {counted(gpus, 'GPU')}"
+            yield OpenQuestion(aspects=("launcher",), what=f"{what}, and may {processes.outcome}")
 
 
 def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:

@@ -145,7 +145,7 @@ def _launched_containers(subject: Subject) -> Iterator[LaunchedContainer]:
             )
 
 
-def _claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
+def claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
     """Return the claims of an object by their pod sets and names."""
     return {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
 
@@ -157,7 +157,7 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
         wanted.setdefault(claimed.name, set()).add(claimed.request)
     count = count_gpus_of_resources(container.resources)
     for name, requests in wanted.items():
-        claim = subject.once(_claims_by_pod_set_and_name).get((podset.name, name))
+        claim = subject.once(claims_by_pod_set_and_name).get((podset.name, name))
         taken = claim_with_selected_requests(claim.contents, requests) if claim is not None and claim.is_found else None
         if taken is None or taken.devices is None:
             return None

@@ -1,0 +1,65 @@
+"""Arguments of model servers: spellings, beginnings, values that nobody knows, and command lines without end."""
+
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.facts.model_servers.arguments import read_arguments
+from webhook.facts.model_servers.started_servers import read_server_catalogue, started_server
+from webhook.typed.pods import Container
+from webhook.typed.view import ReadingContext
+
+
+def read(server, *words, is_in_script=False):
+    return read_arguments(words, read_server_catalogue().flags[server], Deadline(), is_in_script=is_in_script)
+
+
+@pytest.mark.parametrize(
+    ("server", "words", "tensor"),
+    [
+        ("vLLM", ["-tp", "4"], 4),
+        ("vLLM", ["-tp=4"], 4),
+        ("vLLM", ["--tensor_parallel_size=4"], 4),
+        ("vLLM", ["--tensor", "4"], 4),
+        ("vLLM", ["-tp", "4", "--tensor-parallel-size", "2"], 2),
+        ("vLLM", ["--enforce-eager", "-tp", "4"], 4),
+        ("vLLM", ["-tp4"], 1),
+        ("vLLM", ["--tensor-parallel-size 4"], 1),
+        ("vLLM", ["-tp", "$TP"], None),
+        ("SGLang", ["--tp", "4"], 4),
+        ("trtllm-serve", ["--tp_size", "4"], 4),
+        ("trtllm-serve", ["--tp", "4"], 1),
+    ],
+)
+def test_a_size_is_read_as_the_server_reads_it(server, words, tensor):
+    assert read(server, *words).number("tensor") == tensor
+
+
+@pytest.mark.parametrize(
+    ("words", "is_open"),
+    [
+        (["$MODEL", "-tp", "4"], False),
+        (["/m", "-tp", "4", "$ARGS"], True),
+        (["$MODEL_ARGS", "-tp", "4"], True),
+        (["/m", "--enforce-eager", "$ARGS"], True),
+        (["/m", "--port", "$PORT"], False),
+        (["/m", "--no-such-flag", "$X"], True),
+    ],
+)
+def test_a_script_may_add_arguments(words, is_open):
+    assert read("vLLM", *words, is_in_script=True).is_open is is_open
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        pytest.param({"command": ["sh", "-c", "vllm serve m " + "-tp 4 " * 20_000]}, id="flags in a script"),
+        pytest.param({"command": ["vllm", "serve", *["-tp", "4"] * 20_000]}, id="flags as items"),
+        pytest.param({"command": ["vllm", "serve", *["--tensor-parallel-size 4"] * 5_000]}, id="joined words"),
+        pytest.param({"command": ["sh", "-c", "vllm serve m " + "$(" * 40_000]}, id="parentheses"),
+    ],
+)
+def test_long_command_lines_are_charged(container):
+    read_server_catalogue()
+    with pytest.raises(BudgetExceeded):
+        started_server(Container.of(container, (), ReadingContext(Deadline(0.0))))

@@ -1,0 +1,1 @@
+"""Servers of language models: what their commands start, against the GPUs, probes and Services of their pods."""

@@ -1,0 +1,197 @@
+"""Reads the arguments of a server as its own parser does: argparse, click or clap.
+
+A value counts as written only where nothing but the command line decides it. `$NAME` in a script, or arguments that a
+script hands on, leave it open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from webhook.deadline import Deadline
+
+_VARIABLE: Final = re.compile(r"[$`?]")
+"""What a word has that only the shell or the kubelet can fill in; `?` stands for what a script works out itself."""
+_MODEL: Final = re.compile(r"(?i)model")
+_OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
+"""What the name of a variable has that holds more than the name of a model."""
+_NEGATIVE: Final = re.compile(r"-[0-9.]+")
+_FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
+_WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagTable:
+    """The flags of one server; fields as servers.yaml says."""
+
+    meanings: Mapping[str, str]
+    switches: re.Pattern[str]
+    beginnings: bool = False
+    underscores: bool = False
+    also: Sequence[str] = ()
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def long_names(self) -> tuple[str, ...]:
+        """Return every long flag whose beginning may be written."""
+        return tuple(name for name in (*self.meanings, *self.also) if name.startswith("--"))
+
+    def flags_with_name(self, name: str) -> tuple[str, ...]:
+        """Return the flags that a written name may be: several where the beginning is not unique."""
+        if name in self.meanings or name in self.also or not self.beginnings or not name.startswith("--"):
+            return (name,) if name in self.meanings else ()
+        return tuple(each for each in self.long_names if each.startswith(name))
+
+    def takes_no_value(self, name: str) -> bool:
+        """Return whether a flag takes no value."""
+        return self.switches.fullmatch(name.lstrip("-")) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The arguments of a server.
+
+    Args:
+        values: of each known flag by its meaning, as written; the last of a repeated flag; "" for a switch.
+        spellings: the flags as written, by their meanings.
+        positional: other words, in order.
+        joined: words that hold a flag and its value, which is no flag.
+        ambiguous: beginnings of several flags.
+        mistaken: flags that the server does not know, with those that are probably meant.
+        is_open: whether a running shell may add more arguments.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    positional: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    ambiguous: tuple[str, ...] = ()
+    mistaken: Mapping[str, str] = field(default_factory=dict)
+    is_open: bool = False
+
+    def has(self, *meanings: str) -> bool:
+        """Return whether any of these flags is given."""
+        return not self.values.keys().isdisjoint(meanings)
+
+    def number(self, meaning: str, default: int = 1) -> int | None:
+        """Return the whole number of a flag, or its default; None where it is not known."""
+        if self.is_open:
+            return None
+        written = self.values.get(meaning)
+        if written is None:
+            return default
+        return int(written) if _WHOLE.fullmatch(written) else None
+
+    def text(self, meaning: str, default: str = "") -> str | None:
+        """Return the value of a flag, or its default; None where it is not known."""
+        written = self.values.get(meaning)
+        if written is None:
+            return None if self.is_open else default
+        return None if self.is_open or is_variable(written) else written
+
+    def spelling(self, meaning: str, default: str) -> str:
+        """Return how a flag is written, or how it would be."""
+        return self.spellings.get(meaning, default)
+
+
+def is_variable(word: str) -> bool:
+    """Return whether something has still to be filled in."""
+    return _VARIABLE.search(word) is not None
+
+
+def read_arguments(words: Sequence[str], table: FlagTable, deadline: Deadline, *, is_in_script: bool) -> Arguments:
+    """Read the words after the name of a server.
+
+    Args:
+        words: them.
+        table: the flags of the server.
+        deadline: is charged for each word.
+        is_in_script: whether a shell reads the words, and may split variables into further words.
+    """
+    reader = _ArgumentReader(table, is_in_script=is_in_script)
+    at, given = 0, list(words)
+    while at < len(given):
+        deadline.spend(1)
+        at = reader.read(given, at)
+    return reader.arguments()
+
+
+def _is_spelling_of(written: str, flag: str) -> bool:
+    return written.replace("_", "-") == flag.replace("_", "-")
+
+
+class _ArgumentReader:
+    """Reads words from left to right."""
+
+    def __init__(self, table: FlagTable, *, is_in_script: bool) -> None:
+        self._table = table
+        self._is_in_script = is_in_script
+        self._values: dict[str, str] = {}
+        self._spellings: dict[str, str] = {}
+        self._positional: list[str] = []
+        self._joined: list[str] = []
+        self._ambiguous: list[str] = []
+        self._mistaken: dict[str, str] = {}
+        self._is_open = False
+
+    def arguments(self) -> Arguments:
+        """Return what was read."""
+        return Arguments(
+            values=self._values,
+            spellings=self._spellings,
+            positional=tuple(self._positional),
+            joined=tuple(self._joined),
+            ambiguous=tuple(self._ambiguous),
+            mistaken=self._mistaken,
+            is_open=self._is_open,
+        )
+
+    def read(self, words: Sequence[str], at: int) -> int:
+        """Read the word at an index, with its value; return the index after them."""
+        word = words[at]
+        if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
+            self._read_positional(word)
+            return at + 1
+        name, equals, value = word.partition("=")
+        if not equals and " " in word:
+            self._read_joined(word)
+            return at + 1
+        written, name = name, name.replace("_", "-") if self._table.underscores and name.startswith("--") else name
+        flags = self._table.flags_with_name(name)
+        if self._table.takes_no_value(flags[0] if flags else name):
+            self._note(flags, written, value)
+            return at + 1
+        follows = words[at + 1] if at + 1 < len(words) else "-"
+        if equals or (follows.startswith("-") and not _NEGATIVE.fullmatch(follows)):
+            self._note(flags, written, value)
+            return at + 1
+        if not flags and self._is_in_script and is_variable(follows):
+            self._is_open = True  # a flag of another table may take no value
+        self._note(flags, written, follows)
+        return at + 2
+
+    def _note(self, flags: Sequence[str], written: str, value: str) -> None:
+        if not flags and written not in self._table.mistakes:
+            return
+        meanings = {self._table.meanings.get(flag) for flag in flags}
+        if len(flags) > 1 and (len(meanings) > 1 or None in meanings):
+            self._ambiguous.append(written)
+        elif flags and (meaning := self._table.meanings.get(flags[0])):
+            self._values[meaning] = value
+            self._spellings[meaning] = written if _is_spelling_of(written, flags[0]) else flags[0]
+        elif written in self._table.mistakes:
+            self._mistaken[written] = self._table.mistakes[written]
+
+    def _read_positional(self, word: str) -> None:
+        if self._is_in_script and is_variable(word):
+            is_model = not self._positional and _MODEL.search(word) and not _OPTIONS.search(word)
+            self._is_open = self._is_open or not is_model
+        self._positional.append(word)
+
+    def _read_joined(self, word: str) -> None:
+        if _FLAG.fullmatch(word.split(" ", 1)[0]):
+            self._joined.append(word)

@@ -1,0 +1,92 @@
+"""The checks of model servers, in every kind whose pods or parts of pods are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.check import Check
+from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.model_servers import listening, parts_of_pods, refused_arguments, server_groups, words
+from webhook.facts.model_servers.server_checks import check_server
+from webhook.facts.model_servers.servers_of_object import (
+    LWS,
+    RAY_KINDS,
+    read_servers,
+    server_candidates,
+)
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.pod_parts import CLAIMS, DEVICES
+
+KINDS: Final = frozenset(
+    (
+        ("", "Pod"),
+        *(("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")),
+        ("batch", "Job"),
+        LWS,
+        *RAY_KINDS,
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("serving.kserve.io", "InferenceService"),
+        ("serving.knative.dev", "Service"),
+        ("orchestration.aibrix.ai", "StormService"),
+        ("orchestration.aibrix.ai", "RoleSet"),
+        ("workload.serving.volcano.sh", "ModelServing"),
+        ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("grove.io", "PodCliqueSet"),
+        ("kaito.sh", "Workspace"),
+        ("kaito.sh", "InferenceSet"),
+        ("argoproj.io", "Rollout"),
+        ("apps.kruise.io", "CloneSet"),
+    )
+)
+"""Kinds with whole pods that may serve models."""
+
+
+def check_model_servers(subject: Subject) -> Iterator[Problem]:
+    """Yield what is wrong with the model servers of an object."""
+    candidates = subject.once(server_candidates)
+    if not candidates:
+        return
+    servers = subject.once(read_servers)
+    for member in servers:
+        yield from check_server(member)
+        yield from server_groups.check_server_groups(member, subject)
+        yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
+    yield from listening.check_listening(servers, subject)
+    by_path = {member.path: member.server for member in servers}
+    for container, _, podset in subject.deadline.charge_for_items(candidates):
+        path = podset.locate(container.at)
+        server = by_path.get(path)
+        yield from words.check_words_of_command(container, server, path)
+        yield from refused_arguments.check_ray_in_image(container, server, path)
+
+
+CHECKS: Final = (
+    Check(
+        group="model-server",
+        run=check_model_servers,
+        kinds=KINDS,
+        lookups=(*LOOKUPS, *listening.LOOKUPS, interest_in_fields(LimitRange.gvk, "spec.limits")),
+        of_made_objects=False,
+        of_pods_with=frozenset((CLAIMS, DEVICES)),
+    ),
+    Check(
+        group="model-server",
+        run=parts_of_pods.check_parts_of_inference_service,
+        kinds=frozenset((("serving.kserve.io", "InferenceService"),)),
+    ),
+    Check(
+        group="model-server",
+        run=parts_of_pods.check_dynamo_graph,
+        kinds=frozenset((("nvidia.com", "DynamoGraphDeployment"),)),
+    ),
+    Check(
+        group="model-server",
+        run=parts_of_pods.check_nim_service,
+        kinds=frozenset((("apps.nvidia.com", "NIMService"),)),
+        of_made_objects=False,
+    ),
+)

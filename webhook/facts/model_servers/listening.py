@@ -1,0 +1,416 @@
+"""Where a model server listens, against the probes of its container, the Services of its pod, and other servers in it.
+
+A probe that asks a port where nothing listens never succeeds. A port counts only where the command line or the server's
+default gives it, and no other container of the pod may listen there.
+
+Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
+huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.cluster.interest import Index, interest_in_fields
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.facts.model_servers.started_servers import LLAMA, LMDEPLOY, NIM, SGLANG, TENSORRT_LLM, TGI, VLLM
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import Problem
+from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
+
+PROBE_PORT: Final = MODEL_SERVER.rule(
+    "model-server/probe-port",
+    title="A probe asks a port where the model server does not listen.",
+    why="The probe never succeeds, so the pod is never ready, or the kubelet kills the container again and again.",
+    refused_by="nobody, the pod is never ready",
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    fails="waiting",
+    issues=("https://github.com/vllm-project/aibrix/issues/1054",),
+)
+SERVICE_PORT: Final = MODEL_SERVER.rule(
+    "model-server/service-port",
+    title="A Service sends requests to a port where the model server does not listen.",
+    why="Connections to the Service are refused, although the pod is ready.",
+    refused_by="nobody, requests fail",
+    source="https://kubernetes.io/docs/concepts/services-networking/service/",
+    fails="silent",
+)
+LOOPBACK: Final = MODEL_SERVER.rule(
+    "model-server/loopback",
+    title="A model server listens on the loopback address.",
+    why="Probes and Services connect to the address of the pod, where the server does not listen.",
+    refused_by="nobody, the pod is never ready",
+    source="PyPI sglang 0.5.23 sglang/srt/server_args.py",
+    fails="waiting",
+    issues=("https://github.com/sgl-project/sglang/issues/1927",),
+)
+HEADLESS: Final = MODEL_SERVER.rule(
+    "model-server/headless-probe",
+    title="A probe or a Service asks a headless node of vLLM.",
+    why="With --headless vLLM answers no HTTP requests.",
+    refused_by="nobody, the pod is never ready",
+    source="vllm-project/vllm vllm/entrypoints/cli/serve.py@00a5fdd2",
+    fails="waiting",
+)
+PORT_TWICE: Final = MODEL_SERVER.rule(
+    "model-server/port-twice",
+    title="Two model servers of a pod listen on one port.",
+    why="The containers of a pod share its address, so the second server finds the port in use and ends.",
+    refused_by="the server, when it starts",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/#pod-networking",
+)
+SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
+    "model-server/service-variable",
+    title="A Service named vllm sets VLLM_PORT.",
+    why=(
+        "Kubernetes gives pods the variable VLLM_PORT=tcp://… for a Service vllm that exists before them, and vLLM "
+        "refuses a VLLM_PORT that is not a number."
+    ),
+    refused_by="vLLM, when it starts",
+    source="vllm-project/vllm vllm/envs.py",
+    function="get_vllm_port",
+    issues=("https://github.com/vllm-project/vllm/issues/34199",),
+)
+API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
+    "model-server/api-port-variable",
+    title="VLLM_PORT is the port of the API.",
+    why="VLLM_PORT is the first port between processes of vLLM. The port of the API is --port.",
+    source="vllm-project/vllm vllm/envs.py",
+    function="get_vllm_port",
+    level="advice",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Default:
+    """Where a server listens unless it is told."""
+
+    port: int
+    host: str = ""
+    variable: str = ""
+
+
+_DEFAULTS: Final[Mapping[str, _Default]] = {
+    VLLM: _Default(port=8000),
+    SGLANG: _Default(port=30000, host="127.0.0.1"),
+    TGI: _Default(port=3000, variable="PORT"),
+    TENSORRT_LLM: _Default(port=8000, host="localhost"),
+    LMDEPLOY: _Default(port=23333),
+    LLAMA: _Default(port=8080, host="127.0.0.1", variable="LLAMA_ARG_PORT"),
+    NIM: _Default(port=8000, variable="NIM_SERVER_PORT"),
+}
+POOL_PORT: Final = MODEL_SERVER.rule(
+    "model-server/pool-port",
+    title="An InferencePool sends requests to a port where the model server does not listen.",
+    why="The endpoint picker leaves out pods without the port of the pool and says nothing, so no request arrives.",
+    refused_by="nobody, requests fail",
+    source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
+    fails="silent",
+    issues=("https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/2562",),
+)
+CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
+    "model-server/cpu-autoscaler",
+    title="A HorizontalPodAutoscaler counts CPU that no container requests.",
+    why="A share of the requested CPU cannot be computed without a request, so the autoscaler never acts.",
+    refused_by="the autoscaler, in its conditions",
+    source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
+    fails="silent",
+)
+_TGI_IMAGE_PORT: Final = 80
+_LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
+_PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
+_HOST_FLAG: Final = {TENSORRT_LLM: "--host 0.0.0.0", LLAMA: "--host 0.0.0.0", SGLANG: "--host 0.0.0.0"}
+
+
+class ServicePort(Typed):
+    """core/v1 ServicePort."""
+
+    name = Text()
+    port = Raw()
+    target_port = Raw()
+
+
+class ServiceSpec(Typed):
+    """core/v1 ServiceSpec."""
+
+    cluster_ip = Text(name="clusterIP")
+    ports = Parts(ServicePort)
+    publish_not_ready_addresses = Truth()
+    selector = Labels()
+
+
+class Service(Object):
+    """core/v1 Service."""
+
+    gvk = GroupVersionKind("", "v1", "Service")
+    spec = Part(ServiceSpec)
+
+
+class PoolPort(Typed):
+    """inference.networking.k8s.io Port."""
+
+    number = OptionalNumber()
+
+
+class PoolSelector(Typed):
+    """inference.networking.k8s.io LabelSelector."""
+
+    match_labels = Labels()
+
+
+class PoolSpec(Typed):
+    """inference.networking.k8s.io InferencePoolSpec."""
+
+    selector = Part(PoolSelector)
+    target_ports = Parts(PoolPort)
+
+
+class InferencePool(Object):
+    """inference.networking.k8s.io InferencePool."""
+
+    gvk = GroupVersionKind("inference.networking.k8s.io", "v1", "InferencePool")
+    spec = Part(PoolSpec)
+
+
+class ScaledObject(Typed):
+    """autoscaling/v2 CrossVersionObjectReference."""
+
+    kind = Text()
+    name = Text()
+
+
+class AutoscalerSpec(Typed):
+    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
+
+    scale_target_ref = Part(ScaledObject)
+    metrics = Raw()
+
+
+class Autoscaler(Object):
+    """autoscaling/v2 HorizontalPodAutoscaler."""
+
+    gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
+    spec = Part(AutoscalerSpec)
+
+
+def _scaled_object(autoscaler: JSON) -> Sequence[str]:
+    """Return the kind and name of what an autoscaler scales."""
+    target = Autoscaler.of(autoscaler).spec.scale_target_ref
+    return (f"{target.kind}/{target.name}",)
+
+
+_BY_TARGET: Final = Index("the object that it scales", _scaled_object)
+
+
+def _label_of_selector(service: JSON) -> Sequence[str]:
+    """Return one label that the pods of a Service have, "" where its selector has none."""
+    return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
+
+
+_BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
+LOOKUPS: Final = (
+    interest_in_fields(
+        Service.gvk,
+        *("spec.selector", "spec.ports", "spec.clusterIP", "spec.publishNotReadyAddresses"),
+        indexes=(_BY_LABEL,),
+    ),
+    interest_in_fields(InferencePool.gvk, "spec.selector", "spec.targetPorts"),
+    interest_in_fields(Autoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(_BY_TARGET,)),
+)
+
+
+def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
+    """Report probes and Services that no server answers, and ports that two servers want."""
+    view = subject.cluster_view()
+    ports: dict[tuple[str, int], str] = {}
+    for member in members:
+        port = _port_of_server(member)
+        services = tuple(_services_of_pods(member, view)) if view.has_any(Service.gvk, view.namespace) else ()
+        yield from _check_probes(member, port, has_service=bool(services))
+        if port is None:
+            continue
+        for service in services:
+            yield from _check_service(member, port, service)
+        yield from _check_pools(member, port, view)
+        key = member.pod_set.name, port
+        if key in ports:
+            message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens"
+            yield PORT_TWICE.problem(member.path, message, "set another port with --port")
+        ports.setdefault(key, member.container.name)
+    yield from _check_autoscalers(members, view, subject)
+    for member in members:
+        if member.server.name == VLLM:
+            yield from _check_port_variable(member, view)
+
+
+def _port_of_server(member: ServerContainer) -> int | None:
+    """Return the port that a server listens on; None where nobody knows, or on none."""
+    server, default = member.server, _DEFAULTS.get(member.server.name)
+    arguments = server.arguments
+    if default is None or arguments.is_open or server.is_of_dynamo:
+        return None
+    if arguments.has("config", "socket", "headless"):
+        return None
+    if arguments.has("port"):
+        return arguments.number("port")
+    if default.variable and default.variable in member.container.environment.names:
+        written = server.variables.get(default.variable, "")
+        return int(written) if written.isascii() and written.isdigit() and len(written) < 6 else None
+    if default.variable and member.container.env_from:
+        return None
+    if server.name == TGI:
+        return _TGI_IMAGE_PORT if server.by_image else None
+    return default.port
+
+
+def _loopback_of_server(member: ServerContainer) -> str:
+    """Return the loopback address that a server listens on; "" where it listens elsewhere, or nobody knows."""
+    arguments, default = member.server.arguments, _DEFAULTS.get(member.server.name)
+    if default is None or arguments.is_open or arguments.has("config") or member.server.is_of_dynamo:
+        return ""
+    host = arguments.text("host", default.host)
+    if member.server.name == LLAMA and not arguments.has("host"):
+        return ""
+    return host if host in _LOOPBACK else ""
+
+
+def _check_probes(member: ServerContainer, port: int | None, *, has_service: bool) -> Iterator[Problem]:
+    asked = list(_asked_ports(member))
+    arguments, name = member.server.arguments, member.server.name
+    if arguments.has("headless") and not arguments.is_open:
+        if asked or has_service:
+            who = f"its {asked[0][0]} asks one" if asked else "a Service sends requests to it"
+            message = f"starts vLLM with --headless, which answers no requests, but {who}"
+            fix = "remove the probe, and leave the pod out of the Service"
+            yield HEADLESS.problem(member.path, message, fix)
+        return
+    if arguments.has("socket") and asked and not arguments.is_open:
+        message = f"listens on the Unix socket of --uds, but its {asked[0][0]} asks port {asked[0][1]}"
+        yield PROBE_PORT.problem(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
+        return
+    loopback = _loopback_of_server(member)
+    if loopback and (asked or has_service):
+        who = f"its {asked[0][0]}" if asked else "the Service"
+        message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
+        yield LOOPBACK.problem(member.path, message, f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}")
+        return
+    if port is None or _has_other_containers(member):
+        return
+    wrong = next(((probe, number) for probe, number in asked if number != port), None)
+    if wrong is not None:
+        message = f"asks port {wrong[1]}, but {name} listens on {port}, so the probe never succeeds"
+        at = member.locate((*member.container.at, wrong[0]))
+        yield PROBE_PORT.problem(at, message, f"use port {port} in both")
+
+
+def _has_other_containers(member: ServerContainer) -> bool:
+    """Return whether another container of the pod may listen on the port that is asked."""
+    return len(list(member.spec.running_containers())) > 1
+
+
+def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int]]:
+    """Yield the probes of a container that ask a port, with its number."""
+    for name in _PROBES:
+        probe = member.container.json.get(name)
+        handlers = probe if isinstance(probe, dict) else {}
+        for handler in ("httpGet", "tcpSocket", "grpc"):
+            action = handlers.get(handler)
+            if isinstance(action, dict):
+                number = _number_of_port(action.get("port"), member)
+                if number is not None:
+                    yield name, number
+
+
+def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
+    """Return the number of a port that is named or numbered."""
+    if isinstance(port, int):
+        return port
+    listed = (each.container_port for each in member.container.ports if each.name and each.name == port)
+    return next(listed, None)
+
+
+def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Service]:
+    """Yield the Services of the namespace that select the pods of a server."""
+    template = member.pod_set.template
+    metadata = template.get("metadata") if isinstance(template, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    if not isinstance(labels, dict):
+        return
+    for name, value in view.deadline.charge_for_items(list(labels.items())):
+        if not isinstance(value, str):
+            continue
+        for service in view.typed_under_key(Service, _BY_LABEL, f"{name}={value}"):
+            selector = service.spec.selector
+            if selector and all(labels.get(key) == wanted for key, wanted in selector.items()):
+                yield service
+
+
+def _check_service(member: ServerContainer, port: int, service: Service) -> Iterator[Problem]:
+    if _has_other_containers(member):
+        return
+    numbers = []
+    for each in service.spec.ports:
+        target = each.target_port if each.target_port is not None else each.port
+        numbers.append(_number_of_port(target, member))
+    if numbers and None not in numbers and port not in numbers:
+        message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
+        yield SERVICE_PORT.problem(member.path, message, f"set targetPort {port}, or --port {numbers[0]}")
+
+
+def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Iterator[Problem]:
+    metadata = member.pod_set.template.get("metadata") if isinstance(member.pod_set.template, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    if not isinstance(labels, dict) or _has_other_containers(member):
+        return
+    for pool in view.typed_here(InferencePool):
+        selector, numbers = pool.spec.selector.match_labels, [each.number for each in pool.spec.target_ports]
+        is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
+        if is_selected and numbers and None not in numbers and port not in numbers:
+            message = f"{member.server.name} listens on {port}, but targetPorts of InferencePool `{pool.name}` "
+            message += f"is {numbers[0]}"
+            yield POOL_PORT.problem(member.path, message, f"set targetPorts {port}, or --port {numbers[0]}")
+
+
+def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, subject: Subject) -> Iterator[Problem]:
+    lacking = next((each for each in members if not _requests_cpu(each)), None)
+    name = subject.metadata.name
+    if lacking is None or not name:
+        return
+    key = f"{subject.attributes.kind.kind}/{name}"
+    for autoscaler in view.typed_under_key(Autoscaler, _BY_TARGET, key):
+        metrics = autoscaler.spec.metrics
+        for metric in subject.deadline.charge_for_items(metrics if isinstance(metrics, list) else ()):
+            is_of_cpu = get(metric, ("resource", "name")) == "cpu"
+            if is_of_cpu and get(metric, ("resource", "target", "type")) == "Utilization":
+                message = f"requests no cpu, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
+                yield CPU_AUTOSCALER.problem(lacking.path, message, "request cpu, or scale by the server's own metrics")
+                return
+
+
+def _requests_cpu(member: ServerContainer) -> bool:
+    resources = member.container.resources
+    return "cpu" in resources.requests or "cpu" in resources.limits or resources.is_omitted("requests")
+
+
+def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator[Problem]:
+    container = member.container
+    if "VLLM_PORT" in container.environment.names:
+        written = member.server.variables.get("VLLM_PORT", "")
+        if written and written == str(_port_of_server(member)):
+            message = f"sets VLLM_PORT to {written}, the port of the API, but vLLM uses it between its processes"
+            yield API_PORT_VARIABLE.problem(member.path, message, "remove VLLM_PORT, or set another port")
+        return
+    if member.spec.json.get("enableServiceLinks") is False or container.env_from:
+        return
+    if view.get_without_noting(Service.gvk, view.namespace, "vllm") is not None:
+        message = "gets VLLM_PORT=tcp://… from Kubernetes because of Service `vllm`, and vLLM refuses that value"
+        fix = "rename the Service, or set enableServiceLinks: false"
+        yield SERVICE_VARIABLE.problem(member.path, message, fix)

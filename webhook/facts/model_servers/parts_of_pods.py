@@ -1,0 +1,155 @@
+"""Model servers in kinds whose controller merges the container: the part that the object holds is read.
+
+Dynamo and NIM make a container of fields of their own. KServe appends the arguments of `model` to those of the chosen
+runtime, in one container with the resources of `model`. What a controller adds is not known.
+
+Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
+pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-operator@f63f74d7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.model_servers.gpus import COMPARABLE
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.processes import PARALLEL_SIZE_ABOVE_GPUS, PARALLEL_SIZE_MAY_EXCEED_GPUS
+from webhook.facts.model_servers.server_checks import check_server
+from webhook.facts.model_servers.server_groups import GROUP_TOO_SMALL
+from webhook.facts.model_servers.servers_of_object import server_container
+from webhook.facts.model_servers.started_servers import may_start_server, started_server
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.pods import Container, PodSpec
+from webhook.typed.serving import InferenceService
+from webhook.workloads.podsets import PodSet
+
+NIM_REQUESTS: Final = MODEL_SERVER.rule(
+    "model-server/nim-requests",
+    title="A NIMService over several nodes has limits without requests.",
+    why="The operator writes the GPUs into requests, and fails where resources has limits alone.",
+    refused_by="the NIM operator, when it makes the pods",
+    source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/nimservice_controller.go addGPUResources",
+    level="advice",
+    fails="controller",
+)
+DYNAMO_TAG: Final = MODEL_SERVER.rule(
+    "model-server/dynamo-tag",
+    title="The tag of a Dynamo image names no version.",
+    why="The admission of Dynamo reads the version of its runtime from the tag, and refuses another tag.",
+    refused_by="Dynamo's webhook",
+    source="ai-dynamo/dynamo deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go@006b6e10",
+    level="advice",
+)
+_HUGGING_FACE: Final = "huggingface"
+_SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
+_VERSION: Final = "0123456789"
+
+
+def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
+    """Check the arguments that an InferenceService gives the runtime of vLLM."""
+    predictor = subject.typed(InferenceService).spec.predictor
+    model = predictor.model
+    runtime = model.runtime.lower()
+    name = get(model.json, ("modelFormat", "name"), "")
+    is_shipped = runtime.startswith(_SHIPPED_RUNTIME)
+    if predictor.worker_spec or model.has("command") or not (is_shipped or (not runtime and name == _HUGGING_FACE)):
+        return
+    obj = {"name": "kserve-container", "command": ["vllm", "serve"], "image": "", "args": list(model.args)}
+    obj |= {key: model.json[key] for key in ("env", "envFrom", "resources") if key in model.json}
+    for problem in _problems_of_part(obj, model.at, subject):
+        if is_shipped or problem.code != PARALLEL_SIZE_ABOVE_GPUS.id:
+            yield problem
+        else:
+            yield PARALLEL_SIZE_MAY_EXCEED_GPUS.problem(
+                problem.path, f"{problem.message}, if the runtime hands its arguments to vLLM", problem.fix
+            )
+
+
+def _problems_of_part(obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1) -> Iterator[Problem]:
+    """Yield what is wrong with a container that is a part of a pod, at the place of the part."""
+    container = Container.of(obj, (), subject.reading_context)
+    if not may_start_server(container) or (server := started_server(container)) is None:
+        return
+    podset = PodSet(name="", path=at, template={}, elsewhere=True)
+    member = server_container(server, container, PodSpec.of({}), podset, subject)
+    if nodes == 1:
+        yield from check_server(member)
+        return
+    total, gpus = member.processes.total, member.gpus.count
+    if total is not None and gpus is not None and total > gpus * nodes:
+        message = f"{server.name} waits for {total} GPUs ({member.processes.sizes}), but the group has {gpus * nodes}: "
+        message += f"{counted(nodes, 'pod')} with {counted(gpus, 'GPU')}"
+        yield GROUP_TOO_SMALL.problem(at, message, f"set sizes whose product is {gpus * nodes}, or raise nodeCount")
+
+
+def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
+    """Check the servers of a DynamoGraphDeployment, in both of its versions."""
+    services = get(subject.object, ("spec", "services"))
+    for name, service in subject.deadline.charge_for_items(list(_map(services).items())):
+        main = get(service, ("extraPodSpec", "mainContainer"))
+        if isinstance(main, dict) and isinstance(name, str):
+            at = ("spec", "services", name, "extraPodSpec", "mainContainer")
+            yield from _problems_of_part(_with_gpus_of_service(main, service), at, subject, _nodes(service))
+    components = get(subject.object, ("spec", "components"))
+    for index, component in enumerate(
+        subject.deadline.charge_for_items(components if isinstance(components, list) else ())
+    ):
+        containers = get(component, ("podTemplate", "spec", "containers"))
+        for number, main in enumerate(containers if isinstance(containers, list) else ()):
+            if isinstance(main, dict) and main.get("name") == "main":
+                place = ("spec", "components", index, "podTemplate", "spec", "containers", number)
+                yield from _problems_of_part(main, place, subject, _nodes(component))
+                yield from _check_tag(main, place, component, subject)
+
+
+def _map(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _nodes(service: Any) -> int:
+    nodes = get(service, ("multinode", "nodeCount"), 1)
+    return nodes if isinstance(nodes, int) and 1 <= nodes < 1000 else 1
+
+
+def _with_gpus_of_service(main: Mapping[str, Any], service: Any) -> Mapping[str, Any]:
+    """Return a container with the GPUs that Dynamo's own field gives it."""
+    limits = _map(get(service, ("resources", "limits")))
+    gpus, kind = limits.get("gpu"), limits.get("gpuType") or "nvidia.com/gpu"
+    own = _map(main.get("resources"))
+    if gpus is None or kind not in COMPARABLE:
+        return main
+    return {**main, "resources": {**own, "limits": {**_map(own.get("limits")), kind: gpus}}}
+
+
+def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: Subject) -> Iterator[Problem]:
+    image = main.get("image")
+    if not isinstance(image, str) or "runtimeVersionOverride" in str(list(_map(component))):
+        return
+    if get(subject.object, ("spec", "runtimeVersionOverride")) is not None:
+        return
+    tag = image.split("@", 1)[0].rpartition(":")[2] if ":" in image.rsplit("/", 1)[-1] else ""
+    if tag.lstrip("v")[:1] not in _VERSION or not tag:
+        message = f"image tag `{tag or 'latest'}` names no version, which Dynamo refuses without runtimeVersionOverride"
+        yield DYNAMO_TAG.problem((*at, "image"), message, "use a tag with a version, or set runtimeVersionOverride")
+
+
+def check_nim_service(subject: Subject) -> Iterator[Problem]:
+    """Check the GPUs of a NIMService: over several nodes the operator tells NIM the tensor size for each pod."""
+    spec = _map(get(subject.object, ("spec",)))
+    resources, parallelism = _map(spec.get("resources")), _map(get(spec, ("multiNode", "parallelism")))
+    tensor = parallelism.get("tensor")
+    if isinstance(tensor, int):
+        limits = {**_map(resources.get("requests")), **_map(resources.get("limits"))}
+        gpus = next((str(limits[name]) for name in COMPARABLE if name in limits), "")
+        if gpus.isdigit() and 0 < int(gpus[:6]) < tensor:
+            has = f"but the pod has {counted(int(gpus), 'GPU')}"
+            message = f"NIM starts {tensor} workers in each pod (tensor {tensor}), {has}"
+            fix = f"set parallelism.tensor {gpus}, or leave out the GPUs, which the operator sets"
+            yield PARALLEL_SIZE_ABOVE_GPUS.problem(("spec", "multiNode", "parallelism", "tensor"), message, fix)
+        if resources.get("limits") and resources.get("requests") is None and not gpus:
+            message = "has limits without requests, but the operator writes the GPUs of each pod into requests"
+            yield NIM_REQUESTS.problem(("spec", "resources"), message, "set requests too")

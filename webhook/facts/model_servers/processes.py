@@ -1,0 +1,174 @@
+"""How many processes with a GPU of their own a model server starts, and rules for more or fewer than there are GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.model_servers.gpus import ContainerGpus
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
+    "model-server/parallel-size-above-gpus",
+    title="tensor-parallel-size is above the GPUs of the pod.",
+    why=(
+        "A model server starts a process for each rank, and each process needs a GPU. With fewer GPUs in the "
+        "container the server ends at its start, and the container restarts for ever."
+    ),
+    refused_by="the server, when it starts",
+    function="ParallelConfig.__post_init__",
+    issues=(
+        "https://github.com/vllm-project/vllm/pull/30140",
+        "https://github.com/vllm-project/vllm/issues/15217",
+        "https://github.com/vllm-project/vllm/issues/8908",
+    ),
+)
+DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
+    "model-server/data-parallel-size-above-gpus",
+    title="All data parallel ranks start in one pod with fewer GPUs.",
+    why=(
+        "vLLM starts all data parallel ranks in the pod unless it has a local size. Each rank needs a GPU for each "
+        "of its workers, and the rank without one ends the server."
+    ),
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm vllm/engine/arg_utils.py",
+    function="EngineArgs.create_engine_config",
+)
+PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
+    "model-server/parallel-size-may-exceed-gpus",
+    title="The parallel sizes of a server are above the GPUs of the pod.",
+    why=(
+        "The server starts a process for each rank. It may run several processes on one GPU, wait, or end, which "
+        "depends on its engine, its release, or on the image."
+    ),
+    source="NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py",
+    level="advice",
+    fails="start",
+)
+GPUS_UNUSED: Final = MODEL_SERVER.rule(
+    "model-server/gpus-unused",
+    title="A model server leaves GPUs of its container unused.",
+    why="A model server uses as many GPUs as its parallel sizes say, and the others of the container stay idle.",
+    level="advice",
+    severity="low",
+    fails="silent",
+)
+SEVERAL_SLICES: Final = MODEL_SERVER.rule(
+    "model-server/several-slices",
+    title="A model server requests several MIG slices.",
+    why="A CUDA process sees one MIG slice, so the other slices of the container stay idle.",
+    source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+    level="advice",
+    fails="silent",
+    issues=("https://github.com/vllm-project/vllm/issues/7211",),
+)
+NO_GPU: Final = MODEL_SERVER.rule(
+    "model-server/no-gpu",
+    title="A model server requests 0 GPUs.",
+    why=(
+        "A container with 0 GPUs may be placed on a node without any. On a node with NVIDIA's runtime it may see every "
+        "GPU, also those of other pods."
+    ),
+    source="https://github.com/NVIDIA/k8s-device-plugin",
+    level="advice",
+    fails="start",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProcesses:
+    """The processes of a server that need a GPU each.
+
+    Args:
+        here: in this container; None where nobody knows.
+        total: of all nodes; None where nobody knows.
+        nodes: how many nodes share them.
+        noun: what one is called; plural: what several are called.
+        sizes: how their number comes about, such as `tensor 4 times pipeline 2`.
+        data_ranks: data parallel ranks in this container.
+        lower: what to set for fewer processes; `{}` stands for the number of GPUs of the container.
+        outcome: what becomes of the server without enough GPUs.
+        is_advice: whether it may run without enough GPUs.
+        is_anywhere: whether Ray places them in any pod of its cluster.
+        unknown: why their number is not known.
+    """
+
+    here: int | None = None
+    total: int | None = None
+    nodes: int = 1
+    noun: str = "worker"
+    plural: str = "workers"
+    sizes: str = ""
+    data_ranks: int = 1
+    lower: str = ""
+    outcome: str = "ends at its start"
+    is_advice: bool = False
+    is_anywhere: bool = False
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAtPath:
+    """What the rules of this module say of one container.
+
+    Args:
+        server: its name.
+        path: of the container.
+        processes: of the server.
+        gpus: of the container.
+    """
+
+    server: str
+    path: FieldPath
+    processes: ServerProcesses
+    gpus: ContainerGpus
+
+
+def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
+    """Report processes without a GPU in their container, and GPUs without a process."""
+    processes, gpus = at.processes, at.gpus.count
+    if processes.here is None or gpus is None or processes.is_anywhere:
+        return
+    if processes.here > gpus:
+        yield _problem_of_lacking_gpus(at, processes.here, gpus)
+    elif processes.here < gpus and processes.nodes == 1:
+        message = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}, so the others stay idle"
+        fix = f"{processes.lower.format(gpus)}, or request {counted(processes.here, 'GPU')}"
+        yield GPUS_UNUSED.problem(at.path, message, fix if processes.lower else f"request {processes.here}")
+
+
+def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
+    processes = at.processes
+    has = f"the container has {counted(gpus, 'GPU')}"
+    request = f"request {counted(here, 'GPU')}"
+    if processes.data_ranks > 1:
+        ranks = counted(processes.data_ranks, "data parallel rank")
+        each = here // processes.data_ranks
+        needs = f" and need {counted(here, 'GPU')}" if each > 1 else ""
+        message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {processes.outcome}"
+        fix = f"set --data-parallel-size-local {max(1, gpus // each)} and add pods, or {request}"
+        return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix)
+    sizes = f" ({processes.sizes})" if processes.sizes else ""
+    starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
+    if processes.nodes > 1:
+        starts = f"{starts} on each of {processes.nodes} nodes"
+    rule = PARALLEL_SIZE_MAY_EXCEED_GPUS if processes.is_advice else PARALLEL_SIZE_ABOVE_GPUS
+    fix = f"{processes.lower.format(gpus)}, or {request}" if processes.lower else request
+    return rule.problem(at.path, f"{starts}, but {has}, so {at.server} {processes.outcome}", fix)
+
+
+def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:
+    """Report several MIG slices in one container, and a request of 0 GPUs."""
+    number = sum(count for _, count in at.gpus.slices)
+    if number > 1:
+        name = at.gpus.slices[0][0]
+        message = f"requests {number} of {name}, but a process sees one MIG slice, so the others stay idle"
+        yield SEVERAL_SLICES.problem(at.path, message, "request one larger MIG slice, or whole GPUs")
+    if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims:
+        name = at.gpus.requested_zero
+        message = f"requests 0 of {name}, so {at.server} may start on a node without a GPU, or see the GPUs of others"
+        yield NO_GPU.problem((*at.path, "resources", "limits", name), message, f"request at least 1 of {name}")

@@ -1,0 +1,108 @@
+"""Arguments that a server refuses, alone or beside others, and the ways in which its Ray is not in its image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.servers_of_object import ServerContainer, refusals_of_server
+from webhook.facts.model_servers.sglang import last_gpu_of_sglang
+from webhook.facts.model_servers.started_servers import (
+    SGLANG,
+    VLLM,
+    StartedServer,
+    image_name,
+    may_start_server,
+    release_of_image,
+    starts_ray,
+)
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.pods import Container
+
+REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
+    "model-server/refused-arguments",
+    title="A model server refuses its arguments.",
+    why="The server ends before it loads a model, and the container restarts for ever.",
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm vllm/config/parallel.py@00193b82; PyPI sglang 0.5.23 sglang/srt/arg_groups",
+    function="ParallelConfig.__post_init__",
+)
+GPU_NUMBER: Final = MODEL_SERVER.rule(
+    "model-server/gpu-number",
+    title="base-gpu-id is above the GPUs of the container.",
+    why="SGLang counts the GPUs of its processes from --base-gpu-id, and a process without a GPU ends the server.",
+    refused_by="the server, when it starts",
+    source="PyPI sglang 0.5.23 sglang/srt/managers",
+    function="Engine._launch_subprocesses",
+)
+RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
+    "model-server/ray-not-in-image",
+    title="The image of vLLM has no Ray.",
+    why=(
+        "Images of vLLM have no Ray since v0.19.0. `ray start` is not found there, and vLLM refuses the executor ray."
+    ),
+    refused_by="the container, when it starts",
+    source="https://github.com/vllm-project/vllm/issues/38113",
+    issues=("https://github.com/kubernetes-sigs/lws/issues/835", "https://github.com/vllm-project/vllm/issues/39400"),
+)
+RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
+    "model-server/ray-not-named",
+    title="vLLM is not told to use Ray.",
+    why=(
+        "Before 0.11.1 vLLM chose Ray where its workers needed more GPUs than the pod has. Since then it starts all of "
+        "them in the pod unless --distributed-executor-backend ray is set."
+    ),
+    source="https://github.com/vllm-project/vllm/issues/29447",
+    level="advice",
+    fails="start",
+)
+_WITHOUT_RAY: Final = (0, 19, 0)
+_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
+_INSTALLS: Final = re.compile(r"\binstall\b")
+_NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray"
+
+
+def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
+    """Report arguments that the server refuses, and a first GPU beyond those of the container."""
+    for message, fix in refusals_of_server(member):
+        yield REFUSED_ARGUMENTS.problem(member.path, message, fix)
+    here, gpus = member.processes.here, member.gpus.count
+    if member.server.name == SGLANG and here and gpus and here <= gpus:
+        last = last_gpu_of_sglang(member.server, here)
+        if last is not None and last >= gpus:
+            message = f"--base-gpu-id makes SGLang use GPU {last}, but the container has {counted(gpus, 'GPU')}"
+            yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", "remove --base-gpu-id")
+
+
+def check_ray_in_image(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
+    """Report an image of vLLM without the Ray that its command needs."""
+    container.charge_search(container.image)
+    release = release_of_image(container.image) if _IMAGES.fullmatch(image_name(container.image)) else None
+    if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
+        return
+    tag = container.image.rpartition(":")[2]
+    if may_start_server(container) and starts_ray(container):
+        message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
+        yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
+    elif server is not None and server.arguments.text("backend") == "ray":
+        message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM ends at its start"
+        yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
+
+
+def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
+    """Advise to name the executor where the pods form a Ray cluster and vLLM is given more workers than GPUs."""
+    arguments, gpus = member.server.arguments, member.gpus.count
+    if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
+        return
+    tensor, pipeline = arguments.number("tensor"), arguments.number("pipeline")
+    if arguments.has("backend", "nodes", "data") or tensor is None or pipeline is None or tensor * pipeline <= gpus:
+        return
+    message = (
+        f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}, and since 0.11.1 vLLM uses Ray only where "
+        "--distributed-executor-backend names it"
+    )
+    yield RAY_NOT_NAMED.problem(member.path, message, "add --distributed-executor-backend ray")

@@ -1,0 +1,22 @@
+"""What is checked of one model server, whether its container is whole or a part that a controller merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.facts.model_servers import ends_and_models, processes, refused_arguments, visible_devices
+from webhook.facts.model_servers.processes import ServerAtPath
+from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.rules.problem import Problem
+
+
+def check_server(member: ServerContainer) -> Iterator[Problem]:
+    """Yield what is wrong with one server, whatever the kind of its object."""
+    at = ServerAtPath(server=member.server.name, path=member.path, processes=member.processes, gpus=member.gpus)
+    yield from processes.check_processes_against_gpus(at)
+    yield from processes.check_slices_and_absent_gpus(at)
+    yield from refused_arguments.check_refused_arguments(member)
+    yield from refused_arguments.advise_naming_ray(member)
+    yield from visible_devices.check_visible_devices(member)
+    yield from ends_and_models.check_shutdown(member)
+    yield from ends_and_models.advise_model_source(member)

@@ -1,0 +1,239 @@
+"""Pods that form one model server: their GPUs together, how they find each other, and whether they can all start.
+
+The pods of a LeaderWorkerSet's group are one server where Ray or --nnodes joins them. So are the replicas of a
+StatefulSet with --nnodes.
+
+Source: vllm-project/vllm vllm/config/parallel.py@00193b82 and vllm/v1/executor/ray_utils.py@0057add1; PyPI sglang
+0.5.23 sglang/srt/server_args.py; kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.paths import get
+from webhook.facts.model_servers.gpus import gpus_of_container
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.listening import Service
+from webhook.facts.model_servers.servers_of_object import LWS, ServerContainer
+from webhook.facts.model_servers.started_servers import SGLANG, VLLM
+from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.cluster_objects import LimitRange
+
+GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
+    "model-server/group-too-small",
+    title="The pods of a model server have fewer GPUs than its parallel sizes.",
+    why=(
+        "Ray and torch.distributed wait for GPUs and nodes that the group never has, for ten minutes to half an hour, "
+        "and then the server ends."
+    ),
+    refused_by="nobody, the server waits and ends",
+    fails="start",
+    issues=(
+        "https://github.com/vllm-project/vllm/issues/13909",
+        "https://github.com/kubernetes-sigs/lws/issues/184",
+    ),
+)
+MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
+    "model-server/more-nodes-than-pods",
+    title="A model server waits for more nodes than there are pods.",
+    why="The missing nodes never come, so the server waits about ten minutes and ends.",
+    refused_by="nobody, the server waits and ends",
+)
+NO_ADDRESS: Final = MODEL_SERVER.rule(
+    "model-server/no-address",
+    title="The nodes of a model server have no address to meet at.",
+    why="Without an address every node looks for the first one on its own loopback, and finds only itself.",
+    refused_by="nobody, the server waits and ends",
+)
+SAME_NODE_RANK: Final = MODEL_SERVER.rule(
+    "model-server/same-node-rank",
+    title="Several pods of a model server have one node rank.",
+    why="All pods of a template have the same arguments, so that the nodes with the other ranks never come.",
+    refused_by="nobody, the server waits and ends",
+)
+LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
+    "model-server/leader-without-gpu",
+    title="vLLM starts on Ray in a pod without a GPU.",
+    why="vLLM wants a GPU of the Ray node where it is started, and ends at once without one.",
+    source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
+    issues=("https://github.com/vllm-project/vllm/issues/29265", "https://github.com/ray-project/kuberay/issues/3436"),
+)
+WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
+    "model-server/waits-for-itself",
+    title="Pods of a model server are made one after the other, but start only together.",
+    why=(
+        "The next pod is made once the pod before is ready, and that pod is ready only once the others have joined the "
+        "server. So none is ever ready."
+    ),
+    refused_by="nobody, the pods wait",
+    source="kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go",
+    fails="waiting",
+    issues=("https://github.com/kubernetes-sigs/lws/issues/135", "https://github.com/sgl-project/sglang/issues/5553"),
+)
+SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
+    "model-server/sidecar-in-group",
+    title="The pods of one model server get the sidecar of a mesh.",
+    why="The proxy stands between ranks that choose their ports at the start, and may refuse their connections.",
+    source="https://github.com/istio/istio/issues/7495",
+    level="advice",
+)
+_INJECT: Final = "sidecar.istio.io/inject"
+_STATEFUL_SET: Final = ("apps", "StatefulSet")
+_ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
+_LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsOfServer:
+    """The pods that may form one server.
+
+    Args:
+        pods: how many; None where nobody knows.
+        gpus: of all together; None where nobody knows.
+        written: the same in words, such as `2 pods of 4 GPUs`.
+    """
+
+    pods: int | None = None
+    gpus: int | None = None
+    written: str = ""
+
+
+def pods_of_worker_set_group(subject: Subject) -> PodsOfServer:
+    """Return the pods of one group of a LeaderWorkerSet; call it through `Subject.once`."""
+    pods, gpus, words, is_known = 0, 0, list[str](), True
+    for podset in subject.once(pod_sets).all:
+        own = 0
+        for container in template_of(podset, subject).spec.containers:
+            known = gpus_of_container(container, podset.name, subject)
+            is_known = is_known and (known.count is not None or known.is_without)
+            own += known.count or 0
+        if podset.count is None:
+            return PodsOfServer()
+        pods, gpus = pods + podset.count, gpus + podset.count * own
+        words += [f"{counted(podset.count, 'pod')} with {counted(own, 'GPU')}" if podset.count else ""]
+    is_known = is_known and gpus > 0 and not _has_limit_range(subject)
+    return PodsOfServer(pods=pods, gpus=gpus if is_known else None, written=" and ".join(filter(None, words)))
+
+
+def _has_limit_range(subject: Subject) -> bool:
+    return any(True for _ in subject.cluster_view().typed_here(LimitRange))
+
+
+def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report servers of several pods that never find the GPUs, the nodes or the address that they wait for."""
+    nodes = member.server.arguments.number("nodes")
+    if subject.group_kind == LWS:
+        yield from _check_worker_set(member, subject.once(pods_of_worker_set_group), nodes)
+    if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
+        return
+    metadata = template_of(member.pod_set, subject).metadata
+    if "true" in (metadata.labels.get(_INJECT), metadata.annotations.get(_INJECT)):
+        message = f"joins {nodes} nodes, but the sidecar of the mesh stands between their pods"
+        yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f'set {_INJECT}: "false"')
+    yield from _check_address(member, nodes, subject)
+    yield from _check_node_rank(member, nodes)
+    pods = _pods_of_kind(member, subject)
+    if pods is not None and nodes > pods:
+        message = f"{member.server.name} waits for --nnodes {nodes}, but {counted(pods, 'pod')} can join"
+        yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set --nnodes {pods}, or make {nodes} pods")
+
+
+def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int | None) -> Iterator[Problem]:
+    processes, name = member.processes, member.server.name
+    is_joined = nodes is not None and nodes > 1 and processes.total is not None
+    is_by_ray = processes.is_anywhere and processes.total is not None
+    if is_by_ray and member.gpus.is_without and group.gpus:
+        message = f"{name} starts on Ray in the leader, which has no GPU, so {name} ends at once"
+        yield LEADER_WITHOUT_GPU.problem(member.path, message, "request at least 1 GPU for the leader")
+    elif (is_by_ray or is_joined) and group.gpus is not None and (processes.total or 0) > group.gpus:
+        yield _problem_of_group(member, group)
+
+
+def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
+    total, sizes = member.processes.total, member.processes.sizes
+    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {group.gpus}: {group.written}"
+    return GROUP_TOO_SMALL.problem(
+        member.path, message, f"set sizes whose product is {group.gpus}, or make a larger group"
+    )
+
+
+def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
+    arguments, option = member.server.arguments, _ADDRESS[member.server.name]
+    is_first = arguments.number("node-rank", 0) == 0 and not _repeats(member)
+    if arguments.is_open or member.container.env_from or is_first:
+        return
+    address = arguments.values.get("address")
+    if address is not None and address.split(":")[0] not in _LOOPBACK:
+        return
+    has = f"has {option} {address}" if address else f"has no {option}"
+    where = _LEADER_ADDRESS if subject.group_kind == LWS else "the address of the first pod"
+    message = f"{member.server.name} joins {nodes} nodes, but {has}, so each pod finds only itself"
+    yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}")
+
+
+def _check_published_addresses(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report a headless Service that names the first pod only once it is ready."""
+    name = get(subject.object, ("spec", "serviceName"))
+    address = member.server.arguments.values.get("address", "")
+    if not isinstance(name, str) or not name or f".{name}" not in address:
+        return
+    held = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
+    service = Service.of(held)
+    if service and service.spec.cluster_ip == "None" and not service.spec.publish_not_ready_addresses:
+        message = f"meets at {address[:80]}, which Service `{name}` names once pod 0 is ready, but pod 0 is ready once "
+        message += "the others have joined"
+        fix = f"set publishNotReadyAddresses: true in Service `{name}`"
+        yield WAITS_FOR_ITSELF.problem(member.path, message, fix)
+
+
+def _repeats(member: ServerContainer) -> bool:
+    """Return whether several pods of one group have the same arguments."""
+    return (member.pod_set.count or 0) > 1
+
+
+def _check_node_rank(member: ServerContainer, nodes: int) -> Iterator[Problem]:
+    arguments, pods = member.server.arguments, member.pod_set.count or 0
+    rank = arguments.number("node-rank", 0) if arguments.has("node-rank") else None
+    if rank is not None and pods > 1:
+        message = f"--node-rank {rank} gives all {pods} pods one of the ranks of --nnodes {nodes}, so they never meet"
+        yield SAME_NODE_RANK.problem(member.path, message, "set --node-rank from the number of the pod")
+
+
+def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
+    """Return how many pods may join a server; None where pods of other objects may, too."""
+    if subject.group_kind == LWS:
+        return subject.once(pods_of_worker_set_group).pods
+    pods = member.pod_set.count
+    return pods if subject.group_kind == _STATEFUL_SET and pods is not None and pods > 1 else None
+
+
+def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report a leader that is ready only with workers that are made only once it is ready."""
+    nodes = member.server.arguments.number("nodes")
+    if not member.container.readiness_probe and not member.container.startup_probe:
+        return
+    if subject.group_kind == LWS:
+        policy = get(subject.object, ("spec", "startupPolicy"))
+        own = member.gpus.count or 0
+        needs_others = (nodes or 1) > 1 or (member.processes.is_anywhere and (member.processes.total or 0) > own)
+        group = subject.once(pods_of_worker_set_group)
+        is_leader = member.pod_set.name == "leader" or member.server.arguments.number("node-rank", 0) == 0
+        if policy == "LeaderReady" and needs_others and is_leader and (group.pods or 0) > 1:
+            message = (
+                "is LeaderReady, so workers are made once the leader is ready, but it is ready once they have joined"
+            )
+            yield WAITS_FOR_ITSELF.problem("spec.startupPolicy", message, "set startupPolicy: LeaderCreated")
+    elif subject.group_kind == _STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
+        policy = get(subject.object, ("spec", "podManagementPolicy"), "OrderedReady")
+        if policy != "OrderedReady":
+            yield from _check_published_addresses(member, subject)
+        else:
+            message = "makes pod 1 once pod 0 is ready, but pod 0 is ready once pod 1 has joined (OrderedReady)"
+            yield WAITS_FOR_ITSELF.problem("spec.podManagementPolicy", message, "set podManagementPolicy: Parallel")

@@ -1,0 +1,162 @@
+"""The model servers of an object: each container that starts one, with its GPUs and the pods of its group.
+
+Pod templates are read whole. Of kinds whose controller merges a container, the part that the object holds is read as a
+container: its arguments, variables and resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.model_servers import lmdeploy, nim, sglang, tensorrt_llm, tgi, triton, vllm
+from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
+from webhook.facts.model_servers.processes import ServerProcesses
+from webhook.facts.model_servers.started_servers import (
+    LMDEPLOY,
+    NIM,
+    SGLANG,
+    TENSORRT_LLM,
+    TGI,
+    VLLM,
+    StartedServer,
+    may_start_server,
+    started_server,
+    starts_ray,
+)
+from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.subject import Subject
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, PodSpec
+from webhook.workloads.podsets import PodSet
+
+LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+RAY_KINDS: Final = frozenset(
+    (
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob")),
+        ("orchestration.aibrix.ai", "RayClusterFleet"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerContainer:
+    """One container that starts a model server.
+
+    Args:
+        server: what it starts.
+        container: the container; its paths begin at the template.
+        spec: of its pod.
+        pod_set: its pod set.
+        path: where the container stands in the object.
+        processes: of the server.
+        gpus: of the container.
+        joins_ray: whether its pod may be one of several of a Ray cluster.
+    """
+
+    server: StartedServer
+    container: Container
+    spec: PodSpec
+    pod_set: PodSet
+    path: FieldPath
+    processes: ServerProcesses
+    gpus: ContainerGpus
+    joins_ray: bool = False
+
+    def locate(self, path: FieldPath) -> FieldPath:
+        """Return the path in the object of a field of the template."""
+        return self.pod_set.locate(path)
+
+
+class ServerCandidate(NamedTuple):
+    """A container that may start a model server, with its pod set and PodSpec."""
+
+    container: Container
+    spec: PodSpec
+    pod_set: PodSet
+
+
+def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
+    """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
+    return tuple(
+        ServerCandidate(container, spec, podset)
+        for podset in subject.once(pod_sets).all
+        for spec in (template_of(podset, subject).spec,)
+        for container in spec.containers
+        if may_start_server(container)
+    )
+
+
+def read_servers(subject: Subject) -> Items[ServerContainer]:
+    """Return the containers of an object that start model servers; call it through `Subject.once`."""
+    return Items(tuple(_servers_of_templates(subject)), subject.deadline)
+
+
+def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
+    candidates = subject.once(server_candidates)
+    joins_ray = subject.group_kind in RAY_KINDS or any(starts_ray(each.container) for each in candidates)
+    for container, spec, podset in candidates:
+        server = _server_of_container(container, subject)
+        if server is not None:
+            yield server_container(server, container, spec, podset, subject, joins_ray=joins_ray)
+
+
+def _server_of_container(container: Container, subject: Subject) -> StartedServer | None:
+    return started_server(container) or triton.triton_of_container(container, subject)
+
+
+def server_container(
+    server: StartedServer,
+    container: Container,
+    spec: PodSpec,
+    podset: PodSet,
+    subject: Subject,
+    *,
+    joins_ray: bool = False,
+) -> ServerContainer:
+    """Return a container with the processes of its server and its GPUs."""
+    wants_gpus = not vllm.wants_no_gpu(server, container.image)
+    return ServerContainer(
+        server=server,
+        container=container,
+        spec=spec,
+        pod_set=podset,
+        path=podset.locate(container.at),
+        processes=processes_of_server(server, joins_ray=joins_ray) if wants_gpus else ServerProcesses(),
+        gpus=gpus_of_container(container, podset.name, subject),
+        joins_ray=joins_ray,
+    )
+
+
+def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
+    """Return the processes that a server starts; those of servers that spread layers over all GPUs have no number."""
+    match server.name:
+        case name if name == VLLM:
+            return vllm.processes_of_vllm(server, joins_ray=joins_ray)
+        case name if name == SGLANG:
+            return sglang.processes_of_sglang(server)
+        case name if name == TGI:
+            return tgi.processes_of_tgi(server)
+        case name if name == TENSORRT_LLM:
+            return tensorrt_llm.processes_of_tensorrt_llm(server)
+        case name if name == LMDEPLOY:
+            return lmdeploy.processes_of_lmdeploy(server)
+        case name if name == NIM:
+            return nim.processes_of_nim(server)
+        case name if name == triton.TRITON:
+            return triton.processes_of_triton(server)
+    return ServerProcesses()
+
+
+def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
+    """Return what a server refuses of its arguments, and what to do about each."""
+    match member.server.name:
+        case name if name == VLLM:
+            return tuple(vllm.refusals_of_vllm(member.server))
+        case name if name == SGLANG:
+            return tuple(sglang.refusals_of_sglang(member.server))
+        case name if name == TGI:
+            return tuple(tgi.refusals_of_tgi(member.server, member.gpus.count))
+    return ()

@@ -1,0 +1,73 @@
+"""SGLang: the processes that its arguments start, and the arguments that it refuses.
+
+There are data times tensor times pipeline processes; attention data parallelism adds none. Several nodes share those of
+tensor and pipeline.
+
+Source: PyPI sglang 0.5.23 sglang/srt/server_args.py compute_world_size and arg_groups/validation_hook.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.facts.model_servers.processes import ServerProcesses
+from webhook.facts.model_servers.started_servers import StartedServer
+
+
+def processes_of_sglang(server: StartedServer) -> ServerProcesses:
+    """Return the processes that SGLang starts."""
+    arguments = server.arguments
+    sizes = [arguments.number(name) for name in ("tensor", "pipeline", "data", "nodes")]
+    is_of_file = arguments.has("config") and not arguments.has("tensor")
+    if None in sizes or is_of_file or arguments.ambiguous:
+        return ServerProcesses(unknown="the parallel sizes of SGLang are not in the manifest")
+    tensor, pipeline, data, nodes = (size or 1 for size in sizes)
+    if arguments.has("data-attention"):
+        data = 1
+    here = -(-tensor * pipeline // nodes) if nodes > 1 else data * tensor * pipeline
+    named = {"tensor": tensor, "pipeline": pipeline, "data": data}
+    return ServerProcesses(
+        here=here,
+        total=data * tensor * pipeline,
+        nodes=nodes,
+        noun="process",
+        plural="processes",
+        sizes=" times ".join(f"{name} {size}" for name, size in named.items() if name == "tensor" or size > 1),
+        lower=f"set {arguments.spelling('tensor', '--tp-size')} " + "{}" if data * pipeline * nodes == 1 else "",
+    )
+
+
+def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
+    """Yield what SGLang refuses of its arguments and what to do."""
+    arguments = server.arguments
+    tensor, pipeline, data = (arguments.number(name) for name in ("tensor", "pipeline", "data"))
+    nodes, attention = arguments.number("nodes"), arguments.number("attention-data")
+    if (
+        tensor is None
+        or pipeline is None
+        or data is None
+        or nodes is None
+        or arguments.is_open
+        or arguments.has("config")
+    ):
+        return
+    world = tensor * pipeline
+    if nodes > 1 and world % nodes:
+        sizes = f"tensor {tensor} times pipeline {pipeline}"
+        message = f"SGLang refuses --nnodes {nodes} because {nodes} does not divide its {world} processes ({sizes})"
+        yield message, f"set sizes whose product is a multiple of {nodes}"
+    if nodes > 1 and data > 1 and not arguments.has("data-attention"):
+        yield f"SGLang refuses --dp-size {data} on {nodes} nodes", "add --enable-dp-attention, or remove --dp-size"
+    if attention and attention > 1 and tensor % attention:
+        yield (
+            f"SGLang refuses --tp-size {tensor} because it is not a multiple of --attn-dp-size {attention}",
+            f"set a multiple of {attention}",
+        )
+
+
+def last_gpu_of_sglang(server: StartedServer, here: int) -> int | None:
+    """Return the number of the last GPU that SGLang uses; None where it counts from the first one, as mostly."""
+    first, step = server.arguments.number("first-gpu", 0), server.arguments.number("gpu-step", 1)
+    if first is None or step is None or (first == 0 and step == 1):
+        return None
+    return first + (here - 1) * step

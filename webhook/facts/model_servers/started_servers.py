@@ -1,0 +1,189 @@
+"""Which model server a container starts, with its arguments.
+
+The command says so, or the entrypoint of a well-known image. A command that starts several servers, or one that no
+shell could read, starts none that is known. A server that another program runs counts as started.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.command_lines.command import programs_started_by
+from webhook.facts.command_lines.launchers import (
+    LauncherCatalogue,
+    catalogue_of_rows,
+    read_launcher_catalogue,
+)
+from webhook.facts.model_servers.arguments import Arguments, FlagTable, read_arguments
+from webhook.typed.pods import Container
+from webhook.yamltext import yamlfile
+
+FILE: Final = Path(__file__).with_name("servers.yaml")
+VLLM: Final = "vLLM"
+SGLANG: Final = "SGLang"
+TGI: Final = "TGI"
+TENSORRT_LLM: Final = "trtllm-serve"
+LMDEPLOY: Final = "LMDeploy"
+LLAMA: Final = "llama-server"
+NIM: Final = "NIM"
+RAY: Final = "Ray"
+NAMES: Final = re.compile(
+    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|tritonserver|llama-server|/nim/|\bray start\b"
+)
+"""What the image or the command of a container with a model server has somewhere."""
+_RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
+_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+_OPTION_C: Final = re.compile(r"-[a-z]*c")
+_RAY_START: Final = re.compile(r"\bray\s+start\b")
+_DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
+_NIM_IMAGE: Final = re.compile(r"nvcr\.io/nim/.+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCatalogue:
+    """All of servers.yaml: how servers are found, their flags, and the images that start them."""
+
+    programs: LauncherCatalogue
+    flags: Mapping[str, FlagTable]
+    images: Mapping[str, re.Pattern[str]]
+
+
+@cache
+def read_server_catalogue() -> ServerCatalogue:
+    """Return the shipped catalogue, which is read on first use."""
+    (document,) = yamlfile.read(FILE)
+    rows, launchers = document.value["servers"], read_launcher_catalogue()
+    return ServerCatalogue(
+        programs=catalogue_of_rows(
+            [{key: row[key] for key in ("name", "programs", "modules", "verb") if key in row} for row in rows],
+            launchers.wrappers,
+            launchers.others,
+        ),
+        flags={row["name"]: _flag_table_of_row(row) for row in rows},
+        images={row["name"]: re.compile("|".join(row["images"])) for row in rows if row["images"]},
+    )
+
+
+def _flag_table_of_row(row: JSON) -> FlagTable:
+    return FlagTable(
+        meanings={spelling: meaning for meaning, spellings in row["flags"].items() for spelling in spellings},
+        switches=re.compile(row["switches"]),
+        beginnings=row["beginnings"],
+        underscores=row.get("underscores", False),
+        also=tuple(row.get("also", ())),
+        mistakes=row.get("mistakes", {}),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedServer:
+    """A server that a container starts.
+
+    Args:
+        name: as people write it.
+        arguments: of the server.
+        variables: of the container, whose values are known.
+        is_in_script: whether a shell reads the command.
+        by_image: whether the entrypoint of the image starts it.
+        is_of_dynamo: whether Dynamo starts the engine, which answers no requests itself.
+    """
+
+    name: str
+    arguments: Arguments
+    variables: Mapping[str, str] = field(default_factory=dict)
+    is_in_script: bool = False
+    by_image: bool = False
+    is_of_dynamo: bool = False
+
+
+def may_start_server(container: Container) -> bool:
+    """Return whether a container may start a model server, told quickly: most containers start none."""
+    return container.is_found_in(NAMES, (container.image, *container.words))
+
+
+def started_server(container: Container) -> StartedServer | None:
+    """Return the server that a container starts; None where it starts none, several, or nobody can tell."""
+    catalogue = read_server_catalogue()
+    by_image = _server_of_image(container) if not container.command else ""
+    words = container.words
+    if by_image:
+        table = catalogue.flags.get(by_image)
+        program = next((name for name, row in catalogue.programs.programs.items() if row.name == by_image), "")
+        verb = catalogue.programs.programs[program].verb if program else ""
+        words = [*filter(None, (program, verb)), *words]
+        if table is None:
+            return StartedServer(name=by_image, arguments=Arguments(), variables=_known_variables(container))
+    started = programs_started_by(words, container.environment, catalogue.programs, container.reading.deadline)
+    servers = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
+    if len(servers) != 1:
+        return None
+    start = servers[0]
+    assert start.launcher is not None
+    name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words)
+    if name == LMDEPLOY:
+        if arguments[:1] != ("api_server",):
+            return None
+        arguments = arguments[1:]
+    return StartedServer(
+        name=name,
+        arguments=read_arguments(
+            arguments, catalogue.flags[name], container.reading.deadline, is_in_script=start.is_in_script
+        ),
+        variables=started.variables,
+        is_in_script=start.is_in_script,
+        by_image=bool(by_image),
+        is_of_dynamo=container.runs(_DYNAMO),
+    )
+
+
+def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -> Sequence[str]:
+    """Return arguments with the words after the script of `sh -c` for `"$@"`, as the shell puts them there."""
+    if "$@" not in arguments or len(words) < 4 or not (_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1])):
+        return arguments
+    given = words[4:]
+    return [each for word in arguments for each in (given if word == "$@" else (word,))]
+
+
+def starts_ray(container: Container) -> bool:
+    """Return whether the command of a container runs `ray start`."""
+    if not container.runs(_RAY_START):
+        return False
+    programs = read_server_catalogue().programs
+    started = programs_started_by(container.words, container.environment, programs, container.reading.deadline)
+    return any(start.launcher is not None and start.launcher.name == RAY for start in started.starts)
+
+
+def _known_variables(container: Container) -> Mapping[str, str]:
+    return {name: value for name, value in container.environment.by_name().items() if value is not None}
+
+
+def image_name(image: str) -> str:
+    """Return the name of an image without its tag and without the registry docker.io."""
+    name, colon, tag = image.split("@", 1)[0].rpartition(":")
+    name = name if colon and "/" not in tag else image.split("@", 1)[0]
+    for registry in ("docker.io/", "index.docker.io/", "registry-1.docker.io/"):
+        name = name.removeprefix(registry)
+    return name
+
+
+def release_of_image(image: str) -> tuple[int, int, int] | None:
+    """Return the release that the tag of an image names; None where it names none."""
+    tag = image.split("@", 1)[0].rpartition(":")[2]
+    match = _RELEASE.fullmatch(tag) if ":" in image and "/" not in tag else None
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
+
+
+def _server_of_image(container: Container) -> str:
+    """Return the server that the entrypoint of an image starts; "" where that is not known."""
+    container.charge_search(container.image)
+    name = image_name(container.image)
+    if _NIM_IMAGE.fullmatch(name):
+        return NIM
+    images = read_server_catalogue().images
+    return next((server for server, pattern in images.items() if pattern.fullmatch(name)), "")

@@ -1,0 +1,76 @@
+"""GPUs that a container of a model server hides from itself, or sees beside its own.
+
+CUDA numbers the GPUs of a container from 0, and hides everything from the first number on that does not exist.
+
+Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+HIDDEN_GPUS: Final = MODEL_SERVER.rule(
+    "model-server/hidden-gpus",
+    title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs.",
+    why=(
+        "CUDA numbers the GPUs of a container from 0, whatever their numbers on the node. A number that does not exist "
+        "hides itself and all numbers after it, and a process without a GPU ends the server."
+    ),
+    source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
+)
+ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
+    "model-server/all-gpus-visible",
+    title="A model server may see the GPUs of other pods.",
+    why=(
+        "NVIDIA_VISIBLE_DEVICES and privileged show a container GPUs of the node beside the ones that it requests, so "
+        "that two pods compute on one GPU."
+    ),
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
+    level="advice",
+    fails="silent",
+    issues=("https://github.com/NVIDIA/k8s-device-plugin/issues/87",),
+)
+CUDA: Final = "CUDA_VISIBLE_DEVICES"
+NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
+_INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
+_NONE: Final = frozenset(("void", "none", ""))
+
+
+def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
+    """Report GPUs that the server hides from itself, and advise on those that it may see beside its own."""
+    yield from _check_hidden_gpus(member)
+    path, values = member.path, member.container.environment.by_name()
+    if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:
+        return
+    if (values.get(NVIDIA) or "").strip() not in _NONE:
+        message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
+        yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it")
+    elif (member.container.json.get("securityContext") or {}).get("privileged") is True:
+        message = "is privileged, so the container may see every GPU of the node beside the ones that it requests"
+        yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
+
+
+def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
+    written, gpus = member.server.variables.get(CUDA), member.gpus.count
+    if written is None or gpus is None or member.gpus.vendor != "nvidia" or not _INDICES.fullmatch(written.strip()):
+        return
+    indices = [int(each) for each in written.split(",")]
+    beyond = [each for each in indices if not 0 <= each < gpus]
+    visible = indices.index(beyond[0]) if beyond else len(indices)
+    needed = member.processes.here
+    names = f"{CUDA}={written}"
+    if beyond:
+        has = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
+        message = f"{names} names GPU {beyond[0]}, but the container has {has}, so CUDA hides it and those after it"
+    elif needed is not None and visible < needed:
+        message = f"{names} leaves {counted(visible, 'GPU')} visible, but {member.server.name} needs {needed}"
+    else:
+        return
+    yield HIDDEN_GPUS.problem(member.path, message, f"remove {CUDA}")

@@ -1,0 +1,171 @@
+"""vLLM: the processes that its arguments start, and the arguments that it refuses.
+
+Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without a
+local size all data parallel ranks start in one pod. Ray places workers in any pod of its cluster. Sizes of a
+configuration file count where the command line does not say them, so that they are not known.
+
+Source: vllm-project/vllm vllm/config/parallel.py@00193b82 __post_init__; vllm/engine/arg_utils.py create_engine_config;
+vllm/v1/executor/ray_utils.py@0057add1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.model_servers.arguments import Arguments
+from webhook.facts.model_servers.processes import ServerProcesses
+from webhook.facts.model_servers.started_servers import StartedServer
+
+_SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
+_LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
+_CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
+_DECIMAL: Final = re.compile(r"-?[0-9]{0,4}(\.[0-9]{0,8})?", re.ASCII)
+_UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
+
+
+def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False) -> ServerProcesses:
+    """Return the processes that vLLM starts.
+
+    Args:
+        server: the started server.
+        joins_ray: whether its pod is part of a Ray cluster of several pods.
+    """
+    arguments = server.arguments
+    sizes = [arguments.number(name) for name in _SIZES]
+    backend = arguments.text("backend")
+    nodes = arguments.number("nodes")
+    is_of_file = arguments.has("config") and not arguments.has("tensor")
+    if is_of_file or None in sizes or backend is None or nodes is None:
+        return ServerProcesses(unknown=_UNKNOWN_SIZES)
+    tensor, pipeline, context, data = (size or 1 for size in sizes)
+    world = tensor * pipeline * context
+    if backend == "ray" and nodes > 1:
+        return ServerProcesses(unknown="vLLM refuses several nodes beside the executor ray")
+    is_ray = backend == "ray" or arguments.text("data-backend") == "ray"
+    if is_ray or (joins_ray and backend == "" and nodes == 1):
+        return _processes_by_ray(server, world, joins_ray=joins_ray, is_named=is_ray)
+    if backend == "external_launcher":
+        return ServerProcesses()
+    if backend not in _LOCAL_BACKENDS:
+        return ServerProcesses(unknown=f"the executor {backend} of vLLM places its workers itself")
+    local = _local_data_ranks(arguments, data, nodes)
+    if local is None:
+        return ServerProcesses(unknown=_UNKNOWN_SIZES)
+    total = world * data
+    here = -(-total // nodes) if nodes > 1 else local * world
+    return ServerProcesses(
+        here=here,
+        total=total,
+        nodes=nodes,
+        sizes=_words_for_sizes(tensor, pipeline, context),
+        data_ranks=local if nodes == 1 else 1,
+        lower=_lower_size(arguments, tensor, pipeline * context) if nodes == 1 else "",
+    )
+
+
+def _local_data_ranks(arguments: Arguments, data: int, nodes: int) -> int | None:
+    if arguments.has("data-rank", "data-external"):
+        return 1
+    return arguments.number("data-local", data) if nodes == 1 else 1
+
+
+def _lower_size(arguments: Arguments, tensor: int, others: int) -> str:
+    """Say which size to set; `{}` stands for the GPUs of the container."""
+    if others > 1:
+        return "set sizes whose product is {}"
+    return f"set {arguments.spelling('tensor', '--tensor-parallel-size')} " + "{}" if tensor else ""
+
+
+def _words_for_sizes(tensor: int, pipeline: int, context: int) -> str:
+    named = {"tensor": tensor, "pipeline": pipeline, "prefill context": context}
+    return " times ".join(f"{name} {size}" for name, size in named.items() if name == "tensor" or size > 1)
+
+
+def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_named: bool) -> ServerProcesses:
+    """Return the workers that Ray places: in the GPUs of this container where no other pod joins."""
+    arguments = server.arguments
+    is_alone = is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
+    return ServerProcesses(
+        here=world if is_alone else None,
+        total=world if is_named and not arguments.has("data") else None,
+        sizes=_words_for_sizes(arguments.number("tensor") or 1, arguments.number("pipeline") or 1, 1),
+        lower=_lower_size(arguments, arguments.number("tensor") or 1, arguments.number("pipeline") or 1),
+        outcome="waits half an hour and ends",
+        is_anywhere=not is_alone,
+        unknown="" if is_alone else "Ray places the workers of vLLM in any pod of its cluster",
+    )
+
+
+def wants_no_gpu(server: StartedServer, image: str) -> bool:
+    """Return whether a build or an argument says that vLLM runs on the CPU."""
+    device = server.arguments.values.get("device") or server.variables.get("VLLM_TARGET_DEVICE") or ""
+    return device == "cpu" or _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image
+
+
+def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
+    """Yield what vLLM refuses of its arguments and what to do; nothing where a shell may add arguments."""
+    arguments = server.arguments
+    if arguments.is_open or arguments.has("config"):
+        return
+    number, text = arguments.number, arguments.text
+    for name, option in (("tensor", "--tensor-parallel-size"), ("pipeline", "--pipeline-parallel-size")):
+        if number(name) == 0:
+            yield f"vLLM refuses {option} 0 because it starts at least one worker", f"set {option} 1 or more"
+    tensor, pipeline, context, data = (number(name) for name in _SIZES)
+    nodes, rank = number("nodes"), number("node-rank", 0)
+    local, decode = number("data-local", data or 0), number("decode-context")
+    if data is not None and local is not None and arguments.has("data-local") and local > data:
+        yield (
+            f"vLLM refuses --data-parallel-size-local {local} above --data-parallel-size {data}",
+            f"set --data-parallel-size-local to at most {data}",
+        )
+    if arguments.has("data-external") and data == 1:
+        yield "vLLM refuses --data-parallel-external-lb with one data parallel rank", "set --data-parallel-size"
+    if arguments.has("data-external") and arguments.has("data-hybrid"):
+        yield "vLLM refuses two modes of load balancing", "remove --data-parallel-hybrid-lb or the external one"
+    if context is not None and data is not None and context > 1 and data > 1:
+        yield "vLLM refuses --prefill-context-parallel-size beside data parallel ranks", "remove one of them"
+    if tensor and decode and decode > 1 and tensor % decode:
+        size = f"--decode-context-parallel-size {decode}"
+        message = f"vLLM refuses --tensor-parallel-size {tensor} because it is not a multiple of {size}"
+        yield message, f"set a multiple of {decode}"
+    if nodes is not None and nodes > 1:
+        yield from _refusals_of_several_nodes(arguments, nodes, rank, (tensor, pipeline, data))
+    if text("backend") == "uni" and pipeline is not None and pipeline > 1:
+        yield (
+            f"vLLM refuses --distributed-executor-backend uni with --pipeline-parallel-size {pipeline}",
+            "set --distributed-executor-backend mp",
+        )
+    if arguments.has("headless"):
+        if (number("api-servers", 0) or 0) > 0:
+            yield "vLLM refuses --headless beside --api-server-count", "remove --api-server-count, or --headless"
+        if arguments.has("data-hybrid"):
+            yield "vLLM refuses --headless beside --data-parallel-hybrid-lb", "remove one of them"
+    memory = text("memory")
+    if memory and _DECIMAL.fullmatch(memory) and memory.strip("-.") and not 0 < float(memory) <= 1:
+        yield (
+            f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
+            "set a fraction such as 0.9",
+        )
+
+
+def _refusals_of_several_nodes(
+    arguments: Arguments, nodes: int, rank: int | None, sizes: tuple[int | None, int | None, int | None]
+) -> Iterator[tuple[str, str]]:
+    for name, option in (("backend", "--distributed-executor-backend"), ("data-backend", "--data-parallel-backend")):
+        if arguments.text(name) == "ray":
+            yield f"vLLM refuses --nnodes {nodes} beside {option} ray", f"remove --nnodes, or {option}"
+    if None not in sizes:
+        tensor, pipeline, data = (size or 0 for size in sizes)
+        total = tensor * pipeline * data
+        if total % nodes:
+            product = f"tensor {tensor} times pipeline {pipeline} times data {data}"
+            message = f"vLLM refuses --nnodes {nodes} because {nodes} does not divide its {total} workers ({product})"
+            yield message, f"set sizes whose product is a multiple of {nodes}"
+    if rank is not None and rank >= nodes and arguments.has("node-rank"):
+        yield (
+            f"vLLM refuses --node-rank {rank} because ranks of --nnodes {nodes} end at {nodes - 1}",
+            f"set --node-rank below {nodes}",
+        )

@@ -1,0 +1,132 @@
+"""Words of a command that the server never reads as they are meant.
+
+One item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands `$(NAME)`. What follows the script of
+`sh -c` are the script's parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.model_servers.arguments import Arguments
+from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.started_servers import VLLM, StartedServer
+from webhook.rules.problem import Problem
+from webhook.typed.pods import Container
+
+JOINED_FLAG: Final = MODEL_SERVER.rule(
+    "model-server/joined-flag",
+    title="A flag and its value are one word.",
+    why="One item of args is one word, and no flag has a blank in its name, so the server does not know the word.",
+    refused_by="the server, when it starts",
+    source="https://github.com/vllm-project/vllm/issues/22072",
+)
+NOT_EXPANDED: Final = MODEL_SERVER.rule(
+    "model-server/not-expanded",
+    title="A variable of a shell is written where no shell runs.",
+    why="Kubernetes expands $(NAME) alone, so the server gets the letters of $NAME or of a command.",
+    refused_by="the server, when it starts",
+    source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
+)
+COMMAND_IN_ONE_WORD: Final = MODEL_SERVER.rule(
+    "model-server/command-in-one-word",
+    title="A command names no program.",
+    why="The first word of a command is the name of a program. A line with blanks, or a flag, is the name of none.",
+    refused_by="the container runtime, when the container starts",
+    source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
+)
+WORDS_AFTER_SCRIPT: Final = MODEL_SERVER.rule(
+    "model-server/words-after-script",
+    title="Arguments after the script of a shell are lost.",
+    why="A shell reads one word after -c as its script. The words behind it are $0, $1 and so on of the script.",
+    source="POSIX.1-2024 sh",
+    fails="silent",
+)
+COMMAND_TWICE: Final = MODEL_SERVER.rule(
+    "model-server/command-twice",
+    title="The arguments repeat the entrypoint of the image.",
+    why="The image starts the server already, and the server does not know its own name as an argument.",
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm docker/Dockerfile",
+)
+UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
+    "model-server/unknown-flag",
+    title="A model server does not know a flag.",
+    why="The server ends with the list of its flags, before it loads a model.",
+    source="vllm-project/vllm vllm/engine/arg_utils.py; PyPI sglang 0.5.23 sglang/srt/server_args.py",
+    level="advice",
+    fails="start",
+)
+_SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+_SHELL_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*\}?")
+_SUBSTITUTION: Final = re.compile(r"\$\([^)]*[^A-Za-z0-9_.)-][^)]*\)|`[^`]+`")
+_PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
+_TWICE: Final = frozenset(("vllm", "python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
+_LONGEST_SHOWN: Final = 80
+
+
+def check_words_of_command(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
+    """Report words that are not read as they are meant, of a container with a model server."""
+    yield from _check_first_word(container, path)
+    yield from _check_words_after_script(container, path)
+    if server is None:
+        return
+    yield from _check_repeated_entrypoint(container, server, path)
+    for word in [each for each in server.arguments.joined[:1] if "{{" not in each]:
+        flag, _, value = word.partition(" ")
+        message = f"`{_cut(word)}` is one word, which {server.name} does not know as a flag"
+        yield JOINED_FLAG.problem(path, message, f"write two items, {flag} and {_cut(value.strip())}, or use =")
+    if not server.is_in_script:
+        yield from _check_unexpanded(server.arguments, path)
+    for name, meant in server.arguments.mistaken.items():
+        yield UNKNOWN_FLAG.problem(path, f"{server.name} does not know the flag {name}", f"write {meant}")
+    for name in server.arguments.ambiguous[:1]:
+        message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
+        yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag")
+
+
+def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem]:
+    first = container.command[0] if container.command else ""
+    if first.startswith("-"):
+        message = f"has a command that begins with the flag `{_cut(first)}`, which is not a program"
+        yield COMMAND_IN_ONE_WORD.problem(path, message, "move the flags to args, which follow the image's entrypoint")
+    elif len(first.split()) > 1 and "{{" not in first:
+        message = f"has the command `{_cut(first)}` in one word, which is the name of one program that does not exist"
+        yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as an item of its own")
+
+
+def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
+    words = container.words
+    if len(words) < 4 or not _SHELL.fullmatch(words[0]) or not re.fullmatch(r"-[a-z]*c", words[1]):
+        return
+    script, rest = words[2], words[3:]
+    container.charge_search(script)
+    if _PARAMETERS.search(script) or not any(word.startswith("-") and word != "--" for word in rest):
+        return
+    message = f"passes {_cut(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use it"
+    yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end it with "$@"')
+
+
+def _check_repeated_entrypoint(container: Container, server: StartedServer, path: FieldPath) -> Iterator[Problem]:
+    first = container.args[0] if server.by_image and container.args else ""
+    if server.name == VLLM and first in _TWICE:
+        message = f"begins args with `{first}`, but the image starts vLLM already and takes args as its arguments"
+        yield COMMAND_TWICE.problem(path, message, "move the words to command, or remove them")
+
+
+def _check_unexpanded(arguments: Arguments, path: FieldPath) -> Iterator[Problem]:
+    for meaning, value in arguments.values.items():
+        is_variable = _SHELL_VARIABLE.fullmatch(value) is not None
+        if is_variable or (len(value) < _LONGEST_SHOWN and _SUBSTITUTION.search(value)):
+            flag = arguments.spelling(meaning, meaning)
+            fix = f"write $({value.strip('${}')})" if is_variable else "run the command in a shell"
+            message = f"gives {flag} the text `{_cut(value)}`, because no shell runs here that would expand it"
+            yield NOT_EXPANDED.problem(path, message, fix)
+
+
+def _cut(text: str) -> str:
+    """Return a text as a message shows it."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,1 @@
+"""Kinds that serve models: what KServe, Knative and LeaderWorkerSet refuse, or read otherwise than it looks."""

@@ -1,0 +1,16 @@
+"""The group of rules about kinds that serve models."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.rules.rule import RuleGroup
+
+SERVING_KIND: Final = RuleGroup(
+    "serving-kind",
+    refused_by="KServe's webhook",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/inference_service_validation.go",
+    level="warn",
+    fails="create",
+)
+"""What the webhooks and controllers of kinds that serve models refuse, and what they read otherwise than it looks."""

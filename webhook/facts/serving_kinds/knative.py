@@ -1,0 +1,140 @@
+"""Fields of pods that Knative refuses while its features are off, in Services of Knative and in InferenceServices.
+
+Most fields of a PodSpec are behind a key of ConfigMap config-features, all off by default. Knative takes no grace
+period at all. A timeout is at most max-revision-timeout-seconds, 600 by default.
+
+Source: knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go, pkg/apis/serving/fieldmask.go and
+pkg/apis/config/features.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.cluster.interest import Interest, ObjectScope
+from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.serving_kinds.kserve_workers import MODE
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.typed.serving import InferenceService
+
+KNATIVE_FIELD: Final = SERVING_KIND.rule(
+    "serving-kind/knative-field",
+    title="Knative refuses a field of the pod.",
+    why=(
+        "The feature of the field is off, so Knative refuses the Service that has it. KServe says so in events of the "
+        "InferenceService alone, and makes no pod."
+    ),
+    refused_by="Knative's webhook",
+    source="knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go",
+    function="ValidatePodSpec",
+    fails="controller",
+    issues=(
+        "https://github.com/kserve/kserve/issues/1425",
+        "https://github.com/knative/serving/issues/15190",
+        "https://github.com/knative/serving/issues/11388",
+    ),
+)
+KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
+    "serving-kind/knative-default",
+    title="Knative refuses a field of the pod unless its feature is on.",
+    why="The features of Knative are off by default, and the ConfigMap that says so is not known here.",
+    refused_by="Knative's webhook",
+    source="knative/serving@98e5ef90 pkg/apis/config/features.go",
+    level="advice",
+    fails="controller",
+)
+_SYSTEM: Final = "knative-serving"
+_CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+LOOKUPS: Final = tuple(
+    Interest(_CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=_SYSTEM, name=name))
+    for name in ("config-features", "config-defaults")
+)
+_FEATURES: Final[Mapping[str, str]] = {
+    "nodeSelector": "kubernetes.podspec-nodeselector",
+    "tolerations": "kubernetes.podspec-tolerations",
+    "affinity": "kubernetes.podspec-affinity",
+    "runtimeClassName": "kubernetes.podspec-runtimeclassname",
+    "priorityClassName": "kubernetes.podspec-priorityclassname",
+    "schedulerName": "kubernetes.podspec-schedulername",
+    "initContainers": "kubernetes.podspec-init-containers",
+    "topologySpreadConstraints": "kubernetes.podspec-topologyspreadconstraints",
+    "hostIPC": "kubernetes.podspec-hostipc",
+    "hostPID": "kubernetes.podspec-hostpid",
+    "hostNetwork": "kubernetes.podspec-hostnetwork",
+    "shareProcessNamespace": "kubernetes.podspec-shareprocessnamespace",
+    "dnsPolicy": "kubernetes.podspec-dnspolicy",
+    "dnsConfig": "kubernetes.podspec-dnsconfig",
+}
+_VOLUMES: Final[Mapping[str, str]] = {
+    "persistentVolumeClaim": "kubernetes.podspec-persistent-volume-claim",
+    "hostPath": "kubernetes.podspec-volumes-hostpath",
+}
+_ON: Final = frozenset(("enabled", "allowed"))
+_NEVER: Final = "terminationGracePeriodSeconds"
+_LONGEST_S: Final = 600
+_KNATIVE: Final = ("serving.knative.dev", "Service")
+_BY_KNATIVE: Final = frozenset(("Knative", "Serverless"))
+
+
+def check_knative_fields(subject: Subject) -> Iterator[Problem]:
+    """Report fields that Knative refuses, of a Service of Knative or of an InferenceService in its mode."""
+    if subject.group_kind == _KNATIVE:
+        yield from _check_pod_spec(
+            get(subject.object, ("spec", "template", "spec")), ("spec", "template", "spec"), subject
+        )
+        return
+    service = subject.typed(InferenceService)
+    if service.metadata.annotations.get(MODE) not in _BY_KNATIVE:
+        return
+    predictor = service.spec.predictor
+    yield from _check_pod_spec(predictor.json, predictor.at, subject)
+    timeout, longest = predictor.timeout, _longest_timeout(subject)
+    if timeout is not None and timeout > longest:
+        message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses it"
+        fix = f"set at most {longest}, or raise max-revision-timeout-seconds of ConfigMap config-defaults"
+        yield KNATIVE_FIELD.problem(predictor.path("timeout"), message, fix, timeout)
+
+
+def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Problem]:
+    if not isinstance(spec, dict):
+        return
+    if spec.get(_NEVER) is not None:
+        message = "is a field that Knative never takes"
+        yield KNATIVE_FIELD.problem((*at, _NEVER), message, "remove it, and set timeoutSeconds")
+    features = _features(subject)
+    asked = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
+    volumes = spec.get("volumes")
+    for volume in subject.deadline.charge_for_items(volumes if isinstance(volumes, list) else ()):
+        asked += [("volumes", key) for name, key in _VOLUMES.items() if isinstance(volume, dict) and volume.get(name)]
+    for name, key in dict.fromkeys(asked):
+        state = None if features is None else str(features.get(key, "disabled")).lower()
+        if state in _ON:
+            continue
+        fix = f"set {key}: enabled in ConfigMap config-features, or use Standard mode"
+        if state is None:
+            message = f"is a field that Knative refuses while {key} is disabled, as it is by default"
+            yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)
+        else:
+            message = f"is refused by Knative because {key} is {state}, and no pod is made"
+            yield KNATIVE_FIELD.problem((*at, name), message, fix)
+
+
+def _features(subject: Subject) -> Mapping[str, Any] | None:
+    """Return the features of Knative; None where their ConfigMap is not known."""
+    data = _data_of_config_map(subject, "config-features")
+    return data if data is not None else None
+
+
+def _longest_timeout(subject: Subject) -> int:
+    written = str((_data_of_config_map(subject, "config-defaults") or {}).get("max-revision-timeout-seconds", ""))
+    return int(written) if written.isdigit() and len(written) < 8 else _LONGEST_S
+
+
+def _data_of_config_map(subject: Subject, name: str) -> Mapping[str, Any] | None:
+    held = subject.cluster_view().get_without_noting(_CONFIG_MAP, _SYSTEM, name)
+    data = held.get("data") if isinstance(held, dict) else None
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,135 @@
+"""InferenceServices with workers: what KServe's webhook refuses, and how KServe counts their GPUs.
+
+KServe reads GPUs from requests alone, and writes the numbers that it computes over limits and requests. The head and
+the workers must have tensor times pipeline GPUs together.
+
+Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/inference_service_validation.go and
+pkg/controller/v1beta1/inferenceservice/components/predictor.go computeRayNodeAndGPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.pods import Resources
+from webhook.typed.serving import InferenceService, Predictor
+
+WORKER_SPEC: Final = SERVING_KIND.rule(
+    "serving-kind/worker-spec",
+    title="KServe refuses an InferenceService with a workerSpec.",
+    why="With a workerSpec KServe takes fewer fields and resources than without, and refuses the others.",
+    function="validateMultiNodeVariables",
+    issues=("https://github.com/kserve/kserve/issues/4226", "https://github.com/kserve/kserve/issues/4228"),
+)
+WORKER_GPUS: Final = SERVING_KIND.rule(
+    "serving-kind/worker-gpus",
+    title="The head and the workers of an InferenceService have fewer GPUs than its parallel sizes.",
+    why="KServe compares tensor times pipeline with the GPUs of head and workers. It tells a lack in the status alone.",
+    refused_by="KServe's controller, in the status",
+    source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
+    function="computeRayNodeAndGPUs",
+    fails="controller",
+)
+WORKER_REQUESTS: Final = SERVING_KIND.rule(
+    "serving-kind/worker-requests",
+    title="KServe overwrites GPUs that are limits alone.",
+    why="KServe counts the GPUs of requests, and without requests it makes pods of 1 GPU, whatever the limits say.",
+    refused_by="",
+    source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
+    function="computeRayNodeAndGPUs",
+    fails="silent",
+)
+MODE: Final = "serving.kserve.io/deploymentMode"
+_AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
+_GPU_TYPES: Final = "serving.kserve.io/gpu-resource-types"
+_BACKEND: Final = "multinode/executor-backend"
+_SIZES: Final = ("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE")
+_PLAIN: Final = frozenset(("cpu", "memory", "storage", "ephemeral-storage"))
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
+_MODELS: Final = ("pvc://", "oci://")
+
+
+def check_worker_spec(subject: Subject) -> Iterator[Problem]:
+    """Report what KServe refuses of an InferenceService with workers, and GPUs that do not add up."""
+    service = subject.typed(InferenceService)
+    predictor = service.spec.predictor
+    if not predictor.worker_spec:
+        return
+    yield from _check_refusals(service, predictor)
+    yield from _check_gpus(service, predictor)
+
+
+def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
+    worker, model, annotations = predictor.worker_spec, predictor.model, service.metadata.annotations
+    if annotations.get(_AUTOSCALER) != "none":
+        message = f"must have the annotation {_AUTOSCALER}: none because KServe scales no InferenceService with workers"
+        yield WORKER_SPEC.problem(worker.at, message, f"set {_AUTOSCALER}: none")
+    for name in ("tensor", "pipeline"):
+        size = getattr(worker, f"{name}_parallel_size")
+        if size is not None and size < 1:
+            message = "must be 1 or more, which KServe requires"
+            yield WORKER_SPEC.problem(worker.path(f"{name}ParallelSize"), message, "set 1 or more", size)
+    for name in _SIZES:
+        if name in model.environment.names:
+            field = "tensorParallelSize" if name == _SIZES[0] else "pipelineParallelSize"
+            message = f"sets {name}, which KServe refuses beside a workerSpec"
+            yield WORKER_SPEC.problem(model.path("env"), message, f"set workerSpec.{field}")
+    if model.storage_uri and not model.storage_uri.startswith(_MODELS):
+        message = "must begin with pvc:// or oci:// because several pods read the model"
+        yield WORKER_SPEC.problem(
+            model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80]
+        )
+    if len(worker.containers) > 1:
+        message = "must have one container, and KServe refuses more in a workerSpec"
+        yield WORKER_SPEC.problem(worker.path("containers"), message, "leave one container")
+    listed = annotations.get(_GPU_TYPES, "")
+    for resources in (model.resources, *(container.resources for container in worker.containers)):
+        for name in _unknown_resources(resources, listed):
+            message = f"requests {name}, which KServe takes for an unknown GPU beside a workerSpec, and refuses"
+            yield WORKER_SPEC.problem(resources.at, message, f"list it in the annotation {_GPU_TYPES}")
+
+
+def _unknown_resources(resources: Resources, listed: str) -> Iterator[str]:
+    for name in dict.fromkeys((*resources.limits, *resources.requests)):
+        if name not in _PLAIN and name not in _GPUS and name not in listed:
+            yield name
+
+
+def _check_gpus(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
+    worker, model = predictor.worker_spec, predictor.model
+    if _BACKEND in service.metadata.annotations or not model or model.has("image"):
+        return
+    tensor, pipeline = worker.tensor_parallel_size or 1, worker.pipeline_parallel_size or 1
+    first = next(iter(worker.containers), None)
+    sides = [model.resources, *([first.resources] if first is not None else [])]
+    head, workers = _requested_gpus(sides[0]), _requested_gpus(sides[1]) if len(sides) > 1 else 0
+    total = tensor * pipeline
+    if not head and not workers:
+        limits = max(_gpus_of(resources.limits) for resources in sides)
+        if limits > 1:
+            message = f"has a limit of {limits} GPUs without requests, and KServe counts requests alone, "
+            message += f"so it makes {total} pods of 1 GPU"
+            yield WORKER_REQUESTS.problem(model.path("resources"), message, "write the same number into requests")
+        return
+    if not workers or not head:
+        return
+    nodes = 1 if head >= total else -(-total // workers)
+    have = head + workers * (nodes - 1)
+    if total > have:
+        message = f"needs {total} GPUs (tensor {tensor} times pipeline {pipeline}), but the head has {head} and "
+        message += f"{counted(nodes - 1, 'worker')} {workers} each, together {have}"
+        yield WORKER_GPUS.problem(worker.at, message, "request the same number of GPUs for the head and the workers")
+
+
+def _requested_gpus(resources: Resources) -> int:
+    return _gpus_of(resources.requests)
+
+
+def _gpus_of(amounts: object) -> int:
+    items = amounts.items() if hasattr(amounts, "items") else ()
+    return sum(int(str(value)) for name, value in items if name in _GPUS and str(value).isdigit())

@@ -1,0 +1,120 @@
+"""LLMInferenceServices: what KServe refuses of their parallelism, and how many pods form a group.
+
+A group has data divided by dataLocal pods, rounded down, and at least one. The shipped presets hand tensor, data and
+dataLocal to vLLM, and none hands on pipeline.
+
+Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
+llm_inference_service_types_func.go GetSize; config/llmisvcconfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.pods import Container
+from webhook.typed.serving import LlmInferenceService, LlmWorkload
+
+LLM_PARALLELISM: Final = SERVING_KIND.rule(
+    "serving-kind/llm-parallelism",
+    title="KServe refuses the parallelism of an LLMInferenceService.",
+    why="The webhook of KServe refuses sizes from which it cannot tell how many pods form a group.",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
+    function="validateParallelism",
+)
+LLM_REPLICAS: Final = SERVING_KIND.rule(
+    "serving-kind/llm-replicas",
+    title="An LLMInferenceService has a number of replicas beside scaling.",
+    why="The webhook of KServe takes a fixed number or scaling, and refuses both together.",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
+)
+LLM_GPUS: Final = SERVING_KIND.rule(
+    "serving-kind/llm-gpus",
+    title="parallelism.tensor is above the GPUs of the pod.",
+    why="The presets of KServe hand parallelism.tensor to vLLM, which starts a worker for each rank in one pod.",
+    refused_by="vLLM, when it starts",
+    source="kserve/kserve@aaac4e294 config/llmisvcconfig/config-llm-template.yaml",
+    fails="start",
+)
+LLM_RANKS: Final = SERVING_KIND.rule(
+    "serving-kind/llm-ranks",
+    title="parallelism.data is not a multiple of dataLocal.",
+    why="KServe rounds the number of pods down, so that some ranks never start, and vLLM waits for them.",
+    refused_by="nobody, vLLM waits",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go",
+    function="GetSize",
+    fails="waiting",
+)
+LLM_PIPELINE: Final = SERVING_KIND.rule(
+    "serving-kind/llm-pipeline",
+    title="No shipped preset of KServe reads parallelism.pipeline.",
+    why="The presets hand tensor, data and dataLocal to vLLM. A preset for pipeline has to come from the cluster.",
+    refused_by="",
+    source="kserve/kserve@aaac4e294 config/llmisvcconfig",
+    level="advice",
+    fails="silent",
+    issues=("https://github.com/kserve/kserve/issues/6044",),
+)
+_MAIN: Final = "main"
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+
+
+def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
+    """Report what KServe refuses of an LLMInferenceService, and what its presets do not do."""
+    spec = subject.typed(LlmInferenceService).spec
+    yield from _check_workload(spec)
+    if spec.prefill:
+        yield from _check_workload(spec.prefill)
+
+
+def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
+    sizes = workload.parallelism
+    at = sizes.at if sizes else workload.at
+    if workload.worker and sizes.data is None and sizes.pipeline is None:
+        message = "must have parallelism.data or parallelism.pipeline because a worker makes a group of pods"
+        yield LLM_PARALLELISM.problem(workload.worker.at, message, "set parallelism.data and parallelism.dataLocal")
+    if (sizes.data is None) != (sizes.data_local is None):
+        has, lacks = ("data", "dataLocal") if sizes.data is not None else ("dataLocal", "data")
+        yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", f"set {lacks}")
+    if sizes.data is not None and sizes.pipeline is not None:
+        message = "sets data beside pipeline, which KServe refuses"
+        yield LLM_PARALLELISM.problem(at, message, "remove one of them")
+    if workload.replicas is not None and workload.scaling:
+        message = "sets replicas beside scaling, which KServe refuses"
+        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
+    yield from _check_sizes(workload)
+
+
+def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
+    sizes = workload.parallelism
+    data, local = sizes.data, sizes.data_local
+    if data and local and data > local and data % local:
+        pods = max(data // local, 1)
+        message = f"is not a multiple of dataLocal {local}, so KServe makes {counted(pods, 'pod')} with "
+        message += f"{pods * local} of {data} ranks, and vLLM waits for the others"
+        yield LLM_RANKS.problem(sizes.path("data"), message, f"set data to a multiple of {local}", data)
+    if (sizes.pipeline or 1) > 1:
+        message = "is read by no preset that KServe ships"
+        yield LLM_PIPELINE.problem(
+            sizes.path("pipeline"), message, "use tensor, or data with dataLocal", sizes.pipeline
+        )
+    main = next((each for each in workload.template.containers if each.name == _MAIN), None)
+    if main is None or main.command or main.args:
+        return
+    gpus, tensor = _gpus_of_container(main), sizes.tensor or 1
+    needed = tensor * (local or 1)
+    if gpus and needed > gpus:
+        words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
+        message = f"vLLM starts {needed} workers in a pod ({words}), but container main has {counted(gpus, 'GPU')}"
+        yield LLM_GPUS.problem(sizes.path("tensor"), f"{message}, so vLLM ends at its start", f"set limits to {needed}")
+
+
+def _gpus_of_container(container: Container) -> int | None:
+    """Return the GPUs of a container; None where it has none, or something else beside them."""
+    limits = container.resources.limits
+    amounts = [str(value) for name, value in limits.items() if name in _GPUS]
+    return int(amounts[0]) if len(amounts) == 1 and amounts[0].isdigit() and len(amounts[0]) < 5 else None
