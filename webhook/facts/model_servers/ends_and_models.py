@@ -16,7 +16,7 @@ from webhook.rules.problem import Problem
 
 SHUTDOWN: Final = MODEL_SERVER.rule(
     "model-server/shutdown",
-    title="shutdown-timeout is above the grace period of the pod.",
+    title="shutdown-timeout is above the grace period of the pod",
     why="vLLM finishes requests until its timeout, but the kubelet kills it at the end of the grace period.",
     source="vllm-project/vllm vllm/entrypoints/openai/cli_args.py",
     fails="disruption",
@@ -24,14 +24,14 @@ SHUTDOWN: Final = MODEL_SERVER.rule(
 )
 OFFLINE_MODEL: Final = MODEL_SERVER.rule(
     "model-server/offline-model",
-    title="A model of the hub is named where the hub is switched off.",
+    title="A model of the hub is named where the hub is switched off",
     why="With HF_HUB_OFFLINE the server finds a model only in its cache, which a new pod does not have.",
     source="https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",
     level="advice",
 )
 GATED_MODEL: Final = MODEL_SERVER.rule(
     "model-server/gated-model",
-    title="A gated model is named without a token.",
+    title="A gated model is named without a token",
     why="The hub gives gated models only to a token of somebody who accepted their licence.",
     source="https://huggingface.co/docs/hub/models-gated",
     level="advice",

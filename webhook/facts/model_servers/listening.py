@@ -28,7 +28,7 @@ from webhook.typed.view import Typed
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
-    title="A probe asks a port where the model server does not listen.",
+    title="A probe asks a port where the model server does not listen",
     why="The probe never succeeds, so the pod is never ready, or the kubelet kills the container again and again.",
     refused_by="nobody, the pod is never ready",
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
@@ -37,7 +37,7 @@ PROBE_PORT: Final = MODEL_SERVER.rule(
 )
 SERVICE_PORT: Final = MODEL_SERVER.rule(
     "model-server/service-port",
-    title="A Service sends requests to a port where the model server does not listen.",
+    title="A Service sends requests to a port where the model server does not listen",
     why="Connections to the Service are refused, although the pod is ready.",
     refused_by="nobody, requests fail",
     source="https://kubernetes.io/docs/concepts/services-networking/service/",
@@ -45,7 +45,7 @@ SERVICE_PORT: Final = MODEL_SERVER.rule(
 )
 LOOPBACK: Final = MODEL_SERVER.rule(
     "model-server/loopback",
-    title="A model server listens on the loopback address.",
+    title="A model server listens on the loopback address",
     why="Probes and Services connect to the address of the pod, where the server does not listen.",
     refused_by="nobody, the pod is never ready",
     source="PyPI sglang 0.5.23 sglang/srt/server_args.py",
@@ -54,7 +54,7 @@ LOOPBACK: Final = MODEL_SERVER.rule(
 )
 HEADLESS: Final = MODEL_SERVER.rule(
     "model-server/headless-probe",
-    title="A probe or a Service asks a headless node of vLLM.",
+    title="A probe or a Service asks a headless node of vLLM",
     why="With --headless vLLM answers no HTTP requests.",
     refused_by="nobody, the pod is never ready",
     source="vllm-project/vllm vllm/entrypoints/cli/serve.py@00a5fdd2",
@@ -62,14 +62,14 @@ HEADLESS: Final = MODEL_SERVER.rule(
 )
 PORT_TWICE: Final = MODEL_SERVER.rule(
     "model-server/port-twice",
-    title="Two model servers of a pod listen on one port.",
+    title="Two model servers of a pod listen on one port",
     why="The containers of a pod share its address, so the second server finds the port in use and ends.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/concepts/workloads/pods/#pod-networking",
 )
 SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/service-variable",
-    title="A Service named vllm sets VLLM_PORT.",
+    title="A Service named vllm sets VLLM_PORT",
     why=(
         "Kubernetes gives pods the variable VLLM_PORT=tcp://… for a Service vllm that exists before them, and vLLM "
         "refuses a VLLM_PORT that is not a number."
@@ -81,7 +81,7 @@ SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
 )
 API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/api-port-variable",
-    title="VLLM_PORT is the port of the API.",
+    title="VLLM_PORT is the port of the API",
     why="VLLM_PORT is the first port between processes of vLLM. The port of the API is --port.",
     source="vllm-project/vllm vllm/envs.py",
     function="get_vllm_port",
@@ -109,7 +109,7 @@ _DEFAULTS: Final[Mapping[str, _Default]] = {
 }
 POOL_PORT: Final = MODEL_SERVER.rule(
     "model-server/pool-port",
-    title="An InferencePool sends requests to a port where the model server does not listen.",
+    title="An InferencePool sends requests to a port where the model server does not listen",
     why="The endpoint picker leaves out pods without the port of the pool and says nothing, so no request arrives.",
     refused_by="nobody, requests fail",
     source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
@@ -118,7 +118,7 @@ POOL_PORT: Final = MODEL_SERVER.rule(
 )
 CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     "model-server/cpu-autoscaler",
-    title="A HorizontalPodAutoscaler counts CPU that no container requests.",
+    title="A HorizontalPodAutoscaler counts CPU that no container requests",
     why="A share of the requested CPU cannot be computed without a request, so the autoscaler never acts.",
     refused_by="the autoscaler, in its conditions",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",

@@ -29,7 +29,7 @@ from webhook.workloads.podsets import PodSet
 
 NIM_REQUESTS: Final = MODEL_SERVER.rule(
     "model-server/nim-requests",
-    title="A NIMService over several nodes has limits without requests.",
+    title="A NIMService over several nodes has limits without requests",
     why="The operator writes the GPUs into requests, and fails where resources has limits alone.",
     refused_by="the NIM operator, when it makes the pods",
     source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/nimservice_controller.go addGPUResources",
@@ -38,7 +38,7 @@ NIM_REQUESTS: Final = MODEL_SERVER.rule(
 )
 DYNAMO_TAG: Final = MODEL_SERVER.rule(
     "model-server/dynamo-tag",
-    title="The tag of a Dynamo image names no version.",
+    title="The tag of a Dynamo image names no version",
     why="The admission of Dynamo reads the version of its runtime from the tag, and refuses another tag.",
     refused_by="Dynamo's webhook",
     source="ai-dynamo/dynamo deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go@006b6e10",

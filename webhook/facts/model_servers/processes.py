@@ -14,7 +14,7 @@ from webhook.text.wording import counted
 
 PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-above-gpus",
-    title="tensor-parallel-size is above the GPUs of the pod.",
+    title="tensor-parallel-size is above the GPUs of the pod",
     why=(
         "A model server starts a process for each rank, and each process needs a GPU. With fewer GPUs in the "
         "container the server ends at its start, and the container restarts for ever."
@@ -29,7 +29,7 @@ PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 )
 DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/data-parallel-size-above-gpus",
-    title="All data parallel ranks start in one pod with fewer GPUs.",
+    title="All data parallel ranks start in one pod with fewer GPUs",
     why=(
         "vLLM starts all data parallel ranks in the pod unless it has a local size. Each rank needs a GPU for each "
         "of its workers, and the rank without one ends the server."
@@ -40,7 +40,7 @@ DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 )
 PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-may-exceed-gpus",
-    title="The parallel sizes of a server are above the GPUs of the pod.",
+    title="The parallel sizes of a server are above the GPUs of the pod",
     why=(
         "The server starts a process for each rank. It may run several processes on one GPU, wait, or end, which "
         "depends on its engine, its release, or on the image."
@@ -51,7 +51,7 @@ PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
 )
 GPUS_UNUSED: Final = MODEL_SERVER.rule(
     "model-server/gpus-unused",
-    title="A model server leaves GPUs of its container unused.",
+    title="A model server leaves GPUs of its container unused",
     why="A model server uses as many GPUs as its parallel sizes say, and the others of the container stay idle.",
     level="advice",
     severity="low",
@@ -59,7 +59,7 @@ GPUS_UNUSED: Final = MODEL_SERVER.rule(
 )
 SEVERAL_SLICES: Final = MODEL_SERVER.rule(
     "model-server/several-slices",
-    title="A model server requests several MIG slices.",
+    title="A model server requests several MIG slices",
     why="A CUDA process sees one MIG slice, so the other slices of the container stay idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     level="advice",
@@ -68,7 +68,7 @@ SEVERAL_SLICES: Final = MODEL_SERVER.rule(
 )
 NO_GPU: Final = MODEL_SERVER.rule(
     "model-server/no-gpu",
-    title="A model server requests 0 GPUs.",
+    title="A model server requests 0 GPUs",
     why=(
         "A container with 0 GPUs may be placed on a node without any. On a node with NVIDIA's runtime it may see every "
         "GPU, also those of other pods."

@@ -25,7 +25,7 @@ from webhook.typed.pods import Container
 
 REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
     "model-server/refused-arguments",
-    title="A model server refuses its arguments.",
+    title="A model server refuses its arguments",
     why="The server ends before it loads a model, and the container restarts for ever.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/config/parallel.py@00193b82; PyPI sglang 0.5.23 sglang/srt/arg_groups",
@@ -33,7 +33,7 @@ REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
 )
 GPU_NUMBER: Final = MODEL_SERVER.rule(
     "model-server/gpu-number",
-    title="base-gpu-id is above the GPUs of the container.",
+    title="base-gpu-id is above the GPUs of the container",
     why="SGLang counts the GPUs of its processes from --base-gpu-id, and a process without a GPU ends the server.",
     refused_by="the server, when it starts",
     source="PyPI sglang 0.5.23 sglang/srt/managers",
@@ -41,7 +41,7 @@ GPU_NUMBER: Final = MODEL_SERVER.rule(
 )
 RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
     "model-server/ray-not-in-image",
-    title="The image of vLLM has no Ray.",
+    title="The image of vLLM has no Ray",
     why=(
         "Images of vLLM have no Ray since v0.19.0. `ray start` is not found there, and vLLM refuses the executor ray."
     ),
@@ -51,7 +51,7 @@ RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
 )
 RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
     "model-server/ray-not-named",
-    title="vLLM is not told to use Ray.",
+    title="vLLM is not told to use Ray",
     why=(
         "Before 0.11.1 vLLM chose Ray where its workers needed more GPUs than the pod has. Since then it starts all of "
         "them in the pod unless --distributed-executor-backend ray is set."

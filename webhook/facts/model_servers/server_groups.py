@@ -27,7 +27,7 @@ from webhook.typed.cluster_objects import LimitRange
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
     "model-server/group-too-small",
-    title="The pods of a model server have fewer GPUs than its parallel sizes.",
+    title="The pods of a model server have fewer GPUs than its parallel sizes",
     why=(
         "Ray and torch.distributed wait for GPUs and nodes that the group never has, for ten minutes to half an hour, "
         "and then the server ends."
@@ -41,32 +41,32 @@ GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
 )
 MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
     "model-server/more-nodes-than-pods",
-    title="A model server waits for more nodes than there are pods.",
+    title="A model server waits for more nodes than there are pods",
     why="The missing nodes never come, so the server waits about ten minutes and ends.",
     refused_by="nobody, the server waits and ends",
 )
 NO_ADDRESS: Final = MODEL_SERVER.rule(
     "model-server/no-address",
-    title="The nodes of a model server have no address to meet at.",
+    title="The nodes of a model server have no address to meet at",
     why="Without an address every node looks for the first one on its own loopback, and finds only itself.",
     refused_by="nobody, the server waits and ends",
 )
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
-    title="Several pods of a model server have one node rank.",
+    title="Several pods of a model server have one node rank",
     why="All pods of a template have the same arguments, so that the nodes with the other ranks never come.",
     refused_by="nobody, the server waits and ends",
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
-    title="vLLM starts on Ray in a pod without a GPU.",
+    title="vLLM starts on Ray in a pod without a GPU",
     why="vLLM wants a GPU of the Ray node where it is started, and ends at once without one.",
     source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
     issues=("https://github.com/vllm-project/vllm/issues/29265", "https://github.com/ray-project/kuberay/issues/3436"),
 )
 WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
     "model-server/waits-for-itself",
-    title="Pods of a model server are made one after the other, but start only together.",
+    title="Pods of a model server are made one after the other, but start only together",
     why=(
         "The next pod is made once the pod before is ready, and that pod is ready only once the others have joined the "
         "server. So none is ever ready."
@@ -78,7 +78,7 @@ WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
 )
 SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
     "model-server/sidecar-in-group",
-    title="The pods of one model server get the sidecar of a mesh.",
+    title="The pods of one model server get the sidecar of a mesh",
     why="The proxy stands between ranks that choose their ports at the start, and may refuse their connections.",
     source="https://github.com/istio/istio/issues/7495",
     level="advice",

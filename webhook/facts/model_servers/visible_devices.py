@@ -18,7 +18,7 @@ from webhook.text.wording import counted
 
 HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
-    title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs.",
+    title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs",
     why=(
         "CUDA numbers the GPUs of a container from 0, whatever their numbers on the node. A number that does not exist "
         "hides itself and all numbers after it, and a process without a GPU ends the server."
@@ -27,7 +27,7 @@ HIDDEN_GPUS: Final = MODEL_SERVER.rule(
 )
 ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
     "model-server/all-gpus-visible",
-    title="A model server may see the GPUs of other pods.",
+    title="A model server may see the GPUs of other pods",
     why=(
         "NVIDIA_VISIBLE_DEVICES and privileged show a container GPUs of the node beside the ones that it requests, so "
         "that two pods compute on one GPU."

@@ -24,7 +24,7 @@ from webhook.typed.ray import Group, RayClusterSpec, RayJob, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
     "ray/no-group-with-gpus",
-    title="No pod of a Ray cluster has the GPUs that one replica asks for.",
+    title="No pod of a Ray cluster has the GPUs that one replica asks for",
     why="Ray places a replica in one pod. It waits for a pod that never comes, and the RayService is never ready.",
     refused_by="nobody, Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
@@ -33,7 +33,7 @@ NO_GROUP_WITH_GPUS: Final = RAY.rule(
 )
 TOO_FEW_GPUS: Final = RAY.rule(
     "ray/too-few-gpus",
-    title="A Ray cluster has fewer GPUs than its replicas ask for.",
+    title="A Ray cluster has fewer GPUs than its replicas ask for",
     why="Replicas without GPUs wait for ever, because the cluster does not grow without enableInTreeAutoscaling.",
     refused_by="nobody, Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
@@ -42,7 +42,7 @@ TOO_FEW_GPUS: Final = RAY.rule(
 )
 HIDDEN_FROM_RAY: Final = RAY.rule(
     "ray/hidden-gpus",
-    title="num-gpus hides the GPUs of a group from Ray.",
+    title="num-gpus hides the GPUs of a group from Ray",
     why="num-gpus wins over the limit of the container, so Ray places nothing that asks for a GPU there.",
     refused_by="nobody, Ray waits",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
@@ -50,7 +50,7 @@ HIDDEN_FROM_RAY: Final = RAY.rule(
 )
 ENTRYPOINT_GPUS: Final = RAY.rule(
     "ray/entrypoint-gpus",
-    title="No pod of a Ray cluster has the GPUs of entrypointNumGpus.",
+    title="No pod of a Ray cluster has the GPUs of entrypointNumGpus",
     why="Ray places the entrypoint in one pod, waits 900 s for it, and the job fails.",
     refused_by="Ray, after 900 s",
     source="PyPI ray 2.60.0 ray/dashboard/modules/job/job_manager.py",
@@ -58,7 +58,7 @@ ENTRYPOINT_GPUS: Final = RAY.rule(
 )
 LARGE_BUNDLE: Final = RAY.rule(
     "ray/large-bundle",
-    title="A bundle of an LLM deployment has several GPUs.",
+    title="A bundle of an LLM deployment has several GPUs",
     why="vLLM's executor takes bundles of one GPU, and refuses a larger one. A newer executor may not ask.",
     source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
     level="advice",
@@ -66,7 +66,7 @@ LARGE_BUNDLE: Final = RAY.rule(
 )
 RESOURCES_TWICE: Final = RAY.rule(
     "ray/resources-twice",
-    title="A group of a Ray cluster sets resources in two places.",
+    title="A group of a Ray cluster sets resources in two places",
     why="KubeRay refuses a group that sets the same amounts in resources and in rayStartParams.",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
@@ -96,7 +96,7 @@ class RayGpus:
 
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
-    largest, total, hiding, limit_beside = 0, 0, None, 0
+    largest, total, hiding, hidden_limit = 0, 0, None, 0
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
@@ -105,8 +105,8 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
         if gpus == 0 and limit:
-            hiding, limit_beside = group.path("rayStartParams", "num-gpus"), limit
-    return RayGpus(largest=largest, total=total, hiding=hiding, limit=limit_beside)
+            hiding, hidden_limit = group.path("rayStartParams", "num-gpus"), limit
+    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit)
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:

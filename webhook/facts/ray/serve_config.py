@@ -23,7 +23,7 @@ from webhook.yamltext import yamlfile
 
 SERVE_CONFIG: Final = RAY.rule(
     "ray/serve-config",
-    title="Ray refuses serveConfigV2.",
+    title="Ray refuses serveConfigV2",
     why="KubeRay hands the text to Ray once the cluster runs. Ray refuses it, and no application is deployed.",
     refused_by="Ray, when the cluster runs",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
@@ -36,7 +36,7 @@ SERVE_CONFIG: Final = RAY.rule(
 )
 SERVE_FIELD: Final = RAY.rule(
     "ray/serve-field",
-    title="Ray drops a field of serveConfigV2 that it does not know.",
+    title="Ray drops a field of serveConfigV2 that it does not know",
     why="Ray ignores unknown fields of serveConfigV2, so the setting has no effect.",
     refused_by="",
     source="PyPI ray 2.60.0 ray/serve/schema.py",

@@ -17,7 +17,7 @@ from webhook.typed.serving import InferenceService
 
 MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
-    title="minReplicas 0 does not scale to zero, or makes the first request wait.",
+    title="minReplicas 0 does not scale to zero, or makes the first request wait",
     why=(
         "In Standard mode an autoscaler takes 0 as 1. With Knative the first request waits for a node, the download "
         "and the load, and ends after 300 s."
@@ -30,7 +30,7 @@ MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
 )
 STORAGE_SCHEME: Final = SERVING_KIND.rule(
     "serving-kind/storage-scheme",
-    title="No shipped storage container of KServe reads the scheme of storageUri.",
+    title="No shipped storage container of KServe reads the scheme of storageUri",
     why=(
         "The container that KServe ships reads gs, s3, hdfs, webhdfs, hf, modelscope, https and Azure. A cluster may "
         "have further ClusterStorageContainers."

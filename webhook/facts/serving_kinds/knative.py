@@ -23,7 +23,7 @@ from webhook.typed.serving import InferenceService
 
 KNATIVE_FIELD: Final = SERVING_KIND.rule(
     "serving-kind/knative-field",
-    title="Knative refuses a field of the pod.",
+    title="Knative refuses a field of the pod",
     why=(
         "The feature of the field is off, so Knative refuses the Service that has it. KServe says so in events of the "
         "InferenceService alone, and makes no pod."
@@ -40,7 +40,7 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
 )
 KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     "serving-kind/knative-default",
-    title="Knative refuses a field of the pod unless its feature is on.",
+    title="Knative refuses a field of the pod unless its feature is on",
     why="The features of Knative are off by default, and the ConfigMap that says so is not known here.",
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/config/features.go",

@@ -21,14 +21,14 @@ from webhook.typed.serving import InferenceService, Predictor
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
-    title="KServe refuses an InferenceService with a workerSpec.",
+    title="KServe refuses an InferenceService with a workerSpec",
     why="With a workerSpec KServe takes fewer fields and resources than without, and refuses the others.",
     function="validateMultiNodeVariables",
     issues=("https://github.com/kserve/kserve/issues/4226", "https://github.com/kserve/kserve/issues/4228"),
 )
 WORKER_GPUS: Final = SERVING_KIND.rule(
     "serving-kind/worker-gpus",
-    title="The head and the workers of an InferenceService have fewer GPUs than its parallel sizes.",
+    title="The head and the workers of an InferenceService have fewer GPUs than its parallel sizes",
     why="KServe compares tensor times pipeline with the GPUs of head and workers. It tells a lack in the status alone.",
     refused_by="KServe's controller, in the status",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
@@ -37,7 +37,7 @@ WORKER_GPUS: Final = SERVING_KIND.rule(
 )
 WORKER_REQUESTS: Final = SERVING_KIND.rule(
     "serving-kind/worker-requests",
-    title="KServe overwrites GPUs that are limits alone.",
+    title="KServe overwrites GPUs that are limits alone",
     why="KServe counts the GPUs of requests, and without requests it makes pods of 1 GPU, whatever the limits say.",
     refused_by="",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",

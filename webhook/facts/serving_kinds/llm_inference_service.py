@@ -21,20 +21,20 @@ from webhook.typed.serving import LlmInferenceService, LlmWorkload
 
 LLM_PARALLELISM: Final = SERVING_KIND.rule(
     "serving-kind/llm-parallelism",
-    title="KServe refuses the parallelism of an LLMInferenceService.",
+    title="KServe refuses the parallelism of an LLMInferenceService",
     why="The webhook of KServe refuses sizes from which it cannot tell how many pods form a group.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
     function="validateParallelism",
 )
 LLM_REPLICAS: Final = SERVING_KIND.rule(
     "serving-kind/llm-replicas",
-    title="An LLMInferenceService has a number of replicas beside scaling.",
+    title="An LLMInferenceService has a number of replicas beside scaling",
     why="The webhook of KServe takes a fixed number or scaling, and refuses both together.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
 )
 LLM_GPUS: Final = SERVING_KIND.rule(
     "serving-kind/llm-gpus",
-    title="parallelism.tensor is above the GPUs of the pod.",
+    title="parallelism.tensor is above the GPUs of the pod",
     why="The presets of KServe hand parallelism.tensor to vLLM, which starts a worker for each rank in one pod.",
     refused_by="vLLM, when it starts",
     source="kserve/kserve@aaac4e294 config/llmisvcconfig/config-llm-template.yaml",
@@ -42,7 +42,7 @@ LLM_GPUS: Final = SERVING_KIND.rule(
 )
 LLM_RANKS: Final = SERVING_KIND.rule(
     "serving-kind/llm-ranks",
-    title="parallelism.data is not a multiple of dataLocal.",
+    title="parallelism.data is not a multiple of dataLocal",
     why="KServe rounds the number of pods down, so that some ranks never start, and vLLM waits for them.",
     refused_by="nobody, vLLM waits",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go",
@@ -51,7 +51,7 @@ LLM_RANKS: Final = SERVING_KIND.rule(
 )
 LLM_PIPELINE: Final = SERVING_KIND.rule(
     "serving-kind/llm-pipeline",
-    title="No shipped preset of KServe reads parallelism.pipeline.",
+    title="No shipped preset of KServe reads parallelism.pipeline",
     why="The presets hand tensor, data and dataLocal to vLLM. A preset for pipeline has to come from the cluster.",
     refused_by="",
     source="kserve/kserve@aaac4e294 config/llmisvcconfig",
