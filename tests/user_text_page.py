@@ -41,6 +41,10 @@ BOUNDED: Mapping[str, str] = {
     "webhook.facts.command_lines.shell_words._ALONE": "a word that does not match is read whole by `_PLAIN` next",
     "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
     "`model_servers.yaml`, whose patterns are tried like these",
+    "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, whose "
+    "patterns match the name of a flag from its beginning, with one loop at the end",
+    "webhook.facts.model_servers.started_servers: re.compile('|'.join(row['images']))": "the shipped `servers.yaml`, "
+    "whose patterns have no loop",
     "webhook.facts.gpu.devices: re.compile('|'.join(map(translate, patterns)))": "the shipped shell patterns of "
     "`devices.yaml`, on at most 1,024 characters of an image",
     "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, whose patterns are tried "

@@ -10,14 +10,15 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.model_servers.gpus import COMPARABLE
 from webhook.facts.model_servers.groups import MODEL_SERVER
-from webhook.facts.model_servers.processes import PARALLEL_SIZE_ABOVE_GPUS, PARALLEL_SIZE_MAY_EXCEED_GPUS
+from webhook.facts.model_servers.processes import problem_of_parallel_size
 from webhook.facts.model_servers.server_checks import check_server
-from webhook.facts.model_servers.server_groups import GROUP_TOO_SMALL
+from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container
 from webhook.facts.model_servers.started_servers import may_start_server, started_server
 from webhook.facts.subject import Subject
@@ -60,22 +61,20 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
         return
     obj = {"name": "kserve-container", "command": ["vllm", "serve"], "image": "", "args": list(model.args)}
     obj |= {key: model.json[key] for key in ("env", "envFrom", "resources") if key in model.json}
-    for problem in _problems_of_part(obj, model.at, subject):
-        if is_shipped or problem.code != PARALLEL_SIZE_ABOVE_GPUS.id:
-            yield problem
-        else:
-            yield PARALLEL_SIZE_MAY_EXCEED_GPUS.problem(
-                problem.path, f"{problem.message}, if the runtime hands its arguments to vLLM", problem.fix
-            )
+    yield from _problems_of_part(obj, model.at, subject, is_advice=not is_shipped)
 
 
-def _problems_of_part(obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1) -> Iterator[Problem]:
+def _problems_of_part(
+    obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1, *, is_advice: bool = False
+) -> Iterator[Problem]:
     """Yield what is wrong with a container that is a part of a pod, at the place of the part."""
     container = Container.of(obj, (), subject.reading_context)
     if not may_start_server(container) or (server := started_server(container)) is None:
         return
     podset = PodSet(name="", path=at, template={}, elsewhere=True)
     member = server_container(server, container, PodSpec.of({}), podset, subject)
+    if is_advice:
+        member = replace(member, processes=replace(member.processes, is_advice=True))
     if nodes == 1:
         yield from check_server(member)
         return
@@ -83,7 +82,7 @@ def _problems_of_part(obj: Mapping[str, Any], at: FieldPath, subject: Subject, n
     if total is not None and gpus is not None and total > gpus * nodes:
         message = f"{server.name} waits for {total} GPUs ({member.processes.sizes}), but the group has {gpus * nodes}: "
         message += f"{counted(nodes, 'pod')} with {counted(gpus, 'GPU')}"
-        yield GROUP_TOO_SMALL.problem(at, message, f"set sizes whose product is {gpus * nodes}, or raise nodeCount")
+        yield problem_of_small_group(at, message, f"set sizes whose product is {gpus * nodes}, or raise nodeCount")
 
 
 def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
@@ -149,7 +148,7 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
             has = f"but the pod has {counted(int(gpus), 'GPU')}"
             message = f"NIM starts {tensor} workers in each pod (tensor {tensor}), {has}"
             fix = f"set parallelism.tensor {gpus}, or leave out the GPUs, which the operator sets"
-            yield PARALLEL_SIZE_ABOVE_GPUS.problem(("spec", "multiNode", "parallelism", "tensor"), message, fix)
+            yield problem_of_parallel_size(("spec", "multiNode", "parallelism", "tensor"), message, fix)
         if resources.get("limits") and resources.get("requests") is None and not gpus:
             message = "has limits without requests, but the operator writes the GPUs of each pod into requests"
             yield NIM_REQUESTS.problem(("spec", "resources"), message, "set requests too")

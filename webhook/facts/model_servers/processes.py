@@ -156,9 +156,15 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
     starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
     if processes.nodes > 1:
         starts = f"{starts} on each of {processes.nodes} nodes"
-    rule = PARALLEL_SIZE_MAY_EXCEED_GPUS if processes.is_advice else PARALLEL_SIZE_ABOVE_GPUS
     fix = f"{processes.lower.format(gpus)}, or {request}" if processes.lower else request
-    return rule.problem(at.path, f"{starts}, but {has}, so {at.server} {processes.outcome}", fix)
+    message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
+    return problem_of_parallel_size(at.path, message, fix, is_advice=processes.is_advice)
+
+
+def problem_of_parallel_size(path: FieldPath, message: str, fix: str, *, is_advice: bool = False) -> Problem:
+    """Return the problem of parallel sizes above the GPUs of a pod."""
+    rule = PARALLEL_SIZE_MAY_EXCEED_GPUS if is_advice else PARALLEL_SIZE_ABOVE_GPUS
+    return rule.problem(path, message, fix)
 
 
 def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.listening import Service
@@ -159,9 +159,14 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
     message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {group.gpus}: {group.written}"
-    return GROUP_TOO_SMALL.problem(
+    return problem_of_small_group(
         member.path, message, f"set sizes whose product is {group.gpus}, or make a larger group"
     )
+
+
+def problem_of_small_group(path: FieldPath, message: str, fix: str) -> Problem:
+    """Return the problem of a group with fewer GPUs than its server waits for."""
+    return GROUP_TOO_SMALL.problem(path, message, fix)
 
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:

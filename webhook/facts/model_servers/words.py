@@ -62,7 +62,8 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
 )
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SHELL_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*\}?")
-_SUBSTITUTION: Final = re.compile(r"\$\([^)]*[^A-Za-z0-9_.)-][^)]*\)|`[^`]+`")
+_SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
+"""The beginning of a command whose output a shell would put there; $(NAME) is a variable, which the kubelet expands."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
 _TWICE: Final = frozenset(("vllm", "python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
 _LONGEST_SHOWN: Final = 80

@@ -88,6 +88,11 @@ _RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_req
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
 
 
+def _refusal(message: str, fix: str) -> Problem:
+    """Return the problem of a text that Ray refuses."""
+    return SERVE_CONFIG.problem(_AT, message, fix)
+
+
 def read_serve_config(subject: Subject) -> Mapping[str, Any] | None:
     """Return serveConfigV2 as an object; None where it is no text that can be read. Call it through `Subject.once`."""
     try:
@@ -111,14 +116,14 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
     written = subject.typed(RayService).spec.json.get("serveConfigV2")
     if written is not None and not isinstance(written, str):
         message = "is an object, but the API server takes a text with YAML alone"
-        yield SERVE_CONFIG.problem(_AT, message, "write `serveConfigV2: |` and indent the YAML below it")
+        yield _refusal(message, "write `serveConfigV2: |` and indent the YAML below it")
         return
     try:
         config = _parsed_config(subject)
     except InputError as error:
         line = error.problems[0].line or 1
         message = f"is not YAML (line {line}), which KubeRay says only when the cluster runs"
-        yield SERVE_CONFIG.problem(_AT, message, "correct the text")
+        yield _refusal(message, "correct the text")
         return
     if config is not None:
         yield from _check_text(config, subject)
@@ -129,7 +134,7 @@ def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem
     applications = config.get("applications")
     if not isinstance(applications, list):
         message = "has no list `applications`, which Ray requires"
-        yield SERVE_CONFIG.problem(_AT, message, "put the application into a list `applications`")
+        yield _refusal(message, "put the application into a list `applications`")
         return
     names: dict[str, None] = {}
     routes: dict[str, str] = {}
@@ -139,7 +144,7 @@ def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem
         name = str(application.get("name", "default"))
         if name in names:
             message = f"names two applications `{name}`, which Ray refuses"
-            yield SERVE_CONFIG.problem(_AT, message, "give each application a name of its own")
+            yield _refusal(message, "give each application a name of its own")
         names[name] = None
         route = application.get("route_prefix", "/")
         if isinstance(route, str):
@@ -147,7 +152,7 @@ def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem
                 message = (
                     f"applications `{routes[route]}` and `{name}` have the same route_prefix {route}, which Ray refuses"
                 )
-                yield SERVE_CONFIG.problem(_AT, message, "set another route_prefix for each application")
+                yield _refusal(message, "set another route_prefix for each application")
             routes.setdefault(route, name)
         yield from _check_application(application, f"application `{name or index}`", subject)
 
@@ -156,19 +161,19 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     yield from _check_fields(application, "an application")
     path = application.get("import_path")
     if not isinstance(path, str) or not path:
-        yield SERVE_CONFIG.problem(_AT, f"{who} has no import_path, which Ray requires", "set import_path")
+        yield _refusal(f"{who} has no import_path, which Ray requires", "set import_path")
     elif not _IMPORT_PATH.fullmatch(path[:1000]):
         message = f"{who} has the import_path `{path[:80]}`, but Ray wants module:attribute"
-        yield SERVE_CONFIG.problem(_AT, message, "write import_path as module:attribute")
+        yield _refusal(message, "write import_path as module:attribute")
     for field in ("host", "port"):
         if field in application:
             message = f"{who} sets {field}, which Ray refuses in an application of several"
-            yield SERVE_CONFIG.problem(_AT, message, f"move {field} to http_options")
+            yield _refusal(message, f"move {field} to http_options")
     environment = application.get("runtime_env")
     folder = environment.get("working_dir") if isinstance(environment, dict) else None
     if isinstance(folder, str) and folder and "://" not in folder:
         message = f"{who} has the local working_dir `{folder[:80]}`, but Ray takes remote addresses alone"
-        yield SERVE_CONFIG.problem(_AT, message, "upload it, and write its address")
+        yield _refusal(message, "upload it, and write its address")
     deployments = application.get("deployments")
     for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):
         if isinstance(deployment, dict):
@@ -182,19 +187,19 @@ def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Probl
     if isinstance(options, dict):
         yield from _check_fields(options, "ray_actor_options")
     if number == 0:
-        yield SERVE_CONFIG.problem(_AT, f"{who} sets num_replicas 0, which Ray refuses", "set num_replicas 1 or more")
+        yield _refusal(f"{who} sets num_replicas 0, which Ray refuses", "set num_replicas 1 or more")
     if isinstance(scaling, dict):
         yield from _check_fields(scaling, "autoscaling_config")
         if isinstance(number, int):
             message = f"{who} sets num_replicas beside autoscaling_config, which Ray refuses"
-            yield SERVE_CONFIG.problem(_AT, message, "remove one of them")
+            yield _refusal(message, "remove one of them")
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
         if isinstance(least, int) and isinstance(most, int) and least > most:
             message = f"{who} has min_replicas {least} above max_replicas {most}, so it fails"
-            yield SERVE_CONFIG.problem(_AT, message, f"set max_replicas to at least {least}")
+            yield _refusal(message, f"set max_replicas to at least {least}")
     if "max_replicas_per_node" in deployment and deployment.get("placement_group_bundles"):
         message = f"{who} sets max_replicas_per_node beside placement_group_bundles, which Ray refuses"
-        yield SERVE_CONFIG.problem(_AT, message, "remove one of them")
+        yield _refusal(message, "remove one of them")
 
 
 def _check_fields(value: Mapping[str, Any], what: str) -> Iterator[Problem]:
