@@ -15,7 +15,7 @@ import yaml
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import claimgate
-from tests.e2e.replicas import apply, certificates, registration, rendered, service, until
+from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
 from tests.e2e.test_rules import pod
 from tests.live_policies.stored import binding, policy, stored
 
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.e2e
 VALIDATING = "validatingwebhookconfiguration"
 EIGHT = "gpu.devices == null || gpu.devices <= 8"
 NINE_GPUS = {"nvidia.com/gpu": "9"}
+SEVEN = pod("seven", {"nvidia.com/gpu": "7"})
 RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
@@ -46,7 +47,8 @@ def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_
             replicas.roll()
             before = _webhooks(server)
             _is_in_force(server)
-            _says_what_is_broken_and_lets_others_go_on(server)
+            _says_what_is_broken_and_refuses_nothing_for_it(server, replicas)
+            _spares_what_was_stored(server)
             _is_registered_for_other_kinds(server, before)
             _is_not_registered_where_it_would_block(server)
             _reads_what_an_administrator_grants(server)
@@ -71,21 +73,59 @@ def _is_in_force(server: ApiServer) -> None:
     assert shown[:7] == ["NAME", "COMPILED", "REGISTERED", "AGE", "eight-gpus", "True", "True"]
 
 
-def _says_what_is_broken_and_lets_others_go_on(server: ApiServer) -> None:
-    _apply(server, policy("broken", "gpu.devises == 1", facts=["gpu"], failurePolicy="Ignore"))
-    _apply(server, binding("broken", "broken"))
+def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas: Replicas) -> None:
+    """A typo of a policy author: the generation before goes on, also in replicas that start later."""
+    _apply(server, policy("broken", "gpu.devises == 1", facts=["gpu"]), binding("broken", "broken"))
     told = _until_status(server, "broken", "Compiled", "False")["message"]
     assert "spec.validations[0].expression" in told
     assert "hint: did you mean `devices`?" in told
-    assert "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS))
+    assert told.endswith("until that is mended, it is not in force")
     assert not _refusal(server, pod("one", {"nvidia.com/gpu": "1"}))
-    _apply(server, policy("broken", "gpu.devises == 1", facts=["gpu"], failurePolicy="Fail"))
-    until(lambda: "undefined field 'devises'" in _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "Fail speaks")
-    _apply(server, policy("broken", "gpu.devices == 1", facts=["gpu"]))
+    _apply(server, policy("broken", "gpu.devices != 7", facts=["gpu"]))
     found = _until_status(server, "broken", "Compiled", "True")
-    assert found["observedGeneration"] == 3
-    until(lambda: not _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "it is mended")
+    assert found["observedGeneration"] == 2
+    until(lambda: "broken" in _refusal(server, SEVEN), "seven GPUs are refused")
+    _until_kept(server, "broken", 2)
+    _apply(server, policy("broken", "gpu.devises != 7", facts=["gpu"]))
+    told = _until_status(server, "broken", "Compiled", "False")["message"]
+    assert told.endswith("until that is mended, generation 2 is in force, the last that compiled")
+    for restart in (False, True):
+        if restart:
+            replicas.roll()
+        assert "broken" in _refusal(server, SEVEN)
+        assert not _refusal(server, pod("one", {"nvidia.com/gpu": "1"}))
+        assert "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS))
     server.kubectl("delete", "validatingpolicy.claimgate.dev", "broken")
+
+
+def _until_kept(server: ApiServer, name: str, generation: int) -> None:
+    def is_kept() -> bool:
+        status = server.get("validatingpolicies.claimgate.dev", name).get("status", {})
+        return bool(status.get("lastCompiled", {}).get("generation") == generation)
+
+    until(is_kept, f"generation {generation} is in the status")
+
+
+def _spares_what_was_stored(server: ApiServer) -> None:
+    """Finalizers, status, labels and deletions of objects from before a policy; a new object is refused."""
+    for name in ("ending", "kept", "deleted"):
+        held = pod(name, {"nvidia.com/gpu": "6"})
+        held["metadata"]["finalizers"] = ["example.com/tracking"] if name != "deleted" else []
+        server.apply(held)
+    server.kubectl("delete", "pod", "ending", "--wait=false", "--grace-period=0", "--force")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods", "pods/status"]}
+    changed = {"matchConstraints": {"resourceRules": [rule]}}
+    _apply(server, policy("no-six", "gpu.devices != 6", facts=["gpu"], **changed), binding("no-six", "no-six"))
+    until(lambda: "no-six" in _refusal(server, pod("six", {"nvidia.com/gpu": "6"})), "a new Pod is refused")
+    merge = ("--type=merge", "-p")
+    told = server.kubectl("label", "pod", "kept", "team=ml").stderr
+    assert "the stored object has this problem already" in told
+    server.kubectl("patch", "pod", "kept", "--subresource=status", *merge, '{"status":{"phase":"Failed"}}')
+    for name in ("kept", "ending"):
+        server.kubectl("patch", "pod", name, *merge, '{"metadata":{"finalizers":null}}')
+    until(lambda: "NotFound" in server.kubectl("get", "pod", "ending", code=None).stderr, "the Pod is gone")
+    server.kubectl("delete", "pod", "kept", "deleted", "--grace-period=0", "--force")
+    server.kubectl("delete", "validatingpolicy.claimgate.dev", "no-six")
 
 
 def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
@@ -109,11 +149,12 @@ def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None
 
 def _is_not_registered_where_it_would_block(server: ApiServer) -> None:
     everything = {"resourceRules": [{**RULE, "apiGroups": ["*"], "resources": ["*"]}]}
-    _apply(server, policy("everything", matchConstraints=everything), binding("everything", "everything"))
+    _apply(server, policy("everything", "false", matchConstraints=everything), binding("everything", "everything"))
     told = _until_status(server, "everything", "Registered", "False")
     assert told["reason"] == "WouldBlock"
     assert "no node can join" in told["message"]
     assert all(rule["resources"] != ["*"] for one in _webhooks(server) for rule in one["rules"])
+    until(lambda: not _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "what is not registered is not evaluated")
 
 
 def _reads_what_an_administrator_grants(server: ApiServer) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.literals import TABLE, shipped_policies
+from tests.literals import TABLE, namespace, pod, policies, request, shipped_policies, validating
 from webhook.admission import fixtures
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Operation, Phase
 from webhook.cluster.files import FilesCluster
+from webhook.evaluation.validating import validating_decisions
 from webhook.rules.decisions import Verdict
 
 POLICIES = shipped_policies("gpu-limits")
@@ -87,3 +88,41 @@ def test_nobody_is_asked_twice_about_what_is_allowed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("webhook.evaluation.stored_problems._context_of_old_object", never)
     assert update(deployment(GOOD), deployment({**GOOD, "image": "y"})).allowed
+
+
+NO_HOST: Any = {"expression": "!has(object.spec.hostPID)", "message": "no hostPID"}
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
+UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
+    # metadata and status of the old Pod and of the new one, of which both break the rule; what is said
+    "a finalizer that goes": ({"finalizers": ["a/b"]}, {}, []),
+    "a status": ({}, {"status": {"phase": "Failed"}}, []),
+    "an object that is being deleted": (ENDING, {**ENDING, "labels": {"a": "b"}}, []),
+    "a label": ({}, {"labels": {"a": "b"}}, ["Warn"]),
+}
+
+
+def of_pod(metadata: JSON, **spec: JSON) -> JSON:
+    given = dict(metadata)
+    status = {"status": given.pop("status")} if "status" in given else {}
+    made = pod(**spec)
+    return {**made, **status, "metadata": {**made["metadata"], **given}}
+
+
+def actions(old: JSON, new: JSON, expression: JSON = NO_HOST, **annotations: str) -> list[str]:
+    found = policies(validating(expression, annotations=annotations))
+    asked = request(new, "UPDATE", old)
+    said = validating_decisions(asked, found, FilesCluster([namespace()]), Phase.VALIDATE)
+    return [str(action) for each in said if each.action == "deny" for action in each.actions]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), UPDATES.values(), ids=UPDATES)
+def test_a_policy_that_says_so_lets_be_what_was_stored(old: JSON, new: JSON, said: list[str]) -> None:
+    pods = of_pod(old, hostPID=True), of_pod(new, hostPID=True)
+    assert actions(*pods, stored="warn") == said
+    assert actions(*pods) == actions(*pods, stored="deny") == ["Deny"]  # as in the API server
+
+
+def test_a_policy_that_says_so_refuses_new_problems_and_what_it_names() -> None:
+    assert actions(pod(), pod(hostPID=True), stored="warn") == ["Deny"]
+    named = {"expression": "object.metadata.?finalizers.orValue([]).size() > 0"}
+    assert actions(of_pod({"finalizers": ["a/b"]}), pod(), named, stored="warn") == ["Deny"]

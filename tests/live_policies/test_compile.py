@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from io import StringIO
 from pathlib import Path
@@ -17,7 +18,7 @@ from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
 from webhook.live_policies import compile as live_compile
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
-from webhook.live_policies.conditions import conditions_of_object
+from webhook.live_policies.conditions import conditions_of_object, status_of_all_objects
 from webhook.live_policies.objects import GVKS, INTERESTS, MOST_VIEW_BYTES, StoredPolicies, StoredPolicy
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
@@ -94,7 +95,47 @@ def test_a_binding_without_a_policy_says_so() -> None:
         == "spec.policyName: there is no ValidatingPolicy `none`: apply it, or correct the name"
     )
     broken = live(binding("b", "p"), policy("p", "nonsense"))
+    assert broken.policies.validating == ()
     assert message(broken, "b", "Bound") == "it binds ValidatingPolicy `p`"
+
+
+def with_status(
+    value: dict[str, Any], generation: int, last: dict[str, Any] | None = None, registered: str = ""
+) -> Any:
+    """An object of a later generation, whose status keeps the spec of an earlier one."""
+    kept = {"lastCompiled": {"generation": 1, "spec": json.dumps(last["spec"])}} if last else {}
+    conditions = [{"type": "Registered", "status": registered}] if registered else []
+    metadata = {**value["metadata"], "generation": generation}
+    return {**value, "metadata": metadata, "status": {"conditions": conditions, **kept}}
+
+
+def test_the_last_generation_that_compiled_is_in_force_for_every_replica() -> None:
+    good, bound = policy("p", "object.metadata.name == 'a'"), binding("b", "p")
+    broken = with_status(policy("p", "nonsense"), 2, good)
+    for made in (live(broken, bound), live(broken, bound)):  # one that started later has the status alone
+        (one,) = made.policies.validating
+        assert one.rules[0].expression.source == "object.metadata.name == 'a'"
+        assert message(made, "p").endswith("generation 1 is in force, the last that compiled")
+        (last,) = [last for stored, _, last in status_of_all_objects(made) if stored.name == "p"]
+        assert last == broken["status"]["lastCompiled"]
+    for unreadable in ({"spec": "{"}, {"generation": 1, "spec": '{"validations": 1}'}, {"generation": 1, "spec": "[]"}):
+        made = live({**broken, "status": {"lastCompiled": unreadable}}, bound)
+        assert made.policies.validating == ()
+    (mended,) = [last for stored, _, last in status_of_all_objects(live(good)) if stored.name == "p"]
+    assert json.loads(mended["spec"]) == good["spec"]
+
+
+def test_a_replica_evaluates_what_is_registered_alone() -> None:
+    (rule,) = policy("p")["spec"]["matchConstraints"]["resourceRules"]
+    wild = policy("wild", matchConstraints={"resourceRules": [{**rule, "resources": ["*"]}]})
+
+    def names(*values: dict[str, Any]) -> list[str]:
+        made = combine_file_and_stored_policies(NOTHING, compiler().compile(of(*values)), is_server=True)
+        return [each.name for each in made.policies.validating]
+
+    assert names(policy("p"), wild) == ["p"]
+    assert names(*(with_status(each, 1, registered="False") for each in (policy("p"), wild))) == []
+    assert names(*(with_status(each, 1, registered="True") for each in (policy("p"), wild))) == ["p", "wild"]
 
 
 def test_what_is_portable_is_said_with_the_command_that_exports_it() -> None:

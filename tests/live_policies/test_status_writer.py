@@ -57,7 +57,7 @@ def writer(server: ApiServer, clock: Clock, wait: float = 0.0) -> StatusWriter:
 
 
 def look(one: StatusWriter, server: ApiServer, wanted: Any = GOOD) -> None:
-    one.write((stored, wanted) for stored in server.stored())
+    one.write((stored, wanted, None) for stored in server.stored())
 
 
 def test_two_replicas_write_once() -> None:

@@ -100,6 +100,7 @@ def test_a_policy_is_the_native_one_with_annotations() -> None:
         f"{PREFIX}expand": "pods",
         f"{PREFIX}updates": "spec",
         f"{PREFIX}registered": "true",
+        f"{PREFIX}stored": "warn",
     }
     assert made["spec"] == {key: manifest["spec"][key] for key in ("matchConstraints", "validations")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,20 @@ def test_stored_objects_come_and_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
-def test_the_failure_policy_of_a_broken_one_speaks(folder: Path, failure_policy: str) -> None:
+def test_a_broken_one_decides_nothing(folder: Path, failure_policy: str) -> None:
     found = live_set(folder, Stored(policy("p", "nonsense", failurePolicy=failure_policy), binding("p", "p")))
-    given = verdict(found)
-    assert given.allowed is (failure_policy == "Ignore")
-    if given.status is not None:
-        assert "spec.validations[0].expression" in given.status.message
+    assert verdict(found).allowed
+    assert found.describe_problems() == "with errors: ValidatingPolicy/p"
+
+
+def test_what_the_status_keeps_of_a_broken_one_is_in_force(folder: Path) -> None:
+    broken, last = policy("p", "nonsense"), policy("p", "false")["spec"]
+    broken["metadata"]["generation"] = 2
+    view = Stored(broken, binding("p", "p"))
+    found = live_set(folder, view)
+    assert verdict(found).allowed
+    view.put({**broken, "status": {"lastCompiled": {"generation": 1, "spec": json.dumps(last)}}}, binding("p", "p"))
+    assert (found.poll(), verdict(found).allowed) == (True, False)
     assert found.describe_problems() == "with errors: ValidatingPolicy/p"
 
 

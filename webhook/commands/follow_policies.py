@@ -112,7 +112,7 @@ class PolicyFollower:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
             # rights that this account is given change nothing of what was seen, so it looks again while some lack
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
-        self._writer.write(self._conditions)
+        self._writer.write((stored, conditions, None) for stored, conditions in self._conditions)
         if self._writer.error:
             raise LookupFailed(f"status cannot be written: {self._writer.error}")
 
@@ -266,7 +266,7 @@ def _false_condition(reason: str, message: str) -> dict[str, Any]:
 def _sentence_about_lacking_rights(grants_of_policy: Iterable[Grant]) -> str:
     names = ", ".join(map(format_grant, grants_of_policy))
     fix = "add it to ClusterRole claimgate-grantable, or bind what `claimgate webhook-config --live --rbac` prints"
-    return f"it looks up {names}, which the server may not read, so it fails as its failurePolicy says: {fix}"
+    return f"it looks up {names}, which the server may not read, so it is not evaluated: {fix}"
 
 
 def _sentence_about_resources(policy: Policy) -> str:

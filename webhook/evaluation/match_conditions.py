@@ -21,6 +21,7 @@ from webhook.evaluation.cost_budget import OutOfBudget
 from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.evaluation.stored_bookkeeping import is_bookkeeping
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.field_errors import join_errors
 from webhook.policy.candidates import Candidate
@@ -39,6 +40,8 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
     present: frozenset[str] | None = None
     kept = []
     for candidate in candidates:
+        if candidate.policy.spares_stored and is_bookkeeping(context, candidate.policy):
+            continue
         if candidate.concerns:
             if present is None:
                 present = _concerns_of_request_or_all(context)

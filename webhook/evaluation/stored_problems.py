@@ -3,7 +3,8 @@
 A rule may be newer than the objects that break it, and whoever wants to be rid of such an object changes it first. A
 problem only warns where the old object would have it, too, if it were created now, and where its rule is one that
 nobody else refuses updates for. What the webhook of its API or the API server refuses (`refused_on_updates` of the
-rule) is refused here as there; so is what policies find by CEL, as the API server does with its own policies.
+rule) is refused here as there; so is what policies find by CEL, as the API server does with its own policies, unless
+the policy says `stored: warn`: then a validation that denies the old object in the same words only warns.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def with_stored_as_warnings(
 
     Policies are asked about the old object only where one of them denies what may pass.
     """
-    policies = {each.policy.name: each.policy for each in candidates if each.policy.reports_problems}
+    policies = {
+        each.policy.name: each.policy
+        for each in candidates
+        if each.policy.reports_problems or each.policy.spares_stored
+    }
     kind = context.attributes.kind.kind
     may_pass = [
         each
@@ -51,10 +56,28 @@ def with_stored_as_warnings(
         return decisions
     old = ask(_context_of_old_object(context), {each.policy for each in may_pass})
     stored = _StoredProblems(old, context.attributes, context.deadline)
+    denied = {_validation_of_decision(each) for each in old if _is_denial(each)}
     split = {
-        id(each): [*_split_new_and_stored(each, policies[each.policy], stored, context.deadline)] for each in may_pass
+        id(each): [*_split_new_and_stored(each, policies[each.policy], stored, context.deadline)]
+        if policies[each.policy].reports_problems
+        else [_as_warning(each) if _validation_of_decision(each) in denied else each]
+        for each in may_pass
     }
     return [part for each in decisions for part in split.get(id(each), (each,))]
+
+
+def _is_denial(decision: Decision) -> bool:
+    return decision.evaluation == "deny" and decision.is_enforced
+
+
+def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
+    """Return which validation said what of which place."""
+    return *_key_of_decision(decision), decision.index, decision.path, decision.message
+
+
+def _as_warning(decision: Decision) -> Decision:
+    actions = actions_without_denial(decision.actions)
+    return structs.replace(decision, actions=actions, message=f"{decision.message}; {SAID}")
 
 
 def _context_of_old_object(context: RequestContext) -> RequestContext:
@@ -69,8 +92,9 @@ def _context_of_old_object(context: RequestContext) -> RequestContext:
 
 def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool:
     """Return whether a decision denies for a problem that may have been stored before."""
-    denies = decision.evaluation == "deny" and decision.is_enforced
-    return denies and any(_is_refused_by_claimgate_alone(problem, policy, kind) for problem in decision.problems)
+    if not _is_denial(decision) or not policy.reports_problems:
+        return _is_denial(decision)
+    return any(_is_refused_by_claimgate_alone(problem, policy, kind) for problem in decision.problems)
 
 
 def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) -> bool:

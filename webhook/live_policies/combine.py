@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.live_policies.compile import CompiledObject
+from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import NATIVE
 from webhook.manifests.models import MUTATING, VALIDATING
 from webhook.policy.compiled import Binding, Policy
@@ -39,19 +40,26 @@ class LivePolicies:
         return tuple(f"{each.stored.kind}/{each.stored.name}" for each in self.objects if each.errors)
 
 
-def combine_file_and_stored_policies(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicies:
+def combine_file_and_stored_policies(
+    files: PolicySet, compiled: Iterable[CompiledObject], *, is_server: bool = False
+) -> LivePolicies:
     """Combine the policies of files and of stored objects into one set.
 
     Args:
         files: as they were loaded.
         compiled: stored objects, each compiled.
+        is_server: whether policies that are not registered, as their status says, are left out.
     """
     of_files: dict[Key, Policy] = {
         **{(VALIDATING, policy.name): policy for policy in files.validating},
         **{(MUTATING, policy.name): policy for policy in files.mutating},
     }
     objects = tuple(_deactivate_if_name_is_taken(each, of_files) for each in compiled)
-    stored = {(NATIVE[each.stored.kind], each.stored.name): each.policy for each in objects if each.policy}
+    stored = {
+        (NATIVE[each.stored.kind], each.stored.name): each.policy
+        for each in objects
+        if each.policy and (not is_server or _is_evaluated(each.stored, each.policy))
+    }
     every = {**of_files, **stored}
     bound: dict[Key, list[Binding]] = {}
     unbound: set[str] = set()
@@ -67,6 +75,14 @@ def combine_file_and_stored_policies(files: PolicySet, compiled: Iterable[Compil
         mutating=_sorted_policies_with_bindings(MUTATING, every, bound),
     )
     return LivePolicies(policies, objects, frozenset(unbound))
+
+
+def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
+    """Return whether replicas evaluate a stored policy: its status does not say that it is not registered, which may
+    take a moment after it is applied; one about every resource waits until its status says that it is.
+    """
+    is_about_everything = any(resource == "*" for rule in policy.criteria.rules for resource, _ in rule.resources)
+    return stored.registration == "True" if is_about_everything else stored.registration != "False"
 
 
 def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:

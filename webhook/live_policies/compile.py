@@ -1,7 +1,8 @@
 """Each stored object compiled on its own, so that what is wrong with one takes no other away.
 
-A policy with an error stays, and its failurePolicy speaks, as that of a ValidatingAdmissionPolicy does
-(docs/decisions/0013). One whose matchConstraints are wrong is asked about nothing: nobody knows what it is about.
+A generation with an error never decides about a request: a typo of a policy author must not refuse the Pods of a
+cluster. The last generation that compiled stays in force, which the status of the object keeps, so that all replicas
+evaluate the same one, also after a restart (docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from webhook.manifests.claimgate_kinds import parse_claimgate_kind, path_in_clai
 from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
 from webhook.policy.compile import compile_binding, compile_policy
-from webhook.policy.compiled import Binding, Condition, DeferredPart, Expression, MatchConditions, Policy
+from webhook.policy.compiled import Binding, Policy
 from webhook.policy.load import Options, chosen_engine
 
 MOST_OBJECTS: Final = 400
@@ -42,6 +43,7 @@ class CompiledObject:
     """What became of one object: a policy or a binding that is in force, or why there is none.
 
     errors: what is wrong, a line each, as `claimgate policies check` says it. reason: of condition Compiled.
+    generation: which one of the object is in force where that has errors; 0 for none.
     """
 
     stored: StoredPolicy
@@ -50,6 +52,7 @@ class CompiledObject:
     bound_kind: str = ""
     errors: tuple[str, ...] = ()
     reason: str = "Compiled"
+    generation: int = 0
 
 
 class Compiler:
@@ -78,23 +81,35 @@ class Compiler:
         """
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
-        size = 0
+        size = count = 0
         self._budget.start_timer_of_all_objects()
         for each in stored:
             length = each.omitted_bytes or len(each.canonical_text())
-            if beyond := _explain_exceeded_bound(len(made) + 1, length, size + length):
+            if beyond := _explain_exceeded_bound(count + 1, length, size + length):
                 listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
                 continue
-            size += length
-            digest = each.digest()
-            kept = self._kept.get(digest)
-            if not kept and self._budget.is_spent:
-                listed.append(CompiledObject(stored=each, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow"))
-                continue  # nothing is kept: it may have time when an older one is gone
-            made[digest] = replace(kept, stored=each) if kept else self._compile_object_catching_errors(each)
-            listed.append(made[digest])
+            size, count = size + length, count + 1
+            compiled = self._compile_or_reuse(each, made)
+            last = each.last_compiled if compiled.errors else None
+            if last is not None and len(last.canonical_text()) <= MOST_BYTES:
+                before = self._compile_or_reuse(last, made)
+                if not before.errors:
+                    compiled = replace(before, stored=each, errors=compiled.errors, reason=compiled.reason)
+                    compiled = replace(compiled, generation=last.generation)
+            listed.append(compiled)
         self._kept = made
         return tuple(listed)
+
+    def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
+        """Return what became of an object, and add it to `made`, unless there was no time: there may be when an older
+        one is gone.
+        """
+        digest = stored.digest()
+        kept = made.get(digest) or self._kept.get(digest)
+        if kept is None and self._budget.is_spent:
+            return CompiledObject(stored=stored, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow")
+        made[digest] = replace(kept, stored=stored) if kept else self._compile_object_catching_errors(stored)
+        return made[digest]
 
     def _compile_object_catching_errors(self, stored: StoredPolicy) -> CompiledObject:
         self._budget.start_timer_of_object()
@@ -135,15 +150,9 @@ class Compiler:
         told = _distinct_error_texts(errors)
         if policy.uses_authorizer and not self._may_ask:
             told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
-        if not told:
-            return CompiledObject(stored=stored, policy=policy)
-        is_somewhere = not any(_is_about_matching(error) for error in errors)
-        return CompiledObject(
-            stored=stored,
-            policy=_as_failing_policy(policy, told) if is_somewhere else None,
-            errors=told,
-            reason="Invalid",
-        )
+        if told:
+            return CompiledObject(stored=stored, errors=told, reason="Invalid")
+        return CompiledObject(stored=stored, policy=policy)
 
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
@@ -177,24 +186,3 @@ def _distinct_error_texts(errors: Sequence[FieldError]) -> tuple[str, ...]:
 
 def _hints_of_error(error: FieldError) -> list[str]:
     return error.note.splitlines()
-
-
-def _is_about_matching(error: FieldError) -> bool:
-    return error.path[:2] == ("spec", "matchConstraints") or error.path[:2] == ("metadata", "name")
-
-
-def _as_failing_policy(policy: Policy, errors: Sequence[str]) -> Policy:
-    """Return the policy as one whose every evaluation fails, so that its failurePolicy decides; it looks nothing up."""
-    text = errors[0].splitlines()[0]
-    if len(errors) > 1:
-        text += f" (and {len(errors) - 1} more)"
-    gate = MatchConditions(conditions=(Condition("compiles", Expression("", error=text)),))
-    return replace(
-        policy,
-        gate=DeferredPart(lambda: gate),
-        param_kind=None,
-        facts=(),
-        checks=(),
-        catalogue={},
-        reports_problems=False,
-    )

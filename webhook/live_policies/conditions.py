@@ -14,8 +14,6 @@ from webhook.manifests.claimgate_kinds import POLICY_BINDING
 from webhook.manifests.portability import unexportable_obstacles
 from webhook.text.wording import counted
 
-_FAILS: Final = "its bindings do to every request that it matches what they do to a failure: failurePolicy is Fail"
-_IGNORES: Final = "it is not evaluated: failurePolicy is Ignore"
 _MOST_ERRORS: Final = 20
 _LONGEST: Final = 8000
 _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
@@ -30,6 +28,13 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
     elif not compiled.errors:
         made += [_portable_condition(compiled)]
     return tuple({**each, "observedGeneration": stored.generation} for each in made)
+
+
+def last_compiled_of_object(compiled: CompiledObject) -> JSON:
+    """Return what the status keeps of the last generation that compiled, or None."""
+    if not compiled.errors:
+        return compiled.stored.spec_as_last_compiled()
+    return get(compiled.stored.value, ("status", "lastCompiled"), None)
 
 
 def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
@@ -77,8 +82,8 @@ def _compiled_condition(compiled: CompiledObject) -> dict[str, Any]:
 def _errors_as_text(compiled: CompiledObject) -> str:
     errors = compiled.errors
     lines = [*errors[:_MOST_ERRORS], *([f"and {len(errors) - _MOST_ERRORS} more"] * (len(errors) > _MOST_ERRORS))]
-    if compiled.policy is not None:
-        lines.append(f"until that is mended, {_FAILS if compiled.policy.is_fail else _IGNORES}")
+    if compiled.generation:
+        lines.append(f"until that is mended, generation {compiled.generation} is in force, the last that compiled")
     else:
         lines.append("until that is mended, it is not in force")
     return "\n".join([f"{counted(len(errors), 'error')}:", *lines])
@@ -104,7 +109,7 @@ def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
     return create_condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")
 
 
-def conditions_of_all_objects(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
-    """Yield each stored object with its conditions."""
+def status_of_all_objects(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...], JSON]]:
+    """Yield each stored object with its conditions and its last generation that compiled."""
     for each in live.objects:
-        yield each.stored, conditions_of_object(each, live)
+        yield each.stored, conditions_of_object(each, live), last_compiled_of_object(each)

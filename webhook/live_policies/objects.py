@@ -77,6 +77,28 @@ class StoredPolicy:
         """Return a key that sorts the oldest object first, the same for every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
 
+    @property
+    def last_compiled(self) -> StoredPolicy | None:
+        """Return the object with the spec of the last generation that compiled, as its status has it, or None."""
+        last = get(self.value, ("status", "lastCompiled"), None) or {}
+        try:
+            generation, spec = int(last["generation"]), json.loads(last["spec"])
+        except (KeyError, TypeError, ValueError):  # who may write the status may write anything there
+            return None
+        metadata = {**self.value["metadata"], "generation": generation}
+        return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})
+
+    @property
+    def registration(self) -> str:
+        """Return what the status says of whether API servers are asked about the policy: "True", "False" or ""."""
+        conditions = get(self.value, ("status", "conditions"), None) or ()
+        return next((str(each.get("status")) for each in conditions if each.get("type") == "Registered"), "")
+
+    def spec_as_last_compiled(self) -> JSON:
+        """Return what the status keeps of a generation that compiled."""
+        text = json.dumps(self.value.get("spec"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return {"generation": self.generation, "spec": text}
+
     def canonical_text(self) -> str:
         """Return the text that the object is compiled from: the same text compiles to the same policy."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]

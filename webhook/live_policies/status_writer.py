@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.cluster.connection import ServerRefused
 from webhook.errors import LookupFailed
 from webhook.live_policies.conditions import add_transition_times, has_stored_conditions
@@ -46,7 +47,7 @@ class ObjectApplier(Protocol):
 class _StatusWriteAttempt:
     """What is to be written of one object, how often it was, and when it may be again."""
 
-    wanted: Conditions
+    wanted: tuple[Conditions, JSON]
     not_before: float
     writes: int = 0
 
@@ -69,16 +70,19 @@ class StatusWriter:
     written: int = 0
     _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
-    def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions]]) -> None:
-        """Write the conditions that the stored objects do not have yet, within the limits on writes and retries."""
+    def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
+        """Write the conditions, and the last generations that compiled, that the stored objects do not have yet, within
+        the limits on writes and retries. A last generation of None is another writer's business.
+        """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
-        for stored, conditions in wanted:
+        for stored, conditions, last in wanted:
             attempt = self._attempts.get(stored.uid)
-            if attempt is None or attempt.wanted != conditions:
-                attempt = _StatusWriteAttempt(conditions, self.clock() + self.spread())
+            if attempt is None or attempt.wanted != (conditions, last):
+                attempt = _StatusWriteAttempt((conditions, last), self.clock() + self.spread())
             attempts[stored.uid] = attempt
-            if left and not has_stored_conditions(conditions, stored) and self.clock() >= attempt.not_before:
+            is_stored = has_stored_conditions(conditions, stored) and last in (None, _stored_last_compiled(stored))
+            if left and not is_stored and self.clock() >= attempt.not_before:
                 left -= 1
                 self._try_to_write_status(stored, attempt)
         self._attempts = attempts
@@ -88,7 +92,7 @@ class StatusWriter:
         attempt.writes += 1
         attempt.not_before = self.clock() + min(first * 2 ** min(attempt.writes - 1, 20), longest)
         try:
-            self.connection.apply(*_status_path_and_body(stored, attempt.wanted), self.manager, _WRITE_S)
+            self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
             if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it is gone, or another one by now
                 self.error = str(error)
@@ -99,12 +103,19 @@ class StatusWriter:
             self.error = ""
 
 
-def _status_path_and_body(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
+def _stored_last_compiled(stored: StoredPolicy) -> JSON:
+    return get(stored.value, ("status", "lastCompiled"), None)
+
+
+def _status_path_and_body(stored: StoredPolicy, conditions: Conditions, last: JSON) -> tuple[str, JSON]:
     """Return the path of the status and what is applied to it; the uid keeps a new object of the name apart."""
     path = f"/apis/{GROUP}/{VERSION}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {
         "apiVersion": API_VERSION,
         "kind": stored.kind,
         "metadata": {"name": stored.name, "uid": stored.uid},
-        "status": {"conditions": add_transition_times(conditions, stored, current_timestamp())},
+        "status": {
+            "conditions": add_transition_times(conditions, stored, current_timestamp()),
+            **({"lastCompiled": last} if last is not None else {}),
+        },
     }

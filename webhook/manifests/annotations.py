@@ -19,6 +19,7 @@ from webhook.rules.decisions import SEVERITIES
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 MISSING = ("admit", "deny", "warn")
+STORED = ("deny", "warn")
 CONCERNS = (
     "devices",
     "portable-gpu",
@@ -41,6 +42,7 @@ _NAMES = (
     "phase",
     "registered",
     "updates",
+    "stored",
     "concerns",
     "any-pod",
     "severity",
@@ -61,7 +63,8 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 
     `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
     A policy that is not registered is asked by audit, replay and test, and webhook configurations leave it out: for
-    kinds whose every write would otherwise wait for the webhook. `concerns` is what a Pod, or what makes one, must have
+    kinds whose every write would otherwise wait for the webhook. `spares_stored`: what was stored with a problem keeps
+    working, as docs/policies.md says of `stored: warn`. `concerns` is what a Pod, or what makes one, must have
     for the policy to speak of it, any of several; `any_pod` are the rules that speak of others, too.
     """
 
@@ -77,6 +80,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     concerns: tuple[str, ...] = ()
     any_pod: tuple[str, ...] = ()
     is_about_specs: bool = False
+    spares_stored: bool = False
     severity: str = ""
     category: str = ""
     docs: str = ""
@@ -100,6 +104,7 @@ def read_annotations(
             _error_unless_one_of("phase", own, PHASES),
             _error_unless_one_of("registered", own, ("true", "false")),
             _error_unless_one_of("updates", own, ("spec",)),
+            _error_unless_one_of("stored", own, STORED),
             _error_unless_one_of("severity", own, SEVERITIES),
             _error_unless_one_of("missing", own, MISSING),
             *(_error_unless_one_of("concerns", {"concerns": word}, CONCERNS) for word in concerns),
@@ -123,6 +128,7 @@ def read_annotations(
             concerns=tuple(word for word in concerns if word in CONCERNS),
             any_pod=_comma_separated(own.get("any-pod", "")),
             is_about_specs=own.get("updates") == "spec",
+            spares_stored=own.get("stored") == "warn",
             severity=own.get("severity", ""),
             category=own.get("category", ""),
             docs=own.get("docs", ""),

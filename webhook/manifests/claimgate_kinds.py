@@ -51,6 +51,11 @@ _FACTS: Final = "The facts that expressions read, such as gpu: `claimgate polici
 _CHECKS: Final = "The groups of checks whose problems the variable `problems` holds."
 _MISSING: Final = "What becomes of a rule that cannot be evaluated because an object that it needs is not there."
 _UPDATES: Final = "spec: the policy is not asked about updates that leave the spec of the object as it is."
+_STORED: Final = (
+    "What becomes of objects that were stored with a problem. warn, where it is not set: updates that leave the "
+    "problem as it is are warned of, and updates of status, finalizers or managedFields alone, updates of what is "
+    "being deleted, and deletions pass, unless the policy names them. deny: as of a ValidatingAdmissionPolicy."
+)
 _CONCERNS: Final = (
     "What a Pod, or what makes one, must have for the policy to be asked about it, any of these words of "
     "docs/registration.md."
@@ -68,6 +73,7 @@ class ValidatingPolicySpec(ValidatingSpec):
     checks: Names = Field(default=[], description=_CHECKS)
     missing: str = Field(default="", description=_MISSING)
     updates: str = Field(default="", description=_UPDATES)
+    stored: str = Field(default="", description=_STORED)
     concerns: Names = Field(default=[], description=_CONCERNS)
     any_pod: Names = Field(default=[], description=_ANY_POD)
     phase: str = Field(default="", description=_PHASE)
@@ -84,6 +90,7 @@ class MutatingPolicySpec(MutatingSpec):
     facts: Names = Field(default=[], description=_FACTS)
     missing: str = Field(default="", description=_MISSING)
     updates: str = Field(default="", description=_UPDATES)
+    stored: str = Field(default="", description=_STORED)
     concerns: Names = Field(default=[], description=_CONCERNS)
     any_pod: Names = Field(default=[], description=_ANY_POD)
     severity: str = Field(default="", description="How severe it is to break the policy, for reports.")
@@ -127,6 +134,7 @@ _FIELDS: Final = {
     "checks": "checks",
     "missing": "missing",
     "updates": "updates",
+    "stored": "stored",
     "concerns": "concerns",
     "anyPod": "any-pod",
     "phase": "phase",
@@ -160,17 +168,15 @@ def native_manifest(value: JSON) -> JSON:
     if kind == POLICY_BINDING:
         bound = NATIVE[spec.pop("policyKind", VALIDATING_POLICY)]
         return {**checked, "apiVersion": f"{NATIVE_GROUP}/v1", "kind": f"{bound}Binding", "spec": spec}
-    annotations = {**(metadata.get("annotations") or {})}
+    annotations = {**(metadata.get("annotations") or {}), f"{PREFIX}stored": "warn"}
     for name, annotation in _FIELDS.items():
         if name in spec:
             annotations[PREFIX + annotation] = _scalar_as_text(spec.pop(name))
-    if annotations:
-        metadata["annotations"] = annotations
     return {
         **checked,
         "apiVersion": f"{NATIVE_GROUP}/v1",
         "kind": NATIVE[kind],
-        "metadata": metadata,
+        "metadata": {**metadata, "annotations": annotations},
         "spec": spec,
     }
 

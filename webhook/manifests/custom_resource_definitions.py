@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
 from webhook.manifests import validation
-from webhook.manifests.annotations import CONCERNS, MISSING, PHASES
+from webhook.manifests.annotations import CONCERNS, MISSING, PHASES, STORED
 from webhook.manifests.claimgate_kinds import GROUP, MUTATING_POLICY, POLICY_BINDING, SPECS, VALIDATING_POLICY, VERSION
 from webhook.rules.decisions import SEVERITIES
 from webhook.workloads.plurals import plural_of_kind
@@ -35,6 +35,7 @@ _ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "phase": PHASES,
     "missing": MISSING,
     "updates": ("spec",),
+    "stored": STORED,
     "severity": tuple(SEVERITIES),
     "policyKind": (VALIDATING_POLICY, MUTATING_POLICY),
 }
@@ -86,6 +87,15 @@ _STATUS: Final[Schema] = {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
             "items": _CONDITION,
+        },
+        "lastCompiled": {
+            "type": "object",
+            "description": "The last generation that compiled: it is in force while a later one has errors.",
+            "required": ["generation", "spec"],
+            "properties": {
+                "generation": {"type": "integer", "format": "int64", "minimum": 0},
+                "spec": {"type": "string", "description": "As JSON."},
+            },
         },
     },
 }

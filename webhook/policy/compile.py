@@ -8,6 +8,9 @@ Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from webhook.apimachinery.attributes import Operation
 from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
@@ -15,12 +18,18 @@ from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, invalid_error
-from webhook.manifests.models import BindingManifest, MutatingSpec, PolicyManifest, ValidatingBindingManifest
+from webhook.manifests.models import (
+    BindingManifest,
+    MatchResources,
+    MutatingSpec,
+    PolicyManifest,
+    ValidatingBindingManifest,
+)
 from webhook.manifests.portability import export_obstacles, matches_pods
 from webhook.policy.compile_expressions import compile_body, compile_match_conditions, only_reports_problems
-from webhook.policy.compiled import Binding, DeferredPart, Policy
+from webhook.policy.compiled import BOOKKEEPING, Binding, DeferredPart, Policy
 from webhook.policy.expressions import PolicyCompilation
-from webhook.policy.matching import compile_criteria
+from webhook.policy.matching import Criteria, compile_criteria
 from webhook.policy.static_params import gvk_of_param_kind, param_source
 from webhook.rules.decisions import ValidationAction
 
@@ -70,6 +79,7 @@ def compile_policy(
         policy_gate, policy_body = DeferredPart(lambda: compiled_gate), DeferredPart(lambda: compiled_body)
         errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
+    text = spec.model_dump_json()
     policy = Policy(
         kind="mutating" if is_mutating else "validating",
         name=meta.name,
@@ -77,7 +87,7 @@ def compile_policy(
         annotations=meta.annotations,
         is_fail=spec.failure_policy != "Ignore",
         param_kind=gvk_of_param_kind(spec.param_kind),
-        criteria=compile_criteria(spec.match_constraints),
+        criteria=_criteria_of_policy(spec.match_constraints, spares_stored=settings.spares_stored),
         gate=policy_gate,
         body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
@@ -100,9 +110,21 @@ def compile_policy(
         category=settings.category,
         docs=settings.docs,
         obstacles=export_obstacles(manifest, settings),
-        mentions_namespace="namespaceObject" in spec.model_dump_json(),
+        spares_stored=settings.spares_stored,
+        named_bookkeeping=frozenset(word for word in BOOKKEEPING if word in text),
+        mentions_namespace="namespaceObject" in text,
     )
     return policy, tuple(errors)
+
+
+def _criteria_of_policy(manifest: MatchResources | None, *, spares_stored: bool) -> Criteria:
+    """Return what a policy matches; with `stored: warn`, the operation `*` does not stand for DELETE."""
+    criteria = compile_criteria(manifest)
+    if not spares_stored:
+        return criteria
+    others = frozenset(Operation) - {Operation.DELETE}
+    rules = (structs.replace(each, operations=others) if each.operations is None else each for each in criteria.rules)
+    return structs.replace(criteria, rules=tuple(rules))
 
 
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:

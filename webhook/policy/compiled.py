@@ -22,6 +22,8 @@ from webhook.rules.decisions import Decision, DenialReason, ValidationAction
 from webhook.rules.declarations import PROBLEMS
 from webhook.rules.rule import Rule
 
+BOOKKEEPING: Final = frozenset(("status", "finalizers", "managedFields"))
+"""Fields by which controllers and the API server keep track of an object."""
 Reads: TypeAlias = Mapping[str, frozenset[str]]
 """The fields that are read of each fact, by the fact's name; "" stands for the whole fact."""
 
@@ -155,11 +157,13 @@ class Policy:
     `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is `pods` in the
     annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is `resources`, `phase`
     where a validating policy speaks, `is_registered` whether webhook configurations name its kinds,
-    `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others, `judges_types`
-    whether it is about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their
-    rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it
-    needs, `mentions_namespace` whether the text of an expression has `namespaceObject`, `computed` the names whose
-    values are computed when an expression reads them. `obstacles` say why the policy cannot be installed natively.
+    `spares_stored` whether it lets be what was stored with a problem, `named_bookkeeping` the words of
+    BOOKKEEPING that it has, `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others,
+    `judges_types` whether it is about what is not of its type. `checks` are the groups whose problems it reads,
+    `catalogue` their rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without
+    an object that it needs, `mentions_namespace` whether the text of an expression has `namespaceObject`, `computed`
+    the names whose values are computed when an expression reads them. `obstacles` say why the policy cannot be
+    installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -187,6 +191,8 @@ class Policy:
     judges_types: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
+    spares_stored: bool = False
+    named_bookkeeping: frozenset[str] = frozenset()
     concerns: tuple[str, ...] = ()
     any_pod: tuple[str, ...] = ()
     severity: str = ""

@@ -21,8 +21,8 @@ from webhook.cluster.lookup import namespace_and_name
 from webhook.errors import LookupFailed
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import CompiledObject, Compiler
-from webhook.live_policies.conditions import conditions_of_all_objects
-from webhook.live_policies.objects import StoredPolicies
+from webhook.live_policies.conditions import status_of_all_objects
+from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
 from webhook.policy.param_rules import ParamRuleChecker
@@ -76,7 +76,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
     def _combine_if_changed(self, *, is_anew: bool) -> bool:
         """Combine the policies anew when stored objects or files changed, and return whether they did."""
         if self._compile_changed_objects() or is_anew:
-            made = combine_file_and_stored_policies(self._files.current, self._compiled)
+            made = combine_file_and_stored_policies(self._files.current, self._compiled, is_server=True)
             made.policies.compile_ahead_of_requests()
             self.live, self.current = made, made.policies
             self.reloads += 1
@@ -95,11 +95,13 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         except LookupFailed:
             return False
         self._is_listed, self._revision = True, revision
-        digests = [(each.uid, each.generation, each.digest()) for each in stored]
-        if digests == self._digests:  # their status changed alone
+        failing = {each.stored.uid for each in self._compiled if each.errors}
+        digests = [_parts_that_decide(each, is_failing=each.uid in failing) for each in stored]
+        if digests == self._digests:  # something else of their status changed
             return False
         self._compiled = self._compiler.compile(stored)
-        self._digests = digests
+        failing = {each.stored.uid for each in self._compiled if each.errors}
+        self._digests = [_parts_that_decide(each, is_failing=each.uid in failing) for each in stored]
         return True
 
     def explain_missing_policy_list(self) -> str:
@@ -129,10 +131,23 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             stored = {each.uid: each for each in self._stored.list_oldest_first()}
         except LookupFailed:
             return
-        pairs = ((stored.get(each.uid), each, made) for each, made in conditions_of_all_objects(self.live))
-        self._writer.write(
-            (now, made) for now, then, made in pairs if now is not None and now.generation == then.generation
+        statuses = (
+            (stored.get(each.uid), each, conditions, last)
+            for each, conditions, last in status_of_all_objects(self.live)
         )
+        self._writer.write(
+            (now, conditions, last)
+            for now, then, conditions, last in statuses
+            if now is not None and now.generation == then.generation
+        )
+
+
+def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
+    """Return the parts of an object that decide what is in force: of its status what says that it is not registered,
+    and of one with errors the last generation that compiled.
+    """
+    last = stored.last_compiled if is_failing else None
+    return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
 
 
 PERIOD_S: Final = 5.0
