@@ -8,6 +8,7 @@ from typing import Any
 from tests.live_policies.stored import binding, compiler, of, policy
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.commands.live_registration import (
+    STORED_POLICIES,
     grants_needed_by_policies,
     grants_of_rules,
     has_different_webhooks,
@@ -124,3 +125,13 @@ def test_a_role_allows_exactly_what_policies_look_up() -> None:
     assert grants_of_rules([rule]) == wants
     assert is_grant_covered(("", "configmaps", "budget"), {("", "configmaps", "")})
     assert not is_grant_covered(("", "configmaps", ""), {("", "configmaps", "budget")})
+
+
+def test_the_webhook_about_stored_policies_fails_open_in_enforce() -> None:
+    phases = {phase: webhook_registrations(SHIPPED, phase) for phase in Phase}
+    (asked,) = webhook_configurations(phases, Registration(client=SERVICE, stored_policies=True))
+    (merged,) = merge_configurations(current(), [asked])
+    added = {one["name"]: one for one in merged["webhooks"]}[STORED_POLICIES]
+    assert (added["failurePolicy"], added["clientConfig"]["caBundle"]) == ("Ignore", "YQ==")
+    assert added["rules"][0]["resources"] == ["mutatingpolicies", "policybindings", "validatingpolicies"]
+    assert [one["failurePolicy"] for one in merged["webhooks"]] == ["Fail", "Ignore"]

@@ -20,6 +20,7 @@ from webhook.apimachinery.attributes import (
     Phase,
 )
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.live_policies.objects import StoredPolicies
 from webhook.policy.load import load_policy_set
@@ -134,6 +135,34 @@ def test_what_the_status_keeps_of_a_broken_one_is_in_force(folder: Path) -> None
     view.put({**broken, "status": {"lastCompiled": {"generation": 1, "spec": json.dumps(last)}}}, binding("p", "p"))
     assert (found.poll(), verdict(found).allowed) == (True, False)
     assert found.describe_problems() == "with errors: ValidatingPolicy/p"
+
+
+def asked_to_store(found: LivePolicySet, new: JSON, old: JSON = None) -> str:
+    """What is said of a stored policy at `kubectl apply`."""
+    kind = GroupVersionKind("claimgate.dev", "v1alpha1", new["kind"])
+    names = GroupVersionResource("claimgate.dev", "v1alpha1", "validatingpolicies")
+    request = Attributes(
+        uid="u",
+        kind=kind,
+        resource=names,
+        operation=Operation.UPDATE if old else Operation.CREATE,
+        request_kind=kind,
+        request_resource=names,
+        name="p",
+        object=new,
+        old_object=old,
+    )
+    refused = found.explain_refusal(request, Deadline())
+    return refused.message if refused else ""
+
+
+def test_a_broken_one_is_refused_before_it_is_stored(folder: Path) -> None:
+    found = live_set(folder, Stored())
+    broken = policy("p", "nonsense")
+    assert "spec.validations[0].expression" in asked_to_store(found, broken)
+    assert "spec.validations[0].expression" in asked_to_store(found, broken, policy("p"))
+    assert asked_to_store(found, policy("p"), broken) == asked_to_store(found, binding("b", "none")) == ""
+    assert asked_to_store(found, {**broken, "metadata": {"name": "p", "labels": {"a": "b"}}}, broken) == ""
 
 
 def test_broken_files_do_not_keep_stored_objects_out(folder: Path) -> None:

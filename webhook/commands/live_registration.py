@@ -27,6 +27,8 @@ Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifes
 """Returns configurations of webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
 """The end of the names of our webhooks; others in the same configuration are left alone."""
+STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
+"""The webhook that is asked about stored policies themselves: it fails open, whatever the others do."""
 
 
 def split_registrable_policies(
@@ -107,6 +109,8 @@ def _merged_configuration(current: Manifest, wanted: Sequence[Manifest]) -> dict
 def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
     kept = {name: value for name, value in like.items() if name != "matchConditions"}
     conditions = {"matchConditions": wanted["matchConditions"]} if "matchConditions" in wanted else {}
+    if wanted["name"] == STORED_POLICIES:
+        kept["failurePolicy"] = wanted["failurePolicy"]
     return {**kept, "name": wanted["name"], "rules": wanted["rules"], **conditions}
 
 

@@ -21,6 +21,7 @@ from webhook import assembly
 from webhook.apimachinery.attributes import NAME_LABEL, Phase
 from webhook.apimachinery.names import dns1123_subdomain_errors
 from webhook.commands import options
+from webhook.commands.live_registration import STORED_POLICIES
 from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
@@ -28,9 +29,11 @@ from webhook.export.cluster_role import cluster_role
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs.structured import Log
+from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 from webhook.text import terminal
+from webhook.workloads.plurals import plural_of_kind
 from webhook.yamltext.input_files import read_whole
 from webhook.yamltext.yamlfile import dump
 
@@ -64,6 +67,7 @@ class Registration:
     timeout_s: int = 5
     excluded_namespaces: tuple[str, ...] = ()
     object_opt_out: bool = False
+    stored_policies: bool = False
 
 
 @options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
@@ -168,6 +172,7 @@ def command(
         timeout_s=timeout,
         excluded_namespaces=tuple(excluded),
         object_opt_out=object_opt_out,
+        stored_policies=is_live and not check,
     )
     loaded = assembly.assemble_policies_and_context(settings).policies
     if watch:
@@ -251,7 +256,14 @@ def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": registration.name, "labels": dict(LABELS)},
-            "webhooks": [_webhook_entry(phase, webhook, registration) for webhook in wanted[phase].webhooks],
+            "webhooks": [
+                *(_webhook_entry(phase, webhook, registration) for webhook in wanted[phase].webhooks),
+                *(
+                    [_entry_for_stored_policies(registration)]
+                    if phase is Phase.VALIDATE and registration.stored_policies
+                    else ()
+                ),
+            ],
         }
         for phase, kind in kinds.items()
         if phase in wanted and wanted[phase].webhooks
@@ -280,6 +292,21 @@ def _webhook_entry(phase: Phase, wanted: Webhook, registration: Registration) ->
     if phase is Phase.MUTATE:
         webhook["reinvocationPolicy"] = "IfNeeded"
     return webhook
+
+
+def _entry_for_stored_policies(registration: Registration) -> Manifest:
+    """Return the webhook that refuses stored policies with errors. It fails open, or nobody could mend a policy while
+    claimgate does not answer.
+    """
+    rule = WebhookRule(
+        groups=(GROUP,),
+        versions=(VERSION,),
+        resources=tuple(sorted(map(plural_of_kind, KINDS))),
+        operations=("CREATE", "UPDATE"),
+        scope="Cluster",
+    )
+    entry = _webhook_entry(Phase.VALIDATE, Webhook(name="", rules=(rule,)), registration)
+    return {**entry, "name": STORED_POLICIES, "failurePolicy": FailurePolicy.IGNORE.value}
 
 
 def _rule_entry(rule: WebhookRule) -> Manifest:

@@ -100,6 +100,11 @@ class Compiler:
         self._kept = made
         return tuple(listed)
 
+    def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
+        """Return what would be wrong with one object alone; any thread or child process may call this."""
+        alone = Compiler(self._options, may_ask=self._may_ask)
+        return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
+
     def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
         """Return what became of an object, and add it to `made`, unless there was no time: there may be when an older
         one is gone.

@@ -15,18 +15,23 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.apimachinery.paths import path_as_text
 from webhook.cluster import Cluster
 from webhook.cluster.lookup import namespace_and_name
+from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import CompiledObject, Compiler
+from webhook.live_policies.compile_budget import MOST_S
 from webhook.live_policies.conditions import status_of_all_objects
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
+from webhook.manifests.claimgate_kinds import GROUP, KINDS
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import INVALID, Decision, ValidationAction
 from webhook.server.counters import Counters
 from webhook.server.reload import ReloadableValue
 
@@ -103,6 +108,33 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         failing = {each.stored.uid for each in self._compiled if each.errors}
         self._digests = [_parts_that_decide(each, is_failing=each.uid in failing) for each in stored]
         return True
+
+    def explain_refusal(self, attributes: Attributes, deadline: Deadline) -> Decision | None:
+        """Return the denial of a stored policy or binding whose new spec has errors; None for every other request.
+
+        Raises:
+            Exception: the deadline's, where there is no time to compile it.
+        """
+        new, old = attributes.object, attributes.old_object
+        if attributes.kind.group != GROUP or attributes.kind.kind not in KINDS or not isinstance(new, dict):
+            return None
+        if attributes.operation not in (Operation.CREATE, Operation.UPDATE) or attributes.sub_resource:
+            return None
+        if old is not None and old.get("spec") == new.get("spec"):  # so that a broken one can still be labelled
+            return None
+        deadline.check_clock_before_slow_call(MOST_S)
+        errors = self._compiler.errors_of_object(StoredPolicy(new))
+        if not errors:
+            return None
+        return Decision(
+            policy=GROUP,
+            rule=GROUP,
+            binding="",
+            evaluation="deny",
+            denial=INVALID,
+            actions=(ValidationAction.DENY,),
+            message="; ".join(errors),
+        )
 
     def explain_missing_policy_list(self) -> str:
         """Return why the stored policies are not known yet; "" once they were listed."""

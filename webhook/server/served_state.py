@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from webhook import assembly
+from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Phase
@@ -146,7 +147,11 @@ class ServedState:
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Evaluate one review with the current policies and view."""
+        """Evaluate one review with the current policies and view; one of a stored policy says what is wrong with it."""
+        if isinstance(self.policies, LivePolicySet) and phase is Phase.VALIDATE:
+            refused = self.policies.explain_refusal(attributes, deadline)
+            if refused is not None:
+                return verdict_of_decisions((refused,), attributes)
         return answer_request(
             attributes,
             self.policies.current,
