@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,10 @@ REFUSED = {
     "reports that there are not": ("clusterAudit.publish=kyverno", "clusterAudit"),
     "no part of the cluster": ("clusterAudit.shards=0", "clusterAudit"),
     "a collector that is no address": ("traces=collector:4318", "traces"),
+    "conditions that would be lost": (
+        "livePolicies=true,webhooks.matchConditions[0].name=a,webhooks.matchConditions[0].expression=true",
+        "webhooks.matchConditions",
+    ),
     "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
 }
 
@@ -135,6 +140,53 @@ def test_params_and_bundles_are_those_of_the_values() -> None:
     webhooks = made["ValidatingWebhookConfiguration", "claimgate"]["webhooks"]
     assert {one["clientConfig"]["caBundle"] for one in webhooks} == {"YQ=="}
     assert ("Deployment", "claimgate-certificates") not in made
+
+
+SITE = """
+webhooks:
+  objectSelector: {matchLabels: {team: ml}}
+  matchConditions: [{name: mine, expression: "true"}]
+  annotations: {admissions.enforcer/disabled: "true"}
+extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+extraVolumes: [{name: ca, configMap: {name: ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /ca}]
+podSecurityContext: {runAsNonRoot: true}
+commonLabels: {cost: platform}
+commonAnnotations: {owner: platform}
+serviceAccount: {annotations: {role: reader}}
+service: {annotations: {a: b}, ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}
+hostNetwork: true
+ports: {https: 9443, probes: 9081}
+replicas: 1
+"""
+
+
+def test_what_managed_clusters_need_can_be_said(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text(SITE)
+    place = ("--namespace", NAMESPACE, "--kube-version", "1.36.2", "--values", str(tmp_path / "values.yaml"))
+    found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place).stdout)
+    made = {(one["kind"], one["metadata"]["name"]): one for one in found if one}
+    for name, one in made.items():
+        assert (one["metadata"]["labels"]["cost"], one["metadata"]["annotations"]["owner"]) == ("platform",) * 2, name
+    assert made["ServiceAccount", "claimgate"]["metadata"]["annotations"]["role"] == "reader"
+    service = made["Service", "claimgate"]
+    assert service["metadata"]["annotations"]["a"] == "b"
+    assert (service["spec"]["ipFamilyPolicy"], service["spec"]["ipFamilies"]) == ("PreferDualStack", ["IPv6", "IPv4"])
+    configuration = made["ValidatingWebhookConfiguration", "claimgate"]
+    assert configuration["metadata"]["annotations"]["admissions.enforcer/disabled"] == "true"
+    assert all(one["objectSelector"] == {"matchLabels": {"team": "ml"}} for one in configuration["webhooks"])
+    assert all(one["matchConditions"][-1]["name"] == "mine" for one in configuration["webhooks"])
+    pod = made["Deployment", "claimgate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert pod["securityContext"] == {"runAsNonRoot": True}
+    assert {"--port=9443", "--probe-port=9081"} <= set(container["args"])
+    assert "--probe-port=8081" not in container["args"]
+    assert [one["containerPort"] for one in container["ports"]] == [9443, 9081]
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
+    assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
+    assert {"name": "ca", "configMap": {"name": "ca"}} in pod["volumes"]
+    assert ("PodDisruptionBudget", "claimgate") not in made, "one replica could never be evicted"
 
 
 def test_every_value_is_documented_and_has_a_schema() -> None:

@@ -23,9 +23,15 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- $_ := set $metadata "namespace" .root.Release.Namespace -}}
 {{- end -}}
 {{- $labels := dict "app.kubernetes.io/part-of" "claimgate" "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/instance" .root.Release.Name "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
-{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels) -}}
+{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels .root.Values.commonLabels) -}}
+{{- $annotations := merge (dict) ($metadata.annotations | default dict) .root.Values.commonAnnotations -}}
 {{- if eq .object.kind "CustomResourceDefinition" -}}
-{{- $_ := set $metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") ($metadata.annotations | default dict)) -}}
+{{- $_ := set $annotations "helm.sh/resource-policy" "keep" -}}
+{{- else if eq .object.kind "ServiceAccount" -}}
+{{- $annotations = merge (dict) .root.Values.serviceAccount.annotations $annotations -}}
+{{- end -}}
+{{- if $annotations -}}
+{{- $_ := set $metadata "annotations" $annotations -}}
 {{- end -}}
 {{ toYaml .object }}
 {{- end -}}
@@ -46,6 +52,7 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- range $key := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "imagePullSecrets" -}}
 {{- with index $values $key -}}{{- $_ := set $pod $key . -}}{{- end -}}
 {{- end -}}
+{{- with $values.podSecurityContext -}}{{- $_ := set $pod "securityContext" . -}}{{- end -}}
 {{- range $container := $pod.containers -}}
 {{- $_ := set $container "image" (include "claimgate.image" $.root) -}}
 {{- with $values.image.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
