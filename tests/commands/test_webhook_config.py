@@ -251,7 +251,12 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     verbs = ["get", "list", "watch"]
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs, "resourceNames": ["trainer"]},
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "verbs": verbs,
+            "resourceNames": ["claimgate-site", "trainer"],
+        },
         {
             "apiGroups": ["apps"],
             "resources": ["deployments"],
