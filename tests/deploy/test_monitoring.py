@@ -20,6 +20,7 @@ SCRAPED = {"pod", "instance", "job", "namespace"}
 API_SERVER = {
     "apiserver_admission_webhook_request_total": {"name", "type", "code", "operation", "rejected"},
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},
 }
 """Metrics of kube-apiserver v1.36, k8s.io/apiserver pkg/admission/metrics/metrics.go."""
 LABELLED = {

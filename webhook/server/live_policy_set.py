@@ -205,6 +205,10 @@ class LiveParamsChecker:
         """Return the mistakes that were found last as one text, for /readyz?verbose and the log."""
         return "; ".join(self._mistakes)
 
+    def mistake_count(self) -> int:
+        """Return how many mistakes were found last."""
+        return len(self._mistakes)
+
     async def watch(self) -> None:
         """Look for changes and report new mistakes for ever; the search runs in a thread."""
         while True:

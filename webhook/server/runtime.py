@@ -100,7 +100,10 @@ def serve(
     }
     parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks))
     contents = PageContents(
-        gauges=watching.gauges(options.most_bytes),
+        gauges={
+            **watching.gauges(options.most_bytes),
+            "ready": ("1 where /readyz says so, 0 elsewhere.", lambda: int(not parts.readiness.failing())),
+        },
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         policies=lambda: policy_rows(held.policies.current),
     )
@@ -212,6 +215,7 @@ class ReloadWatcher:
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped_line_count),
+            "params_mistaken": ("Mistakes in the params of a live cluster now.", self._params.mistake_count),
             "live_policies": (
                 "Policies and bindings that the cluster stores.",
                 lambda: len(self._live_policies().objects),
