@@ -67,13 +67,11 @@ def _text_about_name(name: str, sections: Mapping[str, str]) -> str:
 
 def _sections(folder: Path) -> Mapping[str, str]:
     """Return the section about each rule, headed by its id."""
-    sections: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for page in sorted(folder.glob("*.md")):
         parts = _HEADING.split(page.read_text(encoding="utf-8"))
-        sections.update(
-            {name: f"{name}\n\n{text.strip()}\n" for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-        )
-    return sections
+        texts.update({name: f"{name}\n\n{text.strip()}\n" for name, text in zip(parts[1::2], parts[2::2], strict=True)})
+    return texts
 
 
 def _ids_in_folder(folder: Path) -> Iterator[str]:
