@@ -26,7 +26,7 @@ LAYERS = (
     {"rules", "schema"},
     {"facts", "manifests"},
     {"policy", "settings"},
-    {"assembly", "evaluation", "export", "live_policies"},
+    {"assembly", "conversion", "evaluation", "export", "live_policies"},
     {"admission"},
     {"report", "server"},
     {"playground", "simulation", "suites"},

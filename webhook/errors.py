@@ -19,6 +19,7 @@
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
     │       └── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
     ├── PatchError            a patch that does not apply
+    ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
     └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
@@ -93,6 +94,18 @@ class PolicyError(ConfigurationError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
+
+
+class NotConverted(ClaimgateError):
+    """A policy of another project that has no exact native form: the path of the part, and why.
+
+    `path` is relative to the policy. `why` says what the part does, in lower case and without a full stop.
+    """
+
+    def __init__(self, path: tuple[str | int, ...], why: str) -> None:
+        super().__init__(why)
+        self.path = path
+        self.why = why
 
 
 class CallError(ClaimgateError):

@@ -444,3 +444,33 @@ def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, ca
     run_command_line(["policies", "check", str(tmp_path)])
     out = capsys.readouterr().out
     assert (told in out) if told else ("must not be inside" not in out)
+
+
+KYVERNO = str(ROOT / "tests/data/suites/kyverno-kinds/policies.yaml")
+
+
+def test_convert_prints_native_policies_and_names_the_others(capsys, tmp_path):
+    assert run_command_line(["policies", "convert", KYVERNO]) == 1
+    out, err = capsys.readouterr()
+    assert err.endswith(
+        "`looks-up` is not converted: uses `resource`, which only Kyverno has\n5 policies: 4 converted, 1 not\n"
+    )
+    (tmp_path / "native.yaml").write_text(out)
+    assert run_command_line(["policies", "list", str(tmp_path)]) == 0
+    assert "team-label-autogen-cronjobs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [["policies", "check"], ["policies", "list"], ["replay", str(SAMPLE), "--only"]])
+def test_policies_of_others_are_named_with_the_command(verb, capsys, tmp_path):
+    assert run_command_line([*verb, KYVERNO]) == 2
+    found = "found 1 ClusterPolicy of Kyverno, 1 MutatingPolicy of Kyverno, 1 NamespacedValidatingPolicy of Kyverno, 2 ValidatingPolicies of Kyverno"
+    assert f"no native policy found; {found}" in capsys.readouterr().err
+    shutil.copy(KYVERNO, tmp_path)
+    shutil.copy(f"{POLICIES}/policies.yaml", tmp_path / "native.yaml")
+    run_command_line([*verb, str(tmp_path)])
+    assert f"warning: {found}" in capsys.readouterr().err
+
+
+def test_nothing_to_convert_is_exit_2(capsys):
+    assert run_command_line(["policies", "convert", POLICIES]) == 2
+    assert "no policy of Kyverno, Gatekeeper or Kubewarden found" in capsys.readouterr().err

@@ -152,3 +152,12 @@ def test_each_page_has_a_nonce_of_its_own():
     assert "NONCE" not in first.text
     assert "unsafe" not in first.headers["content-security-policy"]
     assert HOST not in first.text
+
+
+def test_policies_of_others_are_named_with_the_command():
+    cluster = POLICY.replace("admissionregistration.k8s.io/v1", "policies.kyverno.io/v1").replace(
+        "ValidatingAdmissionPolicy", "ValidatingPolicy"
+    )
+    [note] = evaluated({"object": POD, "cluster": cluster}).json()["notes"]
+    assert note.startswith("found 1 ValidatingPolicy of Kyverno, which claimgate does not evaluate")
+    assert "`claimgate policies convert`" in note

@@ -17,11 +17,12 @@ import typer
 from webhook import assembly
 from webhook.commands import new_policy, options, output, policy_details, policy_text
 from webhook.commands.options import complete_output, complete_rule
-from webhook.errors import ConfigurationError
-from webhook.policy.load import load_policy_set
+from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.policy.load import load_policy_set, read_policy_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 from webhook.text import terminal
+from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
 
 SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version")
@@ -156,6 +157,8 @@ def check(
             "json": lambda: _descriptions_as_json(described),
         },
     )
+    if loaded.foreign:
+        sys.stderr.write(terminal.lines([f"warning: {loaded.foreign}"]))
     return 1 if loaded.unbound_policy_names or any(one["fails"] for one in described) else 0
 
 
@@ -177,6 +180,44 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
     sys.stderr.write(terminal.lines(made.lacking))
     return 0
+
+
+@app.command()
+@options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version")
+def convert(
+    named: Annotated[
+        list[Path], typer.Argument(metavar="FILE", show_default=False, help="Files and folders; `-` is standard input.")
+    ],
+    *,
+    settings: Settings,
+) -> int:
+    """Print policies of Kyverno, Gatekeeper and Kubewarden as native policies with their bindings.
+
+    It reads ValidatingPolicy and MutatingPolicy of Kyverno, also namespaced ones, ClusterPolicy with `validate.cel`,
+    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. The output is for
+    `kubectl apply -f -`, and for --policies. What has no exact native form is not converted, and named on stderr with
+    the reason.
+
+    Exits with 0 when all policies are converted, 1 when one is not, and 2 when a file cannot be read or has no policy.
+    """
+    from webhook.conversion.convert import convert_documents
+
+    read = read_policy_documents(named)
+    if read.problems:
+        raise InputError(*read.problems)
+    made = convert_documents(read.documents, assembly.create_compile_options(settings))
+    if not made.policy_count:
+        where = ", ".join(read.places)
+        raise InputError(Problem(message="no policy of Kyverno, Gatekeeper or Kubewarden found", file=where))
+    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
+    converted = made.policy_count - len(made.problems)
+    sys.stderr.write(terminal.lines([*map(str, made.problems), *(f"note: {each}" for each in made.notes)]))
+    sys.stderr.write(
+        terminal.lines(
+            [f"{counted(made.policy_count, 'policy', 'policies')}: {converted} converted, {len(made.problems)} not"]
+        )
+    )
+    return 1 if made.problems else 0
 
 
 def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:

@@ -70,8 +70,8 @@ def command(
 ) -> int:
     """Run the suites of policies.
 
-    Cases that cannot be evaluated here, such as those of Rego or of Kyverno's own kinds of policies, are skipped,
-    counted, and named with the reason. A suite is asked the policies of its own folder; golden folders are asked those
+    Cases that cannot be evaluated here, such as those of Rego or of patterns of Kyverno, are skipped, counted, and
+    named with the reason. A suite is asked the policies of its own folder; golden folders are asked those
     that hold. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite, its policies or a case
     cannot be read, when there is no case, or when no case of a file that is named was run.
     """

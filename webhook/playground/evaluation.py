@@ -21,6 +21,7 @@ from webhook.cluster.file_tree import FileTree
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
+from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import GROUP, MODELS
 from webhook.playground import answer
 from webhook.playground.cluster_parts import describe_queues
@@ -87,6 +88,8 @@ def _answer_with_documents(
     )
     submissions = submitted.Submissions(files, options.table.row)
     reviews = [_review_one_object(each, submissions, policies, question, engine) for each in asked.documents]
+    if foreign := describe_foreign_policies(each.value for each in listed):
+        notes.append(foreign)
     notes += [*submitted.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
     notes += [told for each in asked.documents if (told := _mistake_in_kind(each, options))]
     return {

@@ -26,6 +26,7 @@ from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError, join_errors
+from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import (
     GROUP,
     MODELS,
@@ -133,6 +134,8 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
     policy_set = load_documents(read.documents, options, problems, rules=read.rules)
     if not policy_set.policies:
         where = ", ".join(read.places) or "nothing"
+        if policy_set.foreign:
+            raise PolicyError((Problem(message=f"no native policy found; {policy_set.foreign}", file=where),))
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
     return policy_set
 
@@ -324,6 +327,7 @@ class _PolicyLoader(Struct):
             params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,
+            foreign=describe_foreign_policies(other for _, other in self.others if _group_and_kind(other) not in kinds),
         )
 
     def _report_bindings_without_policy(self) -> None:

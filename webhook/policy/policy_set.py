@@ -60,7 +60,8 @@ class _PolicyIndex(Struct, frozen=True):
 class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
-    `configuration` is what the site says of them, and `configured` what it says that rules do.
+    `configuration` is what the site says of them, and `configured` what it says that rules do. `foreign` names policies
+    of other projects that were read beside them, "" if there are none.
     """
 
     validating: tuple[Policy, ...]
@@ -68,6 +69,7 @@ class PolicySet:
     params: tuple[JSON, ...] = ()
     table: Table
     registry: FactRegistry = SHIPPED
+    foreign: str = ""
     configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
     equivalents: ResourceEquivalences = field(init=False, repr=False)

@@ -20,7 +20,9 @@ NAME = "unbound"
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each policy that is not evaluated."""
+    """Yield a sentence for each policy that is not evaluated, and one for those of other projects."""
+    if policies.foreign:
+        yield policies.foreign
     for policy in policies.policies:
         if not policy.bindings:
             where = f"policy `{policy.name}` ({input_files.path_as_shown(policy.file)})"

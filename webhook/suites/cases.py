@@ -79,7 +79,7 @@ def _refusal(case: RecordedCase, options: Options) -> str:
 
 
 def _policies(case: RecordedCase, options: Options) -> PolicySet:
-    written = [*map(_complete_manifest, case.get_list("policies")), *map(_complete_manifest, case.get_list("bindings"))]
+    written = [*map(complete_manifest, case.get_list("policies")), *map(complete_manifest, case.get_list("bindings"))]
     return _loaded(json.dumps(written), options)
 
 
@@ -89,7 +89,7 @@ def _loaded(written: str, options: Options) -> PolicySet:
     return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
 
 
-def _complete_manifest(value: JSON) -> JSON:
+def complete_manifest(value: JSON) -> JSON:
     """Return a manifest with fields that an API server requires and other tools' suites leave out."""
     spec = dict(value.get("spec") or {})
     constraints = spec.get("matchConstraints")
@@ -130,13 +130,22 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
 
 
 def _cluster(case: RecordedCase) -> FilesCluster:
-    """Return the objects of a case; in Kyverno's own suites a selector chooses one list of all parameters."""
+    """Return the objects of a case."""
     params = case.get_list("params")
     others = [*filter(None, [case.value.get("namespaceObject")]), *case.get_list("namespaces")]
-    if len(params) > 1 and str(case.value.get("upstream", "")).startswith("kyverno/"):
-        chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.get_list("bindings")]
+    if str(case.value.get("upstream", "")).startswith("kyverno/"):
+        return cluster_with_kyverno_params(params, case.get_list("bindings"), others)
+    return FilesCluster([*params, *others])
+
+
+def cluster_with_kyverno_params(
+    params: Sequence[JSON], bindings: Sequence[JSON], others: Sequence[JSON]
+) -> FilesCluster:
+    """Return the objects of a case of Kyverno's, in which a selector chooses one list of all parameters."""
+    if len(params) > 1:
+        chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in bindings]
         if any("selector" in reference for reference in chosen):
-            return _ClusterWithOneListOfParams(params, others)
+            return _ClusterWithOneListOfParams(list(params), others)
     return FilesCluster([*params, *others])
 
 

@@ -1,9 +1,9 @@
 """Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates whose code is CEL.
 
-A ConstraintTemplate with engine K8sNativeValidation and its constraint are what Gatekeeper itself makes of them: a
-ValidatingAdmissionPolicy with the constraint as its parameter (open-policy-agent/gatekeeper 3.23,
-pkg/drivers/k8scel/transform). `template` may also name a ValidatingAdmissionPolicy and `constraint` its binding. Rego
-is not evaluated: its cases are skipped.
+A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy that
+`claimgate policies convert` makes of them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
+evaluation counts as a violation where the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy
+and `constraint` its binding. Rego is not evaluated: its cases are skipped.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Any
 
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
-from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.library.patterns import compile_policy_pattern
-from webhook.errors import CallError, ClaimgateError, InputError, Problem
+from webhook.conversion.convert import reason_as_text
+from webhook.conversion.gatekeeper import EVERY_OPERATION, non_cel_engines, policy_and_binding
+from webhook.errors import CallError, ClaimgateError, InputError, NotConverted, Problem
+from webhook.manifests.models import VALIDATING
 from webhook.policy.load import Options
 from webhook.suites.case import (
     Case,
@@ -30,7 +33,6 @@ from webhook.suites.case import (
     policies_of_case,
     unreadable_case,
 )
-from webhook.suites.constraint import non_cel_engines, policy_and_binding
 from webhook.suites.files import Suite
 from webhook.text.terminal import one_line
 from webhook.text.wording import shown
@@ -138,7 +140,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
     value = _read_one_object(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:
-        attributes = fixtures.attributes_of_fixture(value, how.table.row)
+        attributes = _with_written_objects(fixtures.attributes_of_fixture(value, how.table.row), value)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
@@ -150,12 +152,31 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
     return Request(attributes=attributes, policies=policies, phase="validate", context=context)
 
 
+def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
+    """Return a request with its objects as they are written, which gator evaluates without decoding them."""
+    if fixtures.is_review_or_request(value):
+        request = value["request"] if fixtures.is_review(value) else value
+        return replace(attributes, object=request.get("object"), old_object=request.get("oldObject"), is_decoded=True)
+    return replace(
+        attributes,
+        namespace=str(get(value, ("metadata", "namespace")) or ""),
+        object=None if attributes.object is None else value,
+        old_object=None if attributes.old_object is None else value,
+        is_decoded=True,
+    )
+
+
 def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[JSON]:
     template, constraint = (
         _read_one_object(suite, test.get("template")),
         _read_one_object(suite, test.get("constraint")),
     )
-    return policy_and_binding(template, constraint, how.table.row)
+    if template.get("kind") == VALIDATING:
+        return template, constraint
+    try:
+        return policy_and_binding(template, constraint, how.table, EVERY_OPERATION)
+    except NotConverted as error:
+        raise InputError(Problem(message=reason_as_text(error), file=str(test.get("template")))) from None
 
 
 def _read_one_object(suite: Suite, name: Any) -> JSON:
@@ -173,12 +194,8 @@ def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> t
     """
     if not assertions:
         return ("assertions: expected at least one, found none",)
-    said = [made.message for _, made in outcome.decisions if made.evaluation == "deny"]
-    failed = [made.message for _, made in outcome.decisions if made.evaluation == "error"]
-    return tuple(
-        [f"evaluation failed: {one_line(message)}" for message in failed]
-        + [text for assertion in assertions for text in _differs(assertion, said)]
-    )
+    said = [made.message for _, made in outcome.decisions if made.action == "deny"]
+    return tuple(text for assertion in assertions for text in _differs(assertion, said))
 
 
 def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""Policies of Kyverno, Gatekeeper and Kubewarden, by their groups: what a person is told who gives them to claimgate.
+
+Knows groups and names alone. Which of them have a native form, the conversion knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.text.wording import counted
+
+_GROUPS: Final = {
+    "kyverno.io": "Kyverno",
+    "policies.kyverno.io": "Kyverno",
+    "constraints.gatekeeper.sh": "Gatekeeper",
+    "mutations.gatekeeper.sh": "Gatekeeper",
+    "templates.gatekeeper.sh": "Gatekeeper",
+    "policies.kubewarden.io": "Kubewarden",
+}
+COMMAND: Final = "claimgate policies convert"
+
+
+def project_of_policy(value: JSON) -> str:
+    """Return the project whose policy an object is; "" if it is of none of them."""
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        return ""
+    return _GROUPS.get(str(value.get("apiVersion", "")).rpartition("/")[0], "")
+
+
+def describe_foreign_policies(values: Iterable[JSON]) -> str:
+    """Return a sentence that counts the policies of other projects, and names the command; "" if there are none."""
+    counts = Counter((project, str(value["kind"])) for value in values if (project := project_of_policy(value)))
+    if not counts:
+        return ""
+    listed = ", ".join(
+        f"{counted(count, kind, _plural(kind))} of {project}" for (project, kind), count in sorted(counts.items())
+    )
+    return f"found {listed}, which claimgate does not evaluate: `{COMMAND}` prints native policies"
+
+
+def _plural(kind: str) -> str:
+    return f"{kind[:-1]}ies" if kind.endswith("y") else ""
