@@ -208,16 +208,22 @@ def test_an_input_that_is_no_object_fails_its_case(suite, capsys):
 def test_suites_of_kyverno_and_gator(capsys):
     assert run_command_line(["test", str(SUITES), "-o", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["total"], report["passed"]) == (19, 18)
-    assert report["skipped"] == [{"id": "gator/required labels/not run", "why": "the suite skips it"}]
+    assert (report["total"], report["passed"]) == (35, 32)
+    assert [each["why"] for each in report["skipped"]] == [
+        "the suite skips it",
+        "the file of patchedResources does not have the resource",
+        "ValidatingPolicy: uses `resource`, which only Kyverno has",
+    ]
 
 
 @pytest.mark.parametrize(
     ("folder", "file", "before", "after", "why"),
     [
-        pytest.param("kyverno/with-params", "kyverno-test.yaml", "result: fail", "result: pass", "allowed: expected true, found false", id="kyverno's fail"),
-        pytest.param("kyverno/with-two-params", "patched-resource.yaml", "replicas:", "replicaz:", "patchedObject", id="kyverno's patch"),
+        pytest.param("kyverno/with-params", "kyverno-test.yaml", "result: fail", "result: pass", "result: expected pass, found fail", id="kyverno's fail"),
+        pytest.param("kyverno/with-two-params", "patched-resource.yaml", "replicas:", "replicaz:", "patchedResources", id="kyverno's patch"),
         pytest.param("kyverno/with-params", "kyverno-test.yaml", "nginx-deployment2", "absent", "named `absent`", id="kyverno's resource"),
+        pytest.param("kyverno-kinds", "kyverno-test.yaml", "[bare], result: fail", "[bare], result: error", "expected error, found fail: a team is missing", id="an error"),
+        pytest.param("kyverno-kinds", "kyverno-test.yaml", "[worded], result: error", "[of-shop], result: pass", "named `of-shop` in", id="another kind"),
         pytest.param("gator", "suite.yaml", "violations: 1", "violations: 2", "expected 2, found 1", id="gator's count"),
         pytest.param("gator", "suite.yaml", "labels \\w+", "labels \\d+", "expected yes, found 0", id="gator's message"),
         pytest.param("gator", "suite.yaml", "labels \\w+", "labels (?=t)", "error parsing regexp: invalid", id="gator's pattern, which Go refuses"),
@@ -296,8 +302,8 @@ policies: [policy.yaml]
 resources: [policy.yaml]
 results:
 - {policy: a, kind: Pod, resources: [x, y], result: pass}
-- {policy: team/b, kind: Pod, resources: [x], result: fail, isMutatingPolicy: true}
-- {policy: lost, kind: Pod, result: skip}
+- {policy: b, kind: Pod, resources: [x], result: fail, isGeneratingPolicy: true}
+- {policy: c, kind: Pod, result: skip}
 """
 
 
@@ -305,7 +311,15 @@ results:
 def own_kinds(tmp_path):
     folder = tmp_path / "suites" / ".kyverno-test"
     folder.mkdir(parents=True)
-    (folder / "policy.yaml").write_text("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\n")
+    text = "".join(
+        f"---\napiVersion: {group}\nkind: {kind}\nmetadata: {{name: {name}}}\n"
+        for group, kind, name in (
+            ("kyverno.io/v1", "ClusterPolicy", "a"),
+            ("policies.kyverno.io/v1", "GeneratingPolicy", "b"),
+            ("kyverno.io/v1", "Policy", "c"),
+        )
+    )
+    (folder / "policy.yaml").write_text(text)
     (folder / "kyverno-test.yaml").write_text(OWN_KINDS)
     return folder
 
@@ -317,12 +331,19 @@ def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys
         f"○ {own_kinds}/kyverno-test.yaml: 4 skipped\n"
         "1 suite: 0 run, 1 skipped\n"
         "4 cases: 0 passed, 0 failed, 4 skipped\n"
-        "  skipped: 2 cases: policies of kind ClusterPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
-        "  skipped: 1 case: policies of kind MutatingPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
-        "  skipped: 1 case: policies of kind ClusterPolicy or Policy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
+        "  skipped: 2 cases: policies of kind ClusterPolicy are not evaluated, only those in CEL\n"
+        "  skipped: 1 case: policies of kind GeneratingPolicy are not evaluated, only those in CEL\n"
+        "  skipped: 1 case: policies of kind Policy are not evaluated, only those in CEL\n"
     )
     assert err == f"warning: {own_kinds.parent}: no case was run: all are skipped\n"
     assert run_command_line(["test", str(own_kinds.parent), "--require-tests"]) == 2
+
+
+def test_a_policy_that_no_file_has_is_a_mistake_of_the_suite(own_kinds, capsys):
+    file = own_kinds / "kyverno-test.yaml"
+    file.write_text(OWN_KINDS.replace("policy: c", "policy: lost"))
+    assert run_command_line(["test", str(own_kinds.parent)]) == 2
+    assert "results[2]: no policy named `lost` in the files of the test" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [OWN_KINDS, "kind: Test\nresults: []\n"], ids=["skipped cases", "no case"])

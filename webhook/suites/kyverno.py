@@ -1,33 +1,40 @@
-"""Reads `kyverno-test.yaml` for ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
+"""Reads `kyverno-test.yaml`: for native policies, and for those of Kyverno's kinds that are written in CEL.
 
-Follows what `kyverno test` does with them (kyverno/kyverno 1.19, cmd/cli/kubectl-kyverno/commands/test): a policy
-without a binding applies everywhere, namespaces have the labels of the values file, `fail` is a denial, `skip` a policy
-that does not match, and a mutation is compared with patchedResources. Results of kyverno's own kinds are skipped.
+Follows what `kyverno test` does with them (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces
+have the labels of the values file, every policy for pod controllers is asked beside the policy, and all results of a
+resource must be the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any, Final
 
-from webhook.admission.decode import review_of_attributes
-from webhook.admission.fixtures import attributes_of_object
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.apimachinery.paths import get
-from webhook.errors import CallError, InputError, Problem
+from webhook.conversion.convert import convert_policy, is_convertible, reason_as_text
+from webhook.errors import InputError, NotConverted, Problem
+from webhook.manifests.models import GROUP, MUTATING, VALIDATING
 from webhook.policy.load import Options
-from webhook.suites import cases
-from webhook.suites.case import Case, Entry, SkippedCase, unreadable_case
+from webhook.suites.case import Case, Entry, SkippedCase, policies_of_case, unreadable_case
+from webhook.suites.cases import cluster_with_kyverno_params, complete_manifest
 from webhook.suites.files import Suite
+from webhook.suites.kyverno_results import (
+    Evaluation,
+    ResourceResult,
+    difference_of_resources,
+    request_for_resource,
+    resource_with_namespace,
+    results_for_resource,
+)
 from webhook.text.wording import shown
 from webhook.yamltext import yamlfile
 
-_GROUP = "admissionregistration.k8s.io"
-_NATIVE = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-_OWN = "ClusterPolicy or Policy"
-"""The kinds of a result without a flag whose policy cannot be found."""
+_NATIVE: Final = (VALIDATING, MUTATING)
+_OWN: Final = "ClusterPolicy or Policy"
+"""The kinds of a result without a flag whose policy cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +45,32 @@ class _Files:
     policies: tuple[JSON, ...]
     resources: tuple[JSON, ...]
     context: tuple[JSON, ...]
+    exceptions: tuple[JSON, ...]
     labels: Mapping[str, Mapping[str, str]]
+    subresources: frozenset[str]
+    operation: str
     user: UserInfo
 
 
-_Lazy: TypeAlias = Callable[[], _Files]
-"""Returns the files, which are read for the first case that needs them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Policy:
+    """A policy of a result: the native manifests and the compiled set, or the reason why it has none."""
+
+    manifests: tuple[JSON, ...] = ()
+    policies: Callable[[], Any] = tuple
+    is_native: bool = False
+    rules: Mapping[str, str] = field(default_factory=dict)
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    """One test of a file: its files, and its policies by name; both are read for the first case that needs them."""
+
+    suite: Suite
+    files: Callable[[], _Files]
+    policy: Callable[[str], _Policy]
+    how: Options
 
 
 def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
@@ -54,17 +81,18 @@ def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     """
     file = suite.file
     for document in yamlfile.read(suite.input):
-        test = document.value
-        if not isinstance(test, dict) or test.get("kind") != "Test":
+        written = document.value
+        if not isinstance(written, dict) or written.get("kind") != "Test":
             raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
-        files = cache(partial(_files, test, suite))
-        for index, result in enumerate(test.get("results") or ()):
+        files = cache(partial(_files, written, suite))
+        test = _Test(suite=suite, files=files, policy=cache(partial(_policy, files, how)), how=how)
+        for index, result in enumerate(written.get("results") or ()):
             path = ("results", index)
-            if mistake := _mistake(result):
+            if mistake := _mistake(result) or _unknown_policy(result, test):
                 yield unreadable_case(document, path, mistake)
             else:
                 line, _ = document.position(path)
-                yield from (replace(entry, line=line) for entry in _entries(result, suite, files, how))
+                yield from (replace(entry, line=line) for entry in _entries(result, test))
 
 
 def _mistake(result: JSON) -> str:
@@ -75,35 +103,112 @@ def _mistake(result: JSON) -> str:
     return f"a result needs {' and '.join(lacking)}" if lacking else ""
 
 
-def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | SkippedCase]:
-    """Yield one case for each resource of a result, whether it is run or not."""
-    kind = _kind(result, files)
-    why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
-    for name in _resource_names_of_result(result, files):
-        case = f"{suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
-        mismatches = partial(_mismatches, result, name, files, how)
-        runs = Case(id=case, suite=str(suite.file), mismatches=mismatches)
-        yield SkippedCase(id=case, suite=str(suite.file), why=why) if why else runs
-
-
-def _kind(result: Mapping[str, Any], files: _Lazy) -> str:
-    """Return the kind of the policy: from a flag such as `isValidatingPolicy`, else from the policy itself."""
-    flags = [key for key, value in result.items() if key.startswith("is") and value is True]
-    if flags:
-        return str(flags[0]).removeprefix("is")
-    name = result["policy"].rpartition("/")[2]
+def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
+    """Return the mistake of a result whose policy is in no file; "" if it is, or if the files cannot be read."""
     try:
-        kinds = (str(one.get("kind")) for one in files().policies if _name(one) == name and not _is_binding(one))
-        return next(kinds, _OWN)
+        policies = _policies_named(test.files().policies, result["policy"])
     except InputError:  # of policies at addresses in the net, for one
-        return _OWN
+        return ""
+    return "" if policies else f"no policy named `{result['policy']}` in the files of the test"
 
 
-def _is_binding(policy: JSON) -> bool:
-    return str(policy.get("kind", "")).endswith("Binding")
+def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedCase]:
+    """Yield one case for each resource of a result, whether it is run or not."""
+    why = _reason_of_skip(result, test)
+    for name in _resource_names_of_result(result, test.files):
+        case = f"{test.suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
+        file = str(test.suite.file)
+        runs = Case(
+            id=case,
+            suite=file,
+            mismatches=partial(_mismatches, result, name, test),
+            notes=partial(_notes, result, name, test),
+        )
+        skipped = why or _reason_of_absent_patch(result, name, test)
+        yield SkippedCase(id=case, suite=file, why=skipped) if skipped else runs
 
 
-def _resource_names_of_result(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
+def _reason_of_absent_patch(result: Mapping[str, Any], name: str, test: _Test) -> str:
+    """Return why a case has nothing to compare: Kyverno skips a resource that the patched file does not have."""
+    file = result.get("patchedResources")
+    if not file or result.get("failOnMissingResources"):
+        return ""
+    try:
+        _find_resources(test.suite.objects([str(file)]), result.get("kind"), name)
+    except InputError:
+        return "the file of patchedResources does not have the resource"
+    return ""
+
+
+def _reason_of_skip(result: Mapping[str, Any], test: _Test) -> str:
+    """Return why the cases of a result are not run, "" if they are."""
+    try:
+        policies = _policies_named(test.files().policies, result["policy"])
+        if not policies:
+            return ""
+        kind = str(policies[0].get("kind"))
+        if kind not in _NATIVE and not is_convertible(policies[0]):
+            return _not_evaluated(kind)
+        if not result.get("resources") and result.get("resourceSpecs"):
+            return "resourceSpecs are not read"
+        if result.get("kind") in test.files().subresources:
+            return "subresources are not evaluated"
+        if kind not in _NATIVE and any(_is_exception_to(each, policies[0]) for each in test.files().exceptions):
+            return "exceptions of Kyverno are not evaluated"
+        return test.policy(result["policy"]).why_not
+    except InputError:
+        flags = [key for key, value in result.items() if key.startswith("is") and value is True]
+        kind = str(flags[0]).removeprefix("is") if flags else _OWN
+        return "" if kind in _NATIVE else _not_evaluated(kind)
+
+
+def _not_evaluated(kind: str) -> str:
+    return f"policies of kind {kind} are not evaluated, only those in CEL"
+
+
+def _is_exception_to(exception: JSON, policy: JSON) -> bool:
+    """Return whether an exception names a policy."""
+    names = [get(each, ("name",)) for each in get(exception, ("spec", "policyRefs")) or ()]
+    names += [get(each, ("policyName",)) for each in get(exception, ("spec", "exceptions")) or ()]
+    return _name(policy) in names
+
+
+def _policies_named(policies: Sequence[JSON], name: str) -> Sequence[JSON]:
+    """Return the policies of a name, or of a name with its namespace before it."""
+    namespace, _, plain = name.rpartition("/")
+    return [
+        one
+        for one in policies
+        if isinstance(one, dict)
+        and not str(one.get("kind", "")).endswith("Binding")
+        and _name(one) == plain
+        and get(one, ("metadata", "namespace"), "") in ((namespace,) if namespace else ("", None, "default"))
+    ] or [one for one in policies if not namespace and isinstance(one, dict) and _is_policy_named(one, plain)]
+
+
+def _is_policy_named(one: JSON, name: str) -> bool:
+    return not str(one.get("kind", "")).endswith("Binding") and _name(one) == name
+
+
+def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
+    """Return the native form of a policy of the files.
+
+    Raises:
+        InputError: the files cannot be read.
+    """
+    policies = files().policies
+    first = _policies_named(policies, name)[0]
+    if first.get("kind") in _NATIVE:
+        manifests = tuple(_policy_with_bindings(policies, first))
+        return _Policy(manifests=manifests, policies=cache(partial(policies_of_case, manifests, how)), is_native=True)
+    try:
+        converted = convert_policy(first, how)
+    except NotConverted as error:
+        return _Policy(why_not=f"{first['kind']}: {reason_as_text(error)}")
+    return _Policy(manifests=converted.manifests, policies=lambda: converted.policies, rules=converted.rules)
+
+
+def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
     """Return the names of the resources: those of the result, or all of its kind, or `*` if there are none."""
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
@@ -114,8 +219,10 @@ def _resource_names_of_result(result: Mapping[str, Any], files: _Lazy) -> Sequen
 
 
 def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
-    values = _objects_named_in_test(test, "variables", suite)
+    values = [*_objects_named_in_test(test, "variables", suite), test.get("values")]
+    values = [each for each in values if isinstance(each, dict)]
     user = next((one.get("userInfo") or {} for one in _objects_named_in_test(test, "userinfo", suite)), {})
+    operations = (get(each, ("globalValues", "request.operation")) for each in values)
     return _Files(
         suite=suite,
         policies=_objects_named_in_test(test, "policies", suite),
@@ -124,9 +231,14 @@ def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
             *_objects_named_in_test(test, "paramResources", suite),
             *_objects_named_in_test(test, "clusterResources", suite),
         ),
+        exceptions=_objects_named_in_test(test, "exceptions", suite),
         labels={
             one["name"]: one.get("labels") or {} for value in values for one in value.get("namespaceSelector") or ()
         },
+        subresources=frozenset(
+            str(get(each, ("subresource", "kind"))) for value in values for each in value.get("subresources") or ()
+        ),
+        operation=next((str(each) for each in operations if each in ("CREATE", "UPDATE", "DELETE")), "CREATE"),
         user=UserInfo(username=user.get("username") or "", groups=tuple(user.get("groups") or ())),
     )
 
@@ -144,53 +256,98 @@ def _name(resource: JSON) -> str:
     return str(get(resource, ("metadata", "name"), ""))
 
 
-def _find(resources: Sequence[JSON], kind: str | None, name: str) -> JSON:
-    """Return the resource of a kind by `name` or `namespace/name`."""
+def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> Sequence[JSON]:
+    """Return the resources of a kind by `name` or `namespace/name`.
+
+    Raises:
+        InputError: there is none.
+    """
     namespace, _, plain = name.rpartition("/")
-    for one in resources:
-        if _is(one, kind) and _name(one) == plain and namespace in ("", get(one, ("metadata", "namespace"), "")):
-            return one
-    raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
+    named = [one for one in resources if _is(one, kind) and _name(one) == plain and namespace in ("", _namespace(one))]
+    if not named:
+        raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
+    return named
 
 
-def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options) -> tuple[str, ...]:
-    files = lazy()
-    resource = _find(files.resources, result.get("kind"), name)
-    operation = str(result.get("operation") or "CREATE").upper()
-    try:
-        attributes = attributes_of_object(resource, how.table.row, operation=Operation(operation))
-    except (CallError, ValueError) as error:
-        raise InputError(Problem(message=str(error))) from None
-    value = {
-        "id": name,
-        "upstream": "kyverno/",
-        "policies": [one for one in _policy_with_bindings(files.policies, result["policy"]) if one["kind"] in _NATIVE],
-        "bindings": [
-            one for one in _policy_with_bindings(files.policies, result["policy"]) if one["kind"] not in _NATIVE
-        ],
-        "params": files.context,
-        "namespaces": list(_namespaces(files, attributes.namespace)),
-        "review": review_of_attributes(replace(attributes, user_info=files.user)),
-        "expect": _expect(result, name, files),
-    }
-    return cases.mismatches(cases.RecordedCase(value), how)
+def _namespace(resource: JSON) -> str:
+    return str(get(resource, ("metadata", "namespace")) or "default")
 
 
-def _policy_with_bindings(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
-    """Yield the policy and its bindings; if the files have none, a binding that applies everywhere."""
-    native = [one for one in policies if str(one.get("apiVersion", "")).startswith(f"{_GROUP}/")]
-    yield from (one for one in native if one.get("kind") in _NATIVE and _name(one) == name)
-    bindings = [one for one in native if get(one, ("spec", "policyName")) == name]
-    yield from bindings
-    for one in () if bindings else native:
-        if one.get("kind") in _NATIVE and _name(one) == name:
-            actions = {"validationActions": ["Deny"]} if one["kind"] == "ValidatingAdmissionPolicy" else {}
-            yield {
-                "apiVersion": one["apiVersion"],
-                "kind": f"{one['kind']}Binding",
-                "metadata": {"name": f"{name}-default"},
-                "spec": {"policyName": name, **actions},
-            }
+def _mismatches(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
+    """Return the differences between the expected result and those of the policy for a resource."""
+    resources = _find_resources(test.files().resources, result.get("kind"), name)
+    return tuple(text for resource in resources for text in _differences(result, resource, test))
+
+
+def _differences(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator[str]:
+    given = list(_results(result, resource, test))
+    spoken = [each for each in given if each.status not in ("excluded", "not found")]
+    if given and all(each.status == "not found" for each in given):
+        yield f"result: expected {result['result']}, but the policy does not match: {given[0].message}"
+    for each in spoken:
+        patched = result.get("patchedResources")
+        if patched and (text := _difference_of_patch(str(patched), resource, each, test)):
+            yield text
+        elif each.status != result["result"]:
+            yield f"result: expected {result['result']}, found {each.status}: {each.message}".removesuffix(": ")
+
+
+def _difference_of_patch(file: str, resource: JSON, result: ResourceResult, test: _Test) -> str:
+    expected = _find_resources(test.suite.objects([file]), resource.get("kind"), _name(resource))[0]
+    return difference_of_resources(
+        resource_with_namespace(expected, _namespace_written(result.resource)), result.resource
+    )
+
+
+def _namespace_written(resource: JSON) -> str:
+    return str(get(resource, ("metadata", "namespace")) or "")
+
+
+def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator[ResourceResult]:
+    files, policy = test.files(), test.policy(result["policy"])
+    operation = Operation(str(result.get("operation") or files.operation).upper())
+    attributes = request_for_resource(resource, operation, files.user, test.how)
+    evaluation = Evaluation(
+        manifests=policy.manifests,
+        policies=policy.policies(),
+        cluster=cluster_with_kyverno_params(
+            files.context, policy.manifests, tuple(_namespaces(files, attributes.namespace))
+        ),
+        is_native=policy.is_native,
+        rules=policy.rules,
+    )
+    wanted = result.get("rule")
+    for each in results_for_resource(attributes, evaluation):
+        if not policy.rules or not wanted or each.rule in (wanted, f"autogen-{wanted}", f"autogen-cronjob-{wanted}"):
+            yield each
+
+
+def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
+    """Return a note where a case passes only because the policy does not match the resource."""
+    resources = _find_resources(test.files().resources, result.get("kind"), name)
+    given = [each.status for resource in resources for each in _results(result, resource, test)]
+    if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in given):
+        return ()
+    return ("the policy does not match the resource, which Kyverno counts as passed",)
+
+
+def _policy_with_bindings(policies: Sequence[JSON], policy: JSON) -> Iterator[JSON]:
+    """Yield a native policy and its bindings; if the files have none, a binding that applies everywhere."""
+    yield complete_manifest(policy)
+    bindings = [one for one in policies if _is_native(one) and get(one, ("spec", "policyName")) == _name(policy)]
+    yield from map(complete_manifest, bindings)
+    if not bindings:
+        actions = {"validationActions": ["Deny"]} if policy["kind"] == VALIDATING else {}
+        yield {
+            "apiVersion": policy["apiVersion"],
+            "kind": f"{policy['kind']}Binding",
+            "metadata": {"name": f"{_name(policy)}-default"},
+            "spec": {"policyName": _name(policy), **actions},
+        }
+
+
+def _is_native(one: JSON) -> bool:
+    return isinstance(one, dict) and str(one.get("apiVersion", "")).startswith(f"{GROUP}/")
 
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
@@ -199,14 +356,3 @@ def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
-def _expect(result: Mapping[str, Any], name: str, files: _Files) -> JSON:
-    """Return the expectation: `fail` is a denial, `pass` and `skip` are not; a passing mutation returns the patched
-    resource.
-    """
-    expect: dict[str, Any] = {"allowed": result["result"] != "fail"}
-    patched = result.get("patchedResources")
-    if patched and result["result"] == "pass":
-        expect["patchedObject"] = _find(files.suite.objects([patched]), result.get("kind"), name)
-    return expect

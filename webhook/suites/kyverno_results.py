@@ -1,0 +1,173 @@
+"""The result that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
+
+Follows kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. Evaluation
+decides, whatever the validationActions are. The first validation that fails or errs gives the result. A policy that
+does not match gives no result. Resources are evaluated as they are written, without the defaults of an API server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
+from webhook.apimachinery.attributes import JSON, Attributes, Operation, UserInfo
+from webhook.apimachinery.paths import get
+from webhook.cluster.files import FilesCluster
+from webhook.conversion.cluster_policy import OF_MATCH
+from webhook.errors import CallError, InputError, Problem
+from webhook.policy.load import Options
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, Explanation
+from webhook.suites.expectation import diff_as_yaml
+from webhook.text.terminal import one_line
+
+Status: TypeAlias = Literal["pass", "fail", "error", "skip", "excluded", "not found"]
+"""A result; `excluded`: the policy does not match, which counts as passed, `not found`: which counts as failed."""
+
+_UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What one test evaluates a resource with.
+
+    manifests: the native policies. policies: the same, compiled. cluster: its objects.
+    is_native: whether the test names native policies; otherwise they stand for a policy of Kyverno's own.
+    rules: of a policy with rules, the rule of each native policy.
+    """
+
+    manifests: Sequence[JSON]
+    policies: PolicySet
+    cluster: FilesCluster
+    is_native: bool
+    rules: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceResult:
+    """The result of one policy for one resource, with the text that explains it, and the resource afterwards.
+
+    rule: the name of the rule, of a policy with rules.
+    """
+
+    rule: str
+    status: Status
+    message: str
+    resource: JSON
+
+
+def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, how: Options) -> Attributes:
+    """Return the request that Kyverno makes of a resource.
+
+    Raises:
+        InputError: the resource is no object.
+    """
+    try:
+        made = attributes_of_object(resource, how.table.row, operation=operation)
+    except (CallError, ValueError) as error:
+        raise InputError(Problem(message=str(error))) from None
+    written = resource_with_namespace(resource, made.namespace if made.kind.kind != "Namespace" else "")
+    return replace(
+        made,
+        user_info=user,
+        object=None if operation is Operation.DELETE else written,
+        old_object=written if operation in (Operation.UPDATE, Operation.DELETE) else None,
+        is_decoded=True,
+    )
+
+
+def resource_with_namespace(resource: JSON, namespace: str) -> JSON:
+    """Return a resource with its namespace, which Kyverno writes into the metadata of a namespaced resource."""
+    if not namespace or get(resource, ("metadata", "namespace")):
+        return resource
+    return {**resource, "metadata": {**(resource.get("metadata") or {}), "namespace": namespace}}
+
+
+def results_for_resource(attributes: Attributes, evaluation: Evaluation) -> Iterator[ResourceResult]:
+    """Yield the results of a policy, or of all the policies that stand for it."""
+    outcome = _evaluate(attributes, evaluation)
+    for manifest in evaluation.manifests:
+        if str(manifest["kind"]).endswith("Binding"):
+            continue
+        status, message = _status_of_policy(manifest, outcome, evaluation)
+        changed = outcome.patched_object if outcome.patched_object is not None else attributes.object
+        yield ResourceResult(
+            rule=evaluation.rules.get(manifest["metadata"]["name"], ""),
+            status=status,
+            message=message,
+            resource=changed,
+        )
+
+
+def _evaluate(attributes: Attributes, evaluation: Evaluation) -> PhasesOutcome:
+    door = LocalAnswerer(policies=evaluation.policies, cluster=evaluation.cluster, explains=True)
+    return run_phases(attributes, "mutate" if evaluation.policies.mutating else "validate", door)
+
+
+def _status_of_policy(
+    manifest: Mapping[str, Any], outcome: PhasesOutcome, evaluation: Evaluation
+) -> tuple[Status, str]:
+    name = manifest["metadata"]["name"]
+    explained = [each for _, each in outcome.explanations if each.policy == name]
+    matched = [each for each in explained if each.outcome not in _UNMATCHED and OF_MATCH not in each.reason]
+    if not matched:
+        is_dropped = (
+            not evaluation.is_native
+            and not evaluation.rules
+            and _is_plain_match(get(manifest, ("spec", "matchConstraints")))
+        )
+        return ("not found" if is_dropped else "excluded"), next((each.reason for each in explained), "")
+    spoken = (decision for _, decision in outcome.decisions if decision.policy == name)
+    first = min((each for each in spoken if each.evaluation != "admit"), key=_position, default=None)
+    if first is not None:
+        status = _status_of_decision(first)
+        return ("fail" if evaluation.rules else status), one_line(first.message)
+    return _status_of_explanations(matched)
+
+
+def _position(decision: Decision) -> int:
+    return -1 if decision.index is None else decision.index
+
+
+def _status_of_decision(decision: Decision) -> Status:
+    if decision.evaluation == "unknown":
+        raise InputError(Problem(message=f"not evaluated: {one_line(decision.message)}"))
+    return "fail" if decision.evaluation == "deny" else "error"
+
+
+def _status_of_explanations(matched: Sequence[Explanation]) -> tuple[Status, str]:
+    unmet = [each for each in matched if each.outcome in ("condition is false", "condition failed")]
+    return ("skip", unmet[0].reason) if len(unmet) == len(matched) else ("pass", "")
+
+
+def _is_plain_match(constraints: JSON) -> bool:
+    """Return whether constraints are one rule without names and selectors.
+
+    Kyverno reports nothing about a resource that these do not match, and then misses the result.
+    """
+    selectors = (get(constraints, (key,)) or {} for key in ("namespaceSelector", "objectSelector"))
+    rules: list[dict[str, Any]] = get(constraints, ("resourceRules",)) or []
+    if any(any(each.values()) for each in selectors) or get(constraints, ("excludeResourceRules",)):
+        return False
+    return len(rules) == 1 and not rules[0].get("resourceNames")
+
+
+def difference_of_resources(expected: JSON, actual: JSON) -> str:
+    """Return the difference between two resources, "" if there is none; Kyverno compares them without empty fields."""
+    one, other = _without_empty(expected), _without_empty(actual)
+    if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
+        return ""
+    return f"patchedResources: the object that came out differs\n{diff_as_yaml(one, other)}"
+
+
+def _without_empty(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        kept = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not None} or None
+    if isinstance(value, list):
+        return [item for item in map(_without_empty, value) if item is not None] or None
+    return value
