@@ -37,6 +37,7 @@ _KYVERNOS: Final = frozenset(
         "parseImageReference",
         "parseServiceAccount",
         "random",
+        "regex",
         "resource",
         "sha1",
         "sha256",

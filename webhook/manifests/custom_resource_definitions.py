@@ -101,6 +101,10 @@ _STATUS: Final[Schema] = {
 }
 
 
+_SHORT_NAMES: Final = {VALIDATING_POLICY: "cgvpol", MUTATING_POLICY: "cgmpol", POLICY_BINDING: "cgbind"}
+"""Kyverno has the kinds ValidatingPolicy and MutatingPolicy, too, with the short names vpol and mpol."""
+
+
 def custom_resource_definitions() -> tuple[JSON, ...]:
     """Return the three CustomResourceDefinitions, as they are applied."""
     return tuple(_definition_of_kind(kind) for kind in SPECS)
@@ -128,7 +132,13 @@ def _definition_of_kind(kind: str) -> JSON:
         "subresources": {"status": {}},
         "additionalPrinterColumns": _printer_columns(kind),
     }
-    names = {"plural": resource, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    names = {
+        "plural": resource,
+        "singular": kind.lower(),
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "shortNames": [_SHORT_NAMES[kind]],
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
