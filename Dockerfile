@@ -17,6 +17,7 @@ COPY deploy/samples deploy/samples
 COPY deploy/claimgate.1 deploy/claimgate.1
 COPY certs certs
 COPY webhook webhook
+COPY claimgate claimgate
 RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --yes hatchling editables pip
 
 FROM ${PYTHON}

@@ -28,7 +28,7 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m compileall -q certs tests webhook # hundreds of tests start a process, which may not write bytecode
+	$(BIN)/python -m compileall -q certs claimgate tests webhook # hundreds of tests start a process, which may not write bytecode
 	$(BIN)/python -m pytest -n auto --dist worksteal -m $(QUICK)
 
 slow: $(DEV_STAMP) ## the tests that take half a minute each
@@ -157,7 +157,7 @@ $(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | $(VENV)
 	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
 	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
-	@$(BIN)/python -m compileall -q webhook certs # what pip does for installed packages: a third of the start-up time
+	@$(BIN)/python -m compileall -q webhook certs claimgate # what pip does for installed packages: a third of the start-up time
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)

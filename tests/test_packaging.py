@@ -42,7 +42,7 @@ def test_the_wheel_holds_policies_samples_and_both_packages(wheel):
     shipped = [file.relative_to(ROOT / "policies") for file in (ROOT / "policies").rglob("*.yaml")]
     assert {f"webhook/_policies/{file}" for file in shipped} <= names
     assert "webhook/_samples/reviews/01-pod-with-claim.json" in names
-    assert {"certs/__init__.py", "webhook/py.typed", "webhook/workloads/kinds.yaml"} <= names
+    assert {"certs/__init__.py", "claimgate/__init__.py", "webhook/py.typed", "webhook/workloads/kinds.yaml"} <= names
     assert not [name for name in names if name.startswith(("tests/", "deploy/"))]
 
 

@@ -1,0 +1,42 @@
+"""The documented Python API: the example of its page runs and prints what the page says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import claimgate
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "python.md").read_text()
+POLICY = str(ROOT / "tests" / "data" / "commands" / "policies")
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(monkeypatch, capsys):
+    [example] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    [printed] = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    exec(compile(example, "docs/python.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_page_names_everything():
+    assert [name for name in claimgate.__all__ if name not in PAGE and name != "__version__"] == []
+
+
+def test_mistakes_are_errors_of_the_api(tmp_path):
+    with pytest.raises(claimgate.PolicyError, match="no such file"):
+        claimgate.load_policies(tmp_path / "absent")
+    policies = claimgate.load_policies(POLICY)
+    with pytest.raises(claimgate.InputError, match="apiVersion"):
+        claimgate.review(policies, {"kind": "Pod"})
+    with pytest.raises(claimgate.InputError, match="PATCH"):
+        claimgate.review(policies, {"apiVersion": "v1", "kind": "Pod"}, operation="PATCH")
+
+
+def test_an_object_is_mutated_and_stays_as_it_was():
+    policies = claimgate.load_policies(POLICY)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+    result = claimgate.review(policies, pod)
+    assert pod["metadata"] == {"name": "p"}
+    assert {finding.policy for finding in result.findings} <= set(policies.names)
