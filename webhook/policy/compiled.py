@@ -56,7 +56,7 @@ class Validation(Struct, frozen=True, eq=False):
     message: str
     message_expression: Expression | None
     denial: DenialReason
-    facts: Reads = field(default_factory=dict)
+    facts: Reads
     lists_problems: bool = False
 
 
