@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
+from webhook.commands.rendering import cause_of_failure
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -114,6 +115,7 @@ def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
     assert f"error: {tree}/chart: cannot be rendered: `helm template` failed: no such chart" in err
+    assert err.count(f"{tree}/chart") == 1  # its templates are not told again
 
 
 def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):
@@ -163,3 +165,17 @@ def test_nothing_changed_is_a_success(repository, capsys):
 def test_a_revision_that_is_none_is_told(repository, capsys, flag, told):
     assert run_command_line(["audit", *POLICIES, str(repository), f"--changed-since={flag}"]) == 2
     assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+@pytest.mark.parametrize(
+    ("printed", "cause"),
+    [
+        ("10:44 no memory for a cache. Error: a.yaml:1: nil pointer Use --debug flag to render out invalid YAML", "a.yaml:1: nil pointer"),
+        ("error: accumulating resources: no file", "accumulating resources: no file"),
+        ("Error: Error: twice", "twice"),
+        ("no such chart", "no such chart"),
+        ("", "without a message"),
+    ],
+)  # fmt: skip
+def test_the_cause_of_a_failure_is_told_alone(printed, cause):
+    assert cause_of_failure(printed) == cause

@@ -145,7 +145,9 @@ class AuditTotals:
             self._print_to_stderr([f"note: {told}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
-        if template := templates.summarize_templates(tuple(self._templates.values())):
+        failed = {each.file for each in self._problems}
+        left = [each for each in self._templates.values() if each.chart not in failed]  # a failed chart is told already
+        if template := templates.summarize_templates(left):
             self._print_to_stderr([f"note: {template}"])
         self._print_to_stderr(f"note: {each}" for each in notes)
 

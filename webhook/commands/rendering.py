@@ -140,6 +140,12 @@ def replace_by_rendered_objects(
     return tuple(problems)
 
 
+def cause_of_failure(message: str) -> str:
+    """Return the cause in what helm or kubectl printed, without warnings before it and advice to debug after it."""
+    cause = message.rpartition("Error: ")[2].partition(" Use --debug flag")[0].removeprefix("error: ")
+    return cause.strip() or "without a message"
+
+
 def _render_folder(
     each: RenderableFolder, programs: ExternalPrograms, copies: FolderCopies, *, with_remote: bool
 ) -> bytes:
@@ -164,6 +170,6 @@ def _render_folder(
         )
     )
     if output.code:
-        why = output.message.replace(copies.copy_path("/").rstrip("/"), "") or "without a message"
+        why = cause_of_failure(output.message.replace(copies.copy_path("/").rstrip("/"), ""))
         raise ProgramError(f"`{program} {options[0]}` failed: {why}")
     return output.stdout
