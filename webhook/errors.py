@@ -191,6 +191,10 @@ class EvaluationError(CelError):
     """An expression failed on this input. The text is cel-go's wording: `no such key: x`."""
 
 
+class NoDecision(EvaluationError):
+    """An expression asks `authorizer` a question whose answer is not known where the policy is evaluated."""
+
+
 class NoSuchOverload(EvaluationError):
     """A function got values that none of its signatures accepts."""
 

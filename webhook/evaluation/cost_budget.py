@@ -14,7 +14,7 @@ from weakref import ref
 from webhook.cel import CostMeter
 from webhook.cel.cost import PER_CALL_LIMIT, STEP
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.errors import BudgetExceeded, EvaluationError, NoDecision
 from webhook.policy.compiled import Expression
 
 
@@ -60,7 +60,7 @@ class CostBudget(CostMeter):
             value = program.evaluate(activation, self)
         except EvaluationError as error:
             self._pay_for_variables()
-            raise EvaluationError(f"expression '{expression.source}' resulted in error: {error}") from error
+            raise _same_kind(error, f"expression '{expression.source}' resulted in error: {error}") from error
         if self.owed:
             self._pay_for_variables()
         return value
@@ -87,7 +87,7 @@ class LazyVariables(dict[str, Any]):
         self._declared = declared
         self._activation = ref(activation)
         self._budget = budget
-        self._errors: dict[str, str] = {}
+        self._errors: dict[str, EvaluationError] = {}
         self._computed = 0
         self._spent = 0
         self._idle: list[CostMeter] = []  # of variables that are evaluated; the next one takes one of them
@@ -105,7 +105,7 @@ class LazyVariables(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name in self._errors:
-            raise EvaluationError(self._errors[name])
+            raise _same_kind(self._errors[name], str(self._errors[name]))
         program, budget = self._declared[name].program, self._budget
         if program is None:
             raise self._store_error(
@@ -117,7 +117,7 @@ class LazyVariables(dict[str, Any]):
         except EvaluationError as error:
             if isinstance(error, BudgetExceeded) and meter.spent <= PER_CALL_LIMIT:
                 raise  # not the cost, so the time: nothing may absorb that
-            raise self._store_error(name, f'composited variable "{name}" fails to evaluate: {error}') from error
+            raise self._store_error(name, f'composited variable "{name}" fails to evaluate: {error}', error) from error
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
@@ -138,7 +138,12 @@ class LazyVariables(dict[str, Any]):
         meter.due -= STEP
         return meter
 
-    def _store_error(self, name: str, text: str) -> EvaluationError:
+    def _store_error(self, name: str, text: str, cause: EvaluationError | None = None) -> EvaluationError:
         """Store the error of a variable, which every later use raises, and return it."""
-        self._errors[name] = text
-        return EvaluationError(text)
+        stored = self._errors[name] = _same_kind(cause, text)
+        return stored
+
+
+def _same_kind(error: EvaluationError | None, text: str) -> EvaluationError:
+    """Return an error with another text, which still says whether an answer of the authorizer was not known."""
+    return NoDecision(text) if isinstance(error, NoDecision) else EvaluationError(text)

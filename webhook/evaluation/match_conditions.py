@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
-from webhook.errors import BudgetExceeded, EvaluationError, UnreadPartError
+from webhook.errors import BudgetExceeded, EvaluationError, NoDecision, UnreadPartError
 from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import OutOfBudget
 from webhook.evaluation.invocations import Invocation
@@ -95,7 +95,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     condition is false.
 
     Raises:
-        EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
+        EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail, or what they ask the
+            authorizer is not known.
         LookupFailed: nobody can say something that they ask about.
     """
     gate, context = invocation.gate, invocation.context
@@ -111,7 +112,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
         elif gate.conditions:
             unmet = first_false_condition(gate.conditions, names, context)
     except EvaluationError as error:
-        if invocation.policy.is_fail:
+        if invocation.policy.is_fail or isinstance(error, NoDecision):
             raise
         unmet = error
     if unmet is not None and context.options.trace is not None:
@@ -158,5 +159,6 @@ def first_false_condition(
         if unmet is not None and (not left or budget.covers(left)):
             return unmet
     if errors and unmet is None:
-        raise EvaluationError(join_errors(errors))
+        is_unknown = any(isinstance(each, NoDecision) for each in errors)
+        raise (NoDecision if is_unknown else EvaluationError)(join_errors(errors))
     return unmet

@@ -21,7 +21,15 @@ from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.library.lists import record_origins
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed, PatchError
+from webhook.errors import (
+    AmbiguousObject,
+    BindingError,
+    BudgetExceeded,
+    EvaluationError,
+    LookupFailed,
+    NoDecision,
+    PatchError,
+)
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
@@ -284,7 +292,7 @@ def _decision_of_applied_mutation(invocation: Invocation, index: int, elapsed_s:
 
 def _decision_of_failed_mutation(invocation: Invocation, error: Exception, index: int | None = None) -> Decision:
     """Return the decision about a mutation, or conditions of its policy, that could not be evaluated."""
-    if isinstance(error, AmbiguousObject):
+    if isinstance(error, AmbiguousObject | NoDecision):
         return undecided_decision(invocation.policy, invocation.binding, error, invocation.param.name)
     path, message = invocation.target.reroot(str(error))
     return structs.replace(_decision_of_failed_policy(invocation, message), index=index, path=path)

@@ -92,9 +92,9 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
         )
 
 
-def undecided_decision(policy: Policy, binding: Binding | None, error: AmbiguousObject, param: str = "") -> Decision:
-    """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
-    selects by.
+def undecided_decision(policy: Policy, binding: Binding | None, error: Exception, param: str = "") -> Decision:
+    """Return the decision of a policy that needs what is not known, such as the labels of the namespace or what a user
+    may do.
     """
     decision = _undecided_decision(policy, binding, str(error), param)
     if not isinstance(error, UnknownLabels):

@@ -14,6 +14,7 @@ from typing import Literal, TypedDict
 from msgspec.structs import replace
 
 from webhook.apimachinery import paths
+from webhook.errors import NoDecision
 from webhook.evaluation.activation import problems_with_actions
 from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
@@ -130,8 +131,10 @@ class RuleDecisions:
         """Return the decisions of rules that hold."""
         return self._invocation.param.admits_at(self._target.place)
 
-    def error_decision(self, index: int | None, text: str) -> Decision:
+    def error_decision(self, index: int | None, text: str, cause: Exception | None = None) -> Decision:
         """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
+        if isinstance(cause, NoDecision):
+            return self._decision_of_rule(index, "unknown", wording.not_evaluated_sentence([text]))
         return self._decision_of_rule(index, "error", text)
 
     def audit_decision(self, published: Mapping[str, str]) -> Decision:

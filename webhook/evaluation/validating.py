@@ -142,4 +142,4 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
     except AmbiguousObject as error:
         return [undecided_decision(policy, binding, error, param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
-        return [RuleDecisions(invocation, started=started).error_decision(None, str(error))]
+        return [RuleDecisions(invocation, started=started).error_decision(None, str(error), error)]

@@ -136,7 +136,7 @@ class Validator:
         rule = self._policy.rules[index]
         text = texts[index] if texts else None
         if isinstance(result, EvaluationError):
-            return (self._decisions.error_decision(index, str(result)),)
+            return (self._decisions.error_decision(index, str(result), result),)
         if isinstance(text, OutOfBudget):
             return (self._decisions.error_decision(index, f"failed messageExpression: {text}"),)
         if result:

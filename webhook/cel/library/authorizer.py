@@ -96,7 +96,7 @@ from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_e
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import BOOL, STRING, Type, opaque_type
-from webhook.errors import EvaluationError, ReviewPaused
+from webhook.errors import EvaluationError, NoDecision, ReviewPaused
 
 AUTHORIZER = opaque_type("kubernetes.authorization.Authorizer")
 PATH_CHECK = opaque_type("kubernetes.authorization.PathCheck")
@@ -164,10 +164,12 @@ class ListedAuthorizer:
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
             labelSelector, each of which may be left out to mean any, and allowed, reason, error.
+        is_whole: whether a question without an entry is a mistake; else its answer is not known.
     """
 
-    def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
+    def __init__(self, entries: Iterable[Mapping[str, JSON]], *, is_whole: bool = True) -> None:
         self._entries = tuple(entries)
+        self._error: type[EvaluationError] = EvaluationError if is_whole else NoDecision
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision of the first entry that matches the question.
@@ -180,7 +182,7 @@ class ListedAuthorizer:
                 error = entry.get("error")
                 allowed = entry.get("allowed") is True and error is None
                 return AuthorizationDecision(allowed=allowed, reason=entry.get("reason", ""), error=error)
-        raise EvaluationError(f"authorizer: no decision is given for {question}")
+        raise self._error(f"authorizer: no decision is given for {question}")
 
 
 class UnansweredQuestion(ReviewPaused):
@@ -228,8 +230,8 @@ class PausingAuthorizer:
         return EvaluationError(f"authorizer: {because}")
 
 
-NO_DECISIONS: Authorizer = ListedAuthorizer(())
-"""The authorizer without answers: every check is an error."""
+NO_DECISIONS: Authorizer = ListedAuthorizer((), is_whole=False)
+"""The authorizer without answers: what depends on a check is not known."""
 
 
 @dataclass(frozen=True, slots=True)
