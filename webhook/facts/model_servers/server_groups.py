@@ -183,6 +183,10 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
     yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}")
 
 
+def _problem_of_waiting(path: FieldPath | str, message: str, fix: str) -> Problem:
+    return WAITS_FOR_ITSELF.problem(path, message, fix)
+
+
 def _check_published_addresses(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report a headless Service that names the first pod only once it is ready."""
     name = get(subject.object, ("spec", "serviceName"))
@@ -195,7 +199,7 @@ def _check_published_addresses(member: ServerContainer, subject: Subject) -> Ite
         message = f"meets at {address[:80]}, which Service `{name}` names once pod 0 is ready, but pod 0 is ready once "
         message += "the others have joined"
         fix = f"set publishNotReadyAddresses: true in Service `{name}`"
-        yield WAITS_FOR_ITSELF.problem(member.path, message, fix)
+        yield _problem_of_waiting(member.path, message, fix)
 
 
 def _repeats(member: ServerContainer) -> bool:
@@ -234,11 +238,11 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
             message = (
                 "is LeaderReady, so workers are made once the leader is ready, but it is ready once they have joined"
             )
-            yield WAITS_FOR_ITSELF.problem("spec.startupPolicy", message, "set startupPolicy: LeaderCreated")
+            yield _problem_of_waiting("spec.startupPolicy", message, "set startupPolicy: LeaderCreated")
     elif subject.group_kind == _STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
         policy = get(subject.object, ("spec", "podManagementPolicy"), "OrderedReady")
         if policy != "OrderedReady":
             yield from _check_published_addresses(member, subject)
         else:
             message = "makes pod 1 once pod 0 is ready, but pod 0 is ready once pod 1 has joined (OrderedReady)"
-            yield WAITS_FOR_ITSELF.problem("spec.podManagementPolicy", message, "set podManagementPolicy: Parallel")
+            yield _problem_of_waiting("spec.podManagementPolicy", message, "set podManagementPolicy: Parallel")

@@ -96,7 +96,11 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
     if timeout is not None and timeout > longest:
         message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses it"
         fix = f"set at most {longest}, or raise max-revision-timeout-seconds of ConfigMap config-defaults"
-        yield KNATIVE_FIELD.problem(predictor.path("timeout"), message, fix, timeout)
+        yield _problem_of_field(predictor.path("timeout"), message, fix, timeout)
+
+
+def _problem_of_field(path: FieldPath, message: str, fix: str, value: int | None = None) -> Problem:
+    return KNATIVE_FIELD.problem(path, message, fix, value)
 
 
 def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Problem]:
@@ -104,7 +108,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         return
     if spec.get(_NEVER) is not None:
         message = "is a field that Knative never takes"
-        yield KNATIVE_FIELD.problem((*at, _NEVER), message, "remove it, and set timeoutSeconds")
+        yield _problem_of_field((*at, _NEVER), message, "remove it, and set timeoutSeconds")
     features = _features(subject)
     asked = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
     volumes = spec.get("volumes")
@@ -120,7 +124,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)
         else:
             message = f"is refused by Knative because {key} is {state}, and no pod is made"
-            yield KNATIVE_FIELD.problem((*at, name), message, fix)
+            yield _problem_of_field((*at, name), message, fix)
 
 
 def _features(subject: Subject) -> Mapping[str, Any] | None:
