@@ -46,8 +46,8 @@ FACTS = (
     {"command_lines", "scheduling"},
     {"gpu"},
     {"dra"},
-    {"device_failures", "jobset", "launch", "nodes", "storage"},
-    {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs"},
+    {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "prerequisites", "storage"},
+    {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
     {"kueue", "volcano"},
     {"preemption"},
 )

@@ -67,9 +67,8 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.ray",
-        checks="ray",
         groups=("ray",),
-        rules=("ray", "serve_config", "gpus_of_groups"),
+        rules=("ray", "serve_config", "gpus_of_groups", "releases"),
     ),
     FactPackage(
         module="webhook.facts.dra",
@@ -97,6 +96,22 @@ PACKAGES: Final = (
             "tpu_slices",
             "device_plugin",
         ),
+    ),
+    FactPackage(
+        module="webhook.facts.other_schedulers",
+        groups=("kai", "yunikorn"),
+        rules=("kai", "yunikorn"),
+    ),
+    FactPackage(
+        module="webhook.facts.prerequisites",
+        checks="pod_prerequisites",
+        groups=("pod-prerequisites",),
+        rules=("pod_prerequisites",),
+    ),
+    FactPackage(
+        module="webhook.facts.updates",
+        groups=("update",),
+        rules=("spare_devices", "budgets_and_scaling"),
     ),
     FactPackage(module="webhook.facts.scheduling", fact="priority_classes", facts=("priorities",)),
     FactPackage(
@@ -194,8 +209,10 @@ PACKAGES: Final = (
             "queue_flavors",
             "queue_quota",
             "queue",
+            "queue_inactive",
             "queue_nodes",
             "queue_workloads",
+            "trainer_releases",
         ),
     ),
     FactPackage(

@@ -12,14 +12,14 @@ Aspect: TypeAlias = Literal["admission", "queue", "quota", "claims", "nodes", "s
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
 
 _GROUPS: Final[Mapping[Aspect, str]] = {
-    "admission": "object-shape served-version pod-resources pod-template pod-template-shape workload-update "
-    "train-job-changes volcano-cron-job volcano-job-flow",
-    "queue": "kueue-job kueue-not-now kueue-unmanaged kueue-advice kueue-queue volcano-job volcano-pod "
+    "admission": "pod-prerequisites object-shape served-version pod-resources pod-template pod-template-shape "
+    "workload-update train-job-changes volcano-cron-job volcano-job-flow",
+    "queue": "kai yunikorn kueue-job kueue-not-now kueue-unmanaged kueue-advice kueue-queue volcano-job volcano-pod "
     "volcano-pod-group volcano-queue volcano-scheduler",
     "quota": "kueue-never namespace-quota gpu-quota",
     "claims": "claims-exactly-one device-claims resource-claims device-classes resource-slices nvidia-device-config",
-    "nodes": "node-devices node-pool shared-gpu tpu device-plugin gpu-requests gpu-limits gpu-portable preemption "
-    "volcano-hyper-node sandbox",
+    "nodes": "update node-devices node-pool shared-gpu tpu device-plugin gpu-requests gpu-limits gpu-portable "
+    "preemption volcano-hyper-node sandbox",
     "storage": "storage",
     "launcher": "launch model-server serving-kind train-job training-job training-runtime num-proc-per-node job-set "
     "ray mesh device-failures",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
@@ -33,6 +33,7 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
+_ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """Fields of a PodSpec that choose nodes."""
@@ -75,7 +76,12 @@ def open_questions(subject: Subject, cluster: Cluster) -> tuple[OpenQuestion, ..
     unread = unread_parts(subject.object, subject.table, subject.deadline)
     if unread:
         return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
-    return (*_scheduler_questions(subject), *_server_questions(subject), *_node_questions(subject, cluster))
+    return (
+        *_pod_security_questions(subject),
+        *_scheduler_questions(subject),
+        *_server_questions(subject),
+        *_node_questions(subject, cluster),
+    )
 
 
 def scheduler_names(subject: Subject) -> tuple[str, ...]:
@@ -100,6 +106,15 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     if "" in unread:
         return f"the controller of {kind} makes the pods from parts, which are not read"
     return f"the pods of {', '.join(unread)} are not read"
+
+
+def _pod_security_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield the level of Pod Security that the namespace enforces, which no rule compares with the pods."""
+    namespace = subject.cluster_view().get_without_noting(NAMESPACE, "", subject.namespace)
+    level = get(namespace, ("metadata", "labels", _ENFORCE), "")
+    if level in ("baseline", "restricted"):
+        what = f"Pod Security `{level}` of namespace {subject.namespace} is not compared with the pods"
+        yield OpenQuestion(aspects=("admission",), what=what)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:

@@ -31,11 +31,19 @@ class UpgradeStrategy(Typed):
     type = Text()
 
 
+class AuthOptions(Typed):
+    """ray.io AuthOptions."""
+
+    mode = Text()
+
+
 class RayClusterSpec(Typed):
     """ray.io RayClusterSpec."""
 
     enable_in_tree_autoscaling = Truth()
+    auth_options = Part(AuthOptions)
     head_group_spec = Part(Group)
+    ray_version = Text()
     upgrade_strategy = Part(UpgradeStrategy)
     worker_group_specs = Parts(Group)
 
@@ -89,6 +97,7 @@ class RayServiceSpec(Typed):
 
     serve_config_v2 = Text(name="serveConfigV2")
     ray_cluster_config = Part(RayClusterSpec)
+    upgrade_strategy = Part(UpgradeStrategy)
 
 
 class RayService(Object):

@@ -29,10 +29,12 @@ class InactivityCause:
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that has to be made before the queue can be active, "" where time may help.
+        is_known: whether a status or a spec says so; a status that is not written yet says nothing lasting.
     """
 
     text: str
     missing: str = ""
+    is_known: bool = True
 
 
 def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
@@ -51,7 +53,8 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
             is_new = "" if active else ", for its controller has not set the condition Active"
-            yield InactivityCause(f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)")
+            text = f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
+            yield InactivityCause(text, is_known=bool(active))
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavor_names())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue import (
     job,
     job_kinds,
@@ -13,6 +14,7 @@ from webhook.facts.kueue import (
     job_topology,
     queue,
     queue_flavors,
+    queue_inactive,
     queue_nodes,
     queue_quota,
     queue_workloads,
@@ -23,6 +25,7 @@ from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
 from webhook.facts.kueue.not_now import check_queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
+from webhook.facts.kueue.trainer_releases import check_flavor_of_pods, check_resumed
 from webhook.facts.kueue.unmanaged import check_unmanaged
 from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Subject
@@ -108,6 +111,16 @@ def _build_check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[
 CHECKS: Final = (
     Check(group="kueue-job", run=validate_job, lookups=LOOKUPS, when=may_concern_kueue),
     Check(group="kueue-never", run=check_never_admitted, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(
+        group="kueue-never", run=check_resumed, kinds=frozenset((TRAIN_JOB,)), lookups=LOOKUPS, when=may_concern_kueue
+    ),
+    Check(
+        group="kueue-advice",
+        run=check_flavor_of_pods,
+        kinds=frozenset((TRAIN_JOB,)),
+        lookups=LOOKUPS,
+        when=may_concern_kueue,
+    ),
     Check(group="kueue-not-now", run=check_not_admitted_now, lookups=LOOKUPS, when=may_concern_kueue),
     Check(group="kueue-unmanaged", run=check_not_managed, lookups=LOOKUPS, when=may_concern_kueue),
     Check(group="kueue-advice", run=check_unintended_settings, lookups=LOOKUPS, when=may_concern_kueue),
@@ -122,6 +135,8 @@ CHECKS: Final = (
         queue.validate_admission_checks,
         queue.validate_concurrent_admission,
         queue.advise_cluster_queue,
+        queue_inactive.check_inactive_queue,
+        queue_inactive.advise_preemption,
         queue_quota.advise_zero_fair_sharing_weight,
     ),
     _build_check_of_queue_rules(
@@ -137,9 +152,12 @@ CHECKS: Final = (
         "ResourceFlavor",
         queue_nodes.validate_resource_flavor,
         queue_flavors.advise_unused_flavor,
+        queue_inactive.check_flavor_topology,
     ),
     _build_check_of_queue_rules("Topology", queue_nodes.validate_topology),
-    _build_check_of_queue_rules("AdmissionCheck", queue.validate_controller_name_unchanged),
+    _build_check_of_queue_rules(
+        "AdmissionCheck", queue.validate_controller_name_unchanged, queue_inactive.check_check_parameters
+    ),
     _build_check_of_queue_rules(
         "Workload",
         queue_workloads.validate_workload,

@@ -163,6 +163,12 @@ class ResourceSettings(Typed):
     device_class_mappings = Parts(DeviceClassMapping)
 
 
+class FairSharingSettings(Typed):
+    """The settings of Fair Sharing: `enable` is of v1beta1 alone."""
+
+    enable = Truth()
+
+
 class WrittenConfiguration(Typed):
     """config.kueue.x-k8s.io Configuration."""
 
@@ -171,6 +177,8 @@ class WrittenConfiguration(Typed):
     integrations = Part(Integrations)
     resources = Part(ResourceSettings)
     feature_gates = Truths()
+    fair_sharing = Part(FairSharingSettings)
+    api_version = Text()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +196,7 @@ class KueueConfiguration:
         transformations: for a resource, whether it is kept, and which amounts come of one unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
         feature_gates: those that it switches on or off.
+        has_fair_sharing: whether Fair Sharing is on.
     """
 
     is_known: bool = False
@@ -200,6 +209,7 @@ class KueueConfiguration:
     transformations: Mapping[str, ResourceTransformationAmounts] = field(default_factory=dict, hash=False)
     ignores_undeclared: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict, hash=False)
+    has_fair_sharing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +298,14 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
         transformations=dict(map(_amounts_of_transformation, resources.transformations)),
         ignores_undeclared=resources.quota_check_strategy == "IgnoreUndeclared",
         feature_gates=dict(written.feature_gates),
+        has_fair_sharing=_has_fair_sharing(written),
     )
+
+
+def _has_fair_sharing(written: WrittenConfiguration) -> bool:
+    """Return whether Fair Sharing is on: by its switch in v1beta1, by its presence in v1beta2."""
+    sharing = written.fair_sharing
+    return sharing.is_set and (sharing.enable or not written.api_version.endswith("/v1beta1"))
 
 
 def default_integrations(release: Release = KUEUE) -> frozenset[str]:

@@ -220,10 +220,18 @@ class Topology(Object):
     spec = Part(TopologySpec)
 
 
+class CheckParameters(Typed):
+    """The object with the parameters of an AdmissionCheck."""
+
+    kind = Text()
+    name = Text()
+
+
 class AdmissionCheckSpec(Typed):
     """The spec of an AdmissionCheck."""
 
     controller_name = Text()
+    parameters = Part(CheckParameters)
 
 
 class AdmissionCheck(Object):

@@ -19,14 +19,8 @@ from typing import Final
 
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.check import Check, group_kinds_of_types
-from webhook.facts.ray.gpus_of_groups import (
-    check_entrypoint_gpus,
-    check_gpus_of_serve,
-    check_resources_of_groups,
-)
+from webhook.facts.ray.gpus_of_groups import check_resources_of_groups
 from webhook.facts.ray.groups import RAY
-from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -87,7 +81,6 @@ _SELECTED: Final = "ray.io/cluster"
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
 _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
-_RAY: Final = group_kinds_of_types(RayCluster, RayJob, RayService, RayCronJob)
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
@@ -202,15 +195,3 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
 def validate_group_resources(subject: Subject) -> Iterator[Problem]:
     """Report groups that set amounts of Ray in two places (ValidateRayClusterSpec)."""
     yield from check_resources_of_groups(ray_cluster_spec_of(subject))
-
-
-CHECKS: Final = (
-    Check(group="ray", run=validate_name, kinds=_RAY - group_kinds_of_types(RayCronJob)),
-    Check(group="ray", run=validate_ray_job_spec, kinds=group_kinds_of_types(RayJob)),
-    Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
-    Check(group="ray", run=validate_num_gpus, kinds=_RAY),
-    Check(group="ray", run=validate_group_resources, kinds=_RAY),
-    Check(group="ray", run=check_serve_config, kinds=group_kinds_of_types(RayService)),
-    Check(group="ray", run=check_gpus_of_serve, kinds=group_kinds_of_types(RayService)),
-    Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob)),
-)

@@ -21,7 +21,7 @@ from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
-from webhook.typed.fields import Text
+from webhook.typed.fields import Number, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
@@ -49,6 +49,7 @@ class PriorityClass(Object):
 
     gvk = PRIORITY_CLASS
     preemption_policy = Text()
+    value = Number()
 
 
 def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: ClusterView) -> JSON:

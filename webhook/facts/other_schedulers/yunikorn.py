@@ -1,0 +1,136 @@
+"""Task groups of YuniKorn, which are JSON in an annotation: groups that void all, names of none, and placeholders.
+
+Source: apache/yunikorn-k8shim@23b6b47f pkg/cache/amprotocol.go, placeholder_manager.go; apache/yunikorn-core@be3bb487
+application.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.other_schedulers.types import YUNIKORN, TaskGroup
+from webhook.facts.pods.pod_requests import (
+    NamespaceLimits,
+    amounts_in_thousandths,
+    quota_requests_of_pod,
+    requests_of_containers,
+)
+from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, either
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import ReadingContext
+from webhook.workloads.podsets import PodSet
+
+GROUPS: Final = YUNIKORN.rule(
+    "yunikorn/task-groups",
+    title="YuniKorn ignores the task groups",
+    why="One invalid group voids all groups with a single event, and the job runs without a gang.",
+)
+GROUP_NAME: Final = YUNIKORN.rule(
+    "yunikorn/task-group-name",
+    title="The task group of a pod is not in task-groups",
+    why="The pod replaces no placeholder, so placeholders keep devices until their timeout.",
+)
+SMALLER: Final = YUNIKORN.rule(
+    "yunikorn/placeholder-smaller",
+    title="A placeholder of YuniKorn reserves less than a pod requests",
+    why="YuniKorn releases the placeholder of a larger pod, so the gang is not guaranteed.",
+    source="apache/yunikorn-core@be3bb487 pkg/scheduler/objects/application.go",
+)
+MORE_MEMBERS: Final = YUNIKORN.rule(
+    "yunikorn/more-members-than-pods",
+    title="A task group has more members than pods",
+    why="No pod replaces some placeholders, so they keep devices until their timeout.",
+    level="advice",
+)
+SCHEDULER: Final = "yunikorn"
+_GROUPS: Final = "yunikorn.apache.org/task-groups"
+_NAME: Final = "yunikorn.apache.org/task-group-name"
+_LONGEST: Final = 100_000
+
+
+class YuniKornPods(NamedTuple):
+    """The pods of one template that YuniKorn places."""
+
+    podset: PodSet
+    template: PodTemplate
+
+    def annotation(self, name: str) -> FieldPath:
+        """Return the path in the object of an annotation of the template."""
+        return self.podset.locate(("metadata", "annotations", name))
+
+
+def check_task_groups(subject: Subject) -> Iterator[Problem]:
+    """Yield task groups that YuniKorn ignores or cannot fill."""
+    listed = [pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all]
+    pods = [YuniKornPods(each, template_of(each, subject)) for each in listed]
+    pods = [each for each in pods if each.template.spec.scheduler_name == SCHEDULER]
+    groups: list[TaskGroup] = []
+    for each in pods:
+        text = each.template.metadata.annotations.get(_GROUPS, "")
+        own = _task_groups(text, subject) if text else []
+        fault = "must be a list of groups in JSON" if own is None else _fault_of_groups(own)
+        if fault:
+            message = f"{fault}, so YuniKorn ignores all task groups and starts the pods one by one"
+            fix = "give each group a name, minMember above 0, and minResource with what one pod requests"
+            yield from without_repeated_problems((GROUPS.problem(each.annotation(_GROUPS), message, fix),), subject)
+            return
+        groups += own or []
+    for each in pods if groups else ():
+        yield from without_repeated_problems(_check_group_of_pods(each, groups, pods), subject)
+
+
+def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
+    """Return the groups of an annotation, None where it is no list of objects."""
+    subject.deadline.spend_text(text)
+    try:
+        listed = json.loads(text) if len(text) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(listed, list):
+        return None
+    return [TaskGroup.of(each, (), ReadingContext(subject.deadline)) for each in listed]
+
+
+def _fault_of_groups(groups: Sequence[TaskGroup]) -> str:
+    for number, group in enumerate(groups):
+        shown = f"task group {group.name}" if group.name else f"task group number {number + 1}"
+        if not group.name:
+            return f"{shown} has no name"
+        if not group.min_resource:
+            return f"{shown} has no minResource"
+        if group.min_member <= 0:
+            return f"{shown} has no minMember above 0"
+    return ""
+
+
+def _check_group_of_pods(
+    pods: YuniKornPods, groups: Sequence[TaskGroup], everyone: Sequence[YuniKornPods]
+) -> Iterator[Problem]:
+    name = pods.template.metadata.annotations.get(_NAME, "")
+    if not name:
+        return
+    group = next((each for each in groups if each.name == name), None)
+    if group is None:
+        message = f"is not a group of task-groups, which has {either(each.name for each in groups)}"
+        yield GROUP_NAME.problem(pods.annotation(_NAME), message, "name a group of task-groups", name)
+        return
+    spec = pods.template.spec
+    requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
+    reserved = amounts_in_thousandths(group.json.get("minResource") or {})
+    for resource, amount in requests.items():
+        if amount > reserved.get(resource, 0) and "/" in resource:
+            message = f"minResource of group {name} has less `{resource}` than a pod requests, so its place is not kept"
+            yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
+    counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
+    total = sum(each or 0 for each in counts)
+    if None not in counts and 0 < total < group.min_member:
+        message = f"minMember of group {name} is {group.min_member}, but it has {counted(total, 'pod')}"
+        yield MORE_MEMBERS.problem(pods.annotation(_NAME), message, f"set minMember {total}")

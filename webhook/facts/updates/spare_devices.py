@@ -1,0 +1,104 @@
+"""Updates that never end, because they start a pod before they remove one and no node has devices for it.
+
+Nodes are taken as empty, so other pods only make it worse. Where something may add nodes, nothing is said.
+
+Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts; kubernetes-sigs/lws@060ab4d
+pkg/controllers/leaderworkerset_controller.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.gpu.device_pods import read_device_workload
+from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds
+from webhook.facts.nodes.node_pools import judge_new_nodes
+from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
+from webhook.facts.storage.types import Deployment
+from webhook.facts.subject import Subject
+from webhook.facts.updates.types import UPDATE, LeaderWorkerSet
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+NO_SPARE: Final = UPDATE.rule(
+    "update/no-spare-devices",
+    title="A rolling update needs a device that no node has spare",
+    why="The update starts a new pod before it removes an old one, so the new pod waits for ever.",
+    function="ResolveFenceposts",
+)
+_PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
+_DEFAULT: Final = "25%"
+_HUNDRED: Final = 100
+
+
+def check_updates(subject: Subject) -> Iterator[Problem]:
+    """Yield Deployments and LeaderWorkerSets whose next update never ends."""
+    compared = [each for each in subject.once(pods_and_nodes) if each.needs.devices]
+    if len(compared) != 1 or len(subject.once(read_device_workload).pod_sets) != 1:
+        return
+    [each] = compared
+    if each.fits_a_node and judge_new_nodes(each) is None:
+        yield from _check_deployment(each, subject) if _is_deployment(subject) else _check_groups(each, subject)
+
+
+def _is_deployment(subject: Subject) -> bool:
+    return subject.group_kind == ("apps", "Deployment")
+
+
+def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    spec = subject.typed(Deployment).spec
+    settings, replicas = spec.strategy.rolling_update, 1 if spec.replicas is None else spec.replicas
+    if spec.strategy.type not in ("", "RollingUpdate") or spec.is_omitted("replicas") or replicas < 1:
+        return
+    surge = _amount(settings.max_surge, replicas, is_rounded_up=True)
+    unavailable = _amount(settings.max_unavailable, replicas, is_rounded_up=False)
+    if unavailable == 0 and surge:
+        fix = "set maxSurge 0 and maxUnavailable 1, or strategy Recreate"
+        yield from _check_room(each, replicas, "pod", 1, fix)
+
+
+def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    """Yield the update of a LeaderWorkerSet that keeps all groups: a surge without an unavailable group."""
+    spec = subject.typed(LeaderWorkerSet).spec
+    settings, replicas = (
+        spec.rollout_strategy.rolling_update_configuration,
+        1 if spec.replicas is None else spec.replicas,
+    )
+    if subject.group_kind[0] != LeaderWorkerSet.gvk.group or replicas < 1 or not each.pods.podset.count:
+        return
+    if settings.max_surge is None or settings.max_unavailable is None:
+        return
+    if _amount(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and _amount(
+        settings.max_surge, replicas, is_rounded_up=True
+    ):
+        yield from _check_room(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
+
+
+def _check_room(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
+    room = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
+    if room < (replicas + 1) * pods_of_one:
+        devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
+        message = (
+            f"an update starts one more {what} with {devices} a pod and keeps {counted(replicas, f'old {what}')}, "
+            f"but the nodes have room for {counted(room, 'pod')}, so the update never ends"
+        )
+        yield NO_SPARE.problem(each.pods.locate(each.needs.spec.at), message, fix)
+
+
+def pods_on_node(needs: PodNeeds, offer: NodeOffer) -> int:
+    """Return how many such pods an empty node takes."""
+    return min(offer.amounts.get(name, 0) // count for name, count in needs.devices.items())
+
+
+def _amount(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
+    """Return how many of the replicas a number or percentage means, None for another value."""
+    if isinstance(written, int):
+        return written
+    match = _PERCENT.fullmatch(_DEFAULT if written is None else written) if isinstance(written, str | None) else None
+    if match is None:
+        return None
+    parts = int(match[1]) * replicas
+    return -(-parts // _HUNDRED) if is_rounded_up else parts // _HUNDRED
