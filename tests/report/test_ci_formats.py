@@ -153,6 +153,6 @@ def test_many_findings_fit_into_a_short_comment(tmp_path: Path, capsys: pytest.C
         )
         found.add_finding(one)
         pieces += writer.entry(one)
-    text = "".join([*pieces, *writer.end(Totals(entries=148, found=found))])
+    text = "".join([*pieces, *writer.end(Totals(entries=148, counts=found))])
     assert text.count("fine-tune-") == 2 * 148
     assert len(text.encode()) < 30_000

@@ -27,7 +27,7 @@ class Rows:
         yield f"{entry.rule.id}\t{entry.result}\t{entry.subject}\n"
 
     def end(self, totals):
-        yield f"{totals.entries} entries, {sum(totals.found.results.values())} findings\n"
+        yield f"{totals.entries} entries, {sum(totals.counts.results.values())} findings\n"
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def written(name, findings=(), shown=(), **totals):
     for one in findings:
         pieces += writer.entry(one)
         found.add_finding(one)
-    return "".join([*pieces, *writer.end(Totals(found=found, **totals))])
+    return "".join([*pieces, *writer.end(Totals(counts=found, **totals))])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class PartResult:
     not_compared: files that could not be compared with a revision, with the reasons.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     params: objects of the part that say as params of policies which rules hold.
-    texts: the findings as lines of each format, where they were written in the process that found them; then found
+    texts: the findings as lines of each format, where they were written in the process that found them; then counts
     counts them, and findings has none.
     """
 
@@ -82,7 +82,7 @@ class PartResult:
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
     texts: Mapping[str, str] = field(default_factory=dict)
-    found: ObjectCounts = field(default_factory=ObjectCounts)
+    counts: ObjectCounts = field(default_factory=ObjectCounts)
 
 
 class StopSignal(Protocol):
@@ -117,7 +117,7 @@ class FindingLineEncoder:
             if not self.filters.allows_finding(each)
         )
         for each in kept:
-            result.found.add_finding(each)
+            result.counts.add_finding(each)
         writers = writers_of_findings(self.shown)
         written = {name: writers[name]() for name in self.formats}
         result.texts = {

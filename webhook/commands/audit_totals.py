@@ -85,7 +85,7 @@ class AuditTotals:
         self._skipped += part.skipped
         self._unasked += part.unasked
         self._pods_not_read += part.pods_not_read
-        self._found.add(part.found)
+        self._found.add(part.counts)
         self._not_compared |= part.not_compared
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
@@ -175,7 +175,7 @@ class AuditTotals:
         """Return the sums in the form that reports write."""
         return Totals(
             entries=self.entries,
-            found=self._found,
+            counts=self._found,
             files=self._files,
             skipped=tuple(self._skipped),
             unreadable=tuple(self._problems),

@@ -41,8 +41,8 @@ class GithubFindingsWriter:
         yield from (_line_about_unreadable(each) for each in totals.unreadable)
         if totals.configured:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))
-        if reasons := [each.why for each in totals.found.not_evaluated.values()]:
-            some = counted(totals.found.incomplete, "object")
+        if reasons := [each.why for each in totals.counts.not_evaluated.values()]:
+            some = counted(totals.counts.incomplete, "object")
             told = f"{some} not evaluated in full: {', '.join(reasons[:_MOST_REASONS])}"
             more = f" and {len(reasons) - _MOST_REASONS} more" if reasons[_MOST_REASONS:] else ""
             yield _workflow_command("notice", Place(file=""), "not evaluated", told + more)

@@ -93,13 +93,13 @@ class _FindingCounts(Struct):
 
 def _head_of_page(totals: Totals) -> str:
     style, script = _read_page_part("report.css"), _read_page_part("report.js")
-    found = totals.found.results
-    sums = [f'<li class="{each}"><b>{found[each]}</b> {_WORDS[each]}</li>' for each in Result if each in FINDINGS]
+    by_result = totals.counts.results
+    sums = [f'<li class="{each}"><b>{by_result[each]}</b> {_WORDS[each]}</li>' for each in Result if each in FINDINGS]
     objects = {
         "without findings": totals.without_findings,
-        "with findings": totals.found.with_findings,
+        "with findings": totals.counts.with_findings,
         "not read": totals.unread_objects,
-        "not evaluated in full": totals.found.incomplete,
+        "not evaluated in full": totals.counts.incomplete,
     }
     of_objects = [f"<li><b>{count}</b> {word}</li>" for word, count in objects.items()]
     return Template(_read_page_part("head.html")).substitute(
@@ -121,10 +121,10 @@ def _list_of_unreadable(totals: Totals) -> str:
 
 def _section_of_not_evaluated(totals: Totals) -> str:
     """Return what could not be evaluated, folded; it is no finding."""
-    reasons = totals.found.not_evaluated.values()
+    reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
-    title = f"Not evaluated: {counted(totals.found.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
+    title = f"Not evaluated: {counted(totals.counts.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
     lines = "".join(
         f"<li>{_escaped_text(each.why)} "
         f"({counted(each.objects, 'object')}, first {_escaped_text(f'{each.subject} in {each.place}')})</li>"

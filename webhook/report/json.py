@@ -45,7 +45,7 @@ class JsonFindingsWriter:
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield everything after the findings."""
         rest = {
-            "notEvaluated": [record_of_not_evaluated(each) for each in totals.found.not_evaluated.values()],
+            "notEvaluated": [record_of_not_evaluated(each) for each in totals.counts.not_evaluated.values()],
             "notKubernetes": [{**record_of_place(each.place), "reason": each.why} for each in totals.skipped],
             "unreadable": [
                 {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
@@ -60,7 +60,7 @@ class JsonFindingsWriter:
             # last, since it is known last: findings are let go as they are written
             "summary": {
                 **totals.objects_as_json(),
-                "findings": {str(each): totals.found.results[each] for each in Result if each in FINDINGS},
+                "findings": {str(each): totals.counts.results[each] for each in Result if each in FINDINGS},
             },
         }
         closing = "\n  ]" if self._comma else "]"

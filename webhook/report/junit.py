@@ -72,7 +72,7 @@ class _CollectingWriter(Generic[Entry]):
         """Yield the whole document; a file that could not be read is an error, what was not evaluated a suite."""
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
-        for reason in totals.found.not_evaluated.values():
+        for reason in totals.counts.not_evaluated.values():
             told = f"{reason.why}\n{counted(reason.objects, 'object')}, first {reason.subject} at {reason.place}"
             self._add_test_case(_TestCase(_NOT_EVALUATED, reason.why, "skipped", told))
         yield from _document_of_cases(self._suites, iter(self._cases))

@@ -150,7 +150,7 @@ def _head_of_document(totals: Totals) -> str:
 
 def _section_of_not_evaluated(totals: Totals) -> str:
     """Return what could not be evaluated, folded; it is no finding."""
-    reasons = totals.found.not_evaluated.values()
+    reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
     lines = "".join(
@@ -158,7 +158,7 @@ def _section_of_not_evaluated(totals: Totals) -> str:
         for each in islice(reasons, _MOST_REASONS)
     )
     more = f"- and {len(reasons) - _MOST_REASONS} more\n" if len(reasons) > _MOST_REASONS else ""
-    title = f"Not evaluated: {counted(totals.found.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
+    title = f"Not evaluated: {counted(totals.counts.incomplete, 'object')}, {counted(len(reasons), 'reason')}"
     return f"\n<details><summary>{title}</summary>\n\n{lines}{more}\n</details>\n"
 
 

@@ -46,7 +46,7 @@ class NdjsonFindingsWriter(NdjsonWriter):
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the lines after the findings."""
-        for each in totals.found.not_evaluated.values():
+        for each in totals.counts.not_evaluated.values():
             yield _line_of_result("notEvaluated", record_of_not_evaluated(each))
         for skipped in totals.skipped:
             yield _line_of_result("notKubernetes", {**record_of_place(skipped.place), "reason": skipped.why})

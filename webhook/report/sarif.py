@@ -60,7 +60,7 @@ class SarifWriter:
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
             self._unread.append(indented_json(_tool_notification("error", each.message, place)))
-        for reason in totals.found.not_evaluated.values():
+        for reason in totals.counts.not_evaluated.values():
             text = f"not evaluated: {reason.why} ({counted(reason.objects, 'object')}, first {reason.subject})"
             self._notices.append(indented_json(_tool_notification("note", text, reason.place)))
         driver = {

@@ -66,7 +66,7 @@ class TextFindingsWriter:
         """Yield the last object, what was not evaluated, and the sums."""
         if self._object:
             yield self._flush_object_findings()
-        if totals.found.not_evaluated:
+        if totals.counts.not_evaluated:
             yield _lines_as_text([*self._lines_about_not_evaluated(totals), ""])
         if listed := list(_lines_about_not_audited(totals)):
             yield terminal.lines([*listed, ""])
@@ -83,7 +83,7 @@ class TextFindingsWriter:
 
     def _lines_about_not_evaluated(self, totals: Totals) -> Iterator[str]:
         yield self._screen.styled("Not evaluated:", "bold")
-        for each in totals.found.not_evaluated.values():
+        for each in totals.counts.not_evaluated.values():
             first = "first " if each.objects > 1 else ""
             where = f"{first}{each.subject} at {each.place.file_line_and_column}"
             rules = f"; {_ids_as_text(tuple(each.rules))}" if totals.is_verbose else ""
@@ -91,7 +91,7 @@ class TextFindingsWriter:
             first_line, *others = self._screen.wrapped(told, "    ")
             yield f"  {self._screen.symbol_of_result('skip')} {first_line[4:]}"
             yield from others
-        if totals.files and any(each.missing for each in totals.found.not_evaluated.values()):
+        if totals.files and any(each.missing for each in totals.counts.not_evaluated.values()):
             yield from fix_lines("name files that have what is missing with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:
@@ -196,8 +196,8 @@ def _summary_of_totals(totals: Totals) -> str:
     text = f"{counted(totals.entries, 'object')}{where}: {totals.objects_in_words}"
     if totals.unread_objects and not totals.is_verbose:
         text += " (-v names the kinds)"
-    if totals.found.incomplete:
-        text += f"; {counted(totals.found.incomplete, 'object')} not evaluated in full"
+    if totals.counts.incomplete:
+        text += f"; {counted(totals.counts.incomplete, 'object')} not evaluated in full"
     if unasked := sum(totals.unasked.values()):
         text += f"; {counted(unasked, 'object')} that no policy is about"
         text += "" if totals.is_verbose else " (-v names the kinds)"

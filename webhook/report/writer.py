@@ -92,7 +92,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
-    denied, or cases that failed. results: how many cases a test has of each kind, every kind named. found: what was
+    denied, or cases that failed. results: how many cases a test has of each kind, every kind named. counts: what was
     found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
     an entry instead. templates: files that are no manifests before they are rendered. not_read: files and folders that
     are not read, because they are links out of the named folder or no regular files. unasked: objects that no policy is
@@ -105,7 +105,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     entries: int = 0
     failures: int = 0
     results: Mapping[Result, int] = field(default_factory=lambda: dict.fromkeys(Result, 0))
-    found: ObjectCounts = field(default_factory=ObjectCounts)
+    counts: ObjectCounts = field(default_factory=ObjectCounts)
     files: int = 0
     skipped: tuple[SkippedDocument, ...] = ()
     unreadable: tuple[Problem, ...] = ()
@@ -122,19 +122,19 @@ class Totals(Struct, frozen=True, kw_only=True):
     @property
     def unread_objects(self) -> int:
         """Return how many objects without findings have pods that are not read."""
-        return sum(self.pods_not_read.values()) - self.found.unread_with_findings
+        return sum(self.pods_not_read.values()) - self.counts.unread_with_findings
 
     @property
     def without_findings(self) -> int:
         """Return how many objects were read, not left out, and have no findings."""
-        return self.entries - self.found.with_findings - self.unread_objects - self.configured.objects
+        return self.entries - self.counts.with_findings - self.unread_objects - self.configured.objects
 
     @property
     def objects_in_words(self) -> str:
         """Return `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
-        found = self.found.results
-        parts = ", ".join(f"{found[each]} {each}" for each in Result if each in FINDINGS and found[each])
-        told = f"{self.without_findings} without findings, {self.found.with_findings} with findings"
+        by_result = self.counts.results
+        parts = ", ".join(f"{by_result[each]} {each}" for each in Result if each in FINDINGS and by_result[each])
+        told = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
         unread = f", {self.unread_objects} not read" if self.unread_objects else ""
         left_out = f", {self.configured.objects} left out" if self.configured.objects else ""
         return f"{told}{f' ({parts})' if parts else ''}{unread}{left_out}"
@@ -154,10 +154,10 @@ class Totals(Struct, frozen=True, kw_only=True):
         return {
             "objects": self.entries,
             "withoutFindings": self.without_findings,
-            "withFindings": self.found.with_findings,
+            "withFindings": self.counts.with_findings,
             "notRead": self.unread_objects,
             "leftOut": self.configured.objects,
-            "notEvaluatedInFull": self.found.incomplete,
+            "notEvaluatedInFull": self.counts.incomplete,
         }
 
 
@@ -234,4 +234,4 @@ class FindingsAdapter:
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Write the end with the sums of the findings."""
-        yield from self._writer.end(replace(totals, found=self._found))
+        yield from self._writer.end(replace(totals, counts=self._found))
