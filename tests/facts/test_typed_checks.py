@@ -25,6 +25,7 @@ CHARGES_BY_HAND = {
     "kueue/never_pod_groups.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
     "launch/processes_and_slots.py": "parses the hosts of a command",
+    "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
     "volcano/scheduler.py": "parses YAML, which nothing interrupts",
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}

@@ -17,6 +17,7 @@ from webhook.facts.updates.spare_devices import pods_on_node
 from webhook.facts.updates.types import UPDATE, HorizontalPodAutoscaler, PodDisruptionBudget
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
+from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Deployment as DeploymentOfPods
 from webhook.typed.cluster_objects import Node
 
@@ -52,9 +53,11 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
             spec.max_unavailable in (0, "0%") or least == "100%" or (isinstance(least, int) and least >= replicas)
         )
         if is_closed and replicas > 0:
-            message = f"this PodDisruptionBudget allows no eviction of the {replicas} pods of Deployment {each.name}"
+            message = (
+                f"this PodDisruptionBudget allows no eviction of Deployment {each.name} ({counted(replicas, 'pod')})"
+            )
             fix = "allow one unavailable pod, or run more replicas"
-            yield BUDGET.problem(spec.at, message.replace("the 1 pods", "the one pod"), fix)
+            yield BUDGET.problem(spec.at, message, fix)
 
 
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
@@ -67,7 +70,7 @@ def check_autoscaler(subject: Subject) -> Iterator[Problem]:
     needs, most = needs_of_pod(template.spec, view), spec.max_replicas or 0
     if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
         return
-    room = sum(pods_on_node(needs, offer) for offer in known_offers(view) if needs.fits(offer))
-    if 0 < room < most:
-        message = f"is {most}, but the nodes have devices for {room} such pods"
-        yield SCALING.problem(spec.path("maxReplicas"), message, f"set maxReplicas {room}, or add nodes")
+    capacity = sum(pods_on_node(needs, offer) for offer in known_offers(view) if needs.fits(offer))
+    if 0 < capacity < most:
+        message = f"is {most}, but the nodes have devices for {capacity} such pods"
+        yield SCALING.problem(spec.path("maxReplicas"), message, f"set maxReplicas {capacity}, or add nodes")

@@ -78,12 +78,12 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_room(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
-    room = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
-    if room < (replicas + 1) * pods_of_one:
+    capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
+    if capacity < (replicas + 1) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
         message = (
             f"an update starts one more {what} with {devices} a pod and keeps {counted(replicas, f'old {what}')}, "
-            f"but the nodes have room for {counted(room, 'pod')}, so the update never ends"
+            f"but the nodes have room for {counted(capacity, 'pod')}, so the update never ends"
         )
         yield NO_SPARE.problem(each.pods.locate(each.needs.spec.at), message, fix)
 
