@@ -80,6 +80,7 @@ RESOURCES: Final = KAI.rule(
     title="A KAI queue has no spec.resources",
     why="The webhook of KAI refuses the queue.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/apis/scheduling/v2/queue_webhook.go",
+    refused_by="the webhook of KAI, when the queue is created or changed",
     fails="create",
 )
 KAI_LOOKUPS: Final = (interest_in_fields(KaiQueue.gvk, "spec"), interest_in_fields(PriorityClass.gvk, "value"))
