@@ -20,7 +20,7 @@ from webhook.cluster.recording import RecordingCluster
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
-from webhook.report.rule import rules
+from webhook.report.rule import RulesOfPolicies
 from webhook.simulation.asked import read_job_request, subject_of_job
 from webhook.simulation.open_questions import open_questions
 from webhook.simulation.outcome import ANSWERS, failure_moments_by_rule, simulation
@@ -72,7 +72,7 @@ def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[F
     policies = shipped_policies()
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
     told = findings_of_object(
-        (*outcome.decisions, *outcome.further), subject_of_request(attributes), _place, rules(policies)
+        (*outcome.decisions, *outcome.further), subject_of_request(attributes), _place, RulesOfPolicies(policies)
     )
     return [each for each in told if each.result in (Result.FAIL, Result.WARN)]
 
@@ -92,7 +92,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
     policies, view = shipped_policies(), RecordingCluster(cluster)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))
     about = subject_of_request(attributes)
-    told = findings_of_object((*outcome.decisions, *outcome.further), about, _place, rules(policies))
+    told = findings_of_object((*outcome.decisions, *outcome.further), about, _place, RulesOfPolicies(policies))
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, made, view, TABLE)
     answer = simulation(

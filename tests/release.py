@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 IMAGE = ("Dockerfile", "requirements.lock", "requirements-build.lock", "pyproject.toml", "README.md", "LICENSE")
-IMAGE_FOLDERS = ("policies", "docs/rules", "deploy/samples", "deploy/claimgate.1", "certs", "webhook")
+IMAGE_FOLDERS = ("policies", "docs/rules", "deploy/samples", "deploy/claimgate.1", "certs", "webhook", "claimgate")
 
 
 def main() -> int:

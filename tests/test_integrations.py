@@ -194,7 +194,8 @@ def entry_of_hook(name, arguments=None):
 def test_the_hook_takes_no_file_for_an_option(file, tmp_path):
     (tmp_path / file).write_text("{}")
     done = shell(f"{entry_of_hook('claimgate-audit')} {file}", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr == f"warning: {file}: no object was audited: 1 document without a Kubernetes object\n"
     done = shell(f"{entry_of_hook('claimgate-audit', ['--context=.'])} {file}", cwd=tmp_path)
     assert (done.returncode, "is an option and also the name of a file" in done.stderr) == (2, True)
 
@@ -341,7 +342,7 @@ def test_no_page_tells_users_to_run_python_in_their_folder():
         for page in pages
         if page.is_file()
         for line in page.read_text(errors="replace").splitlines()
-        if told.search(line)
+        if told.search(line) and page.parent.name != "servers"  # what commands of manifests may be
     ]
     assert lines == []
 

@@ -15,7 +15,10 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
     "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"apimachinery/names.py"}),
     "what a list of the API is": (r"[(]\"List\"[)]", {"apimachinery/object_lists.py"}),
-    "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/assumptions.py", "facts/train_job_pods/releases.py"}),
+    "releases of Trainer": (
+        r"Final\[Release\] = \(2, \d\)",  # Ray's releases, such as 2.52, have two digits
+        {"facts/assumptions.py", "facts/train_job_pods/releases.py"},
+    ),
     "the label of every namespace": (r"kubernetes\.io/metadata\.name", {"apimachinery/attributes.py"}),
     "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/known_kinds.py"}),
 }

@@ -53,6 +53,14 @@ BOUNDED: Mapping[str, str] = {
     "webhook.yamltext.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
     "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "
     "a path of the catalogue ahead",
+    "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{inner}.{part}', text)": "a "
+    "file that who runs `claimgate policies convert` names; made of constants, without a loop",
+    "webhook.conversion.pod_controllers: re.sub(f'(object|oldObject)\\\\.{part}{_OWN_NAMESPACE}', "
+    "f'\\\\1.{inner}.{part}', text)": "a file that who runs `claimgate policies convert` names; made of constants, "
+    "without a loop",
+    "webhook.conversion.pod_controllers: re.sub(f'\\\\b(object|oldObject|Object)\\\\.{part}', "
+    "f'\\\\1.{inner}.{plain}', text)": "a file that who runs `claimgate policies convert` names; made of constants, "
+    "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
     "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",

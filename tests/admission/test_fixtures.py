@@ -34,8 +34,9 @@ def test_the_three_shapes_say_the_same() -> None:
     bare = attributes_of_fixture(REQUEST)
     plain = attributes_of_fixture(POD)
     assert whole == bare
-    for name in ("kind", "resource", "request_kind", "request_resource", "operation", "name", "namespace", "object"):
+    for name in ("kind", "resource", "request_kind", "request_resource", "operation", "name", "namespace"):
         assert getattr(plain, name) == getattr(bare, name)
+    assert plain.object["spec"]["restartPolicy"] == "Always"  # as an API server sends a plain object
 
 
 def test_a_plain_object_has_a_stable_uid() -> None:
@@ -93,7 +94,9 @@ def test_operations_carry_what_the_api_server_sends(
 
 
 def test_an_update_keeps_the_old_object_it_is_given() -> None:
-    assert attributes_of_object(POD, operation=Operation.UPDATE, old_object={}).old_object == {}
+    old = {**POD, "metadata": {"name": "old"}}
+    given = attributes_of_object(POD, operation=Operation.UPDATE, old_object=old).old_object
+    assert given["metadata"]["name"] == "old"
 
 
 @pytest.mark.parametrize(

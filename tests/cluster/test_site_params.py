@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.literals import pod, request, shipped_policies
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
 from webhook.evaluation.params import RequestParams
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.train_job_pods.releases import installation_with_assumptions
@@ -23,7 +24,7 @@ def params_of_kueue(*objects: Any) -> Mapping[str, str]:
     """The data with which policies about Kueue are evaluated."""
     loaded = shipped_policies()
     (policy,) = [one for one in loaded.validating if one.name == "kueue-jobs"]
-    found = RequestParams(request(pod()), FilesCluster(objects), loaded)
+    found = RequestParams(request(pod()), FilesCluster(objects), loaded, Deadline())
     (param,) = found.params_of_binding(policy, policy.bindings[0])
     return dict(param.object["data"])
 

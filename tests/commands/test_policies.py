@@ -222,10 +222,8 @@ def test_late_failures_are_printed_as_tables(capsys):
     assert run_command_line(["policies", "rules", "--late", folder]) == 0
     out = capsys.readouterr().out
     assert "\n## GPU requests\n" in out
-    assert (
-        "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required): A request for a device"
-        in out
-    )
+    rule = "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required)"
+    assert f"{rule}: The device or hugepages have a request but no limit" in out
     assert "\n## Not covered\n" not in out  # which is about the shipped policies as a whole
     assert run_command_line(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out

@@ -174,7 +174,7 @@ def test_a_kind_that_several_groups_have_is_told(verb, folder, capsys):
 
 
 def test_a_kind_of_one_group_needs_none(folder):
-    write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Deployment, Event, Queue, Mine, Mine.example.com"))
+    write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Deployment, Event, Mine, Mine.example.com"))
     assert run_command_line(["config", "check"]) == 0
 
 

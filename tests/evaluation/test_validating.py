@@ -215,7 +215,7 @@ def test_a_deadline_that_has_passed_cannot_be_absorbed():
     assert "operation interrupted" in found.message
 
 
-def test_an_authorizer_answers_and_without_one_a_check_is_an_error():
+def test_an_authorizer_answers_and_without_one_a_check_is_not_known():
     from webhook.cel.library.authorizer import ListedAuthorizer
 
     found = policies(validating("authorizer.requestResource.check('get').allowed()"))
@@ -223,7 +223,7 @@ def test_an_authorizer_answers_and_without_one_a_check_is_an_error():
         [{"user": "alice", "verb": "get", "resource": "pods", "namespace": "team", "allowed": True}]
     )
     assert decide(found, authorizer=allows)[0].action == "admit"
-    assert decide(found)[0].evaluation == "error"
+    assert decide(found)[0].evaluation == "unknown"
 
 
 def test_a_fact_that_lacks_something_makes_an_admission_unknown():

@@ -21,7 +21,7 @@ SCALARS = {
     fields.Truth: {"truth"},
     fields.OptionalTruth: {"truth"},
 }
-VERSIONS = ("v1", "v2beta1", "v1beta3", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
+VERSIONS = ("v1", "v2", "v2beta1", "v1beta3", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 UNDECLARED = {"status"}
 """Controllers write it: no schema here declares it."""
 

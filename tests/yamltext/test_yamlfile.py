@@ -356,10 +356,9 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
     listed = listing([tmp_path])
-    assert [each.path.name for each in listed.files] == ["gone.yaml"]
-    assert [(each.file.path.name, each.reason) for each in listed.not_read] == [
-        ("pipe.yaml", "it is not a regular file")
-    ]
+    assert not listed.files
+    assert [each.file.path.name for each in listed.not_read] == ["gone.yaml", "pipe.yaml"]
+    assert listed.not_read[1].reason == "it is not a regular file"
     with pytest.raises(InputError, match=r"pipe.yaml: is not read: it is not a regular file"):
         discover([tmp_path])
     assert list(discover([tmp_path / "pipe.yaml"])) == [tmp_path / "pipe.yaml"]

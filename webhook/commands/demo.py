@@ -62,8 +62,7 @@ def command(
     return 0
 
 
-_NEXT: Final = """
-Next: `claimgate audit DIR` checks your own manifests, `claimgate ui` opens the
+_NEXT: Final = """Next: `claimgate audit DIR` checks your own manifests, `claimgate ui` opens the
 playground, and deploy/README.md installs the webhook in a cluster.
 """
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase, digits
 from typing import Final
 
 from webhook.errors import ConfigurationError
 from webhook.input import shipped
 from webhook.text.similar_names import nearest_name
 
-_ID: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
+_OF_IDS: Final = frozenset(f"{ascii_lowercase}{digits}/-")
 _HEADING: Final = re.compile(r"(?m)^## (\S+/\S+)$")
 
 
@@ -26,7 +27,8 @@ def sections_about_rules(asked: Sequence[str]) -> str:
         ConfigurationError: there is no such rule, or there are no pages.
     """
     sections = _sections(shipped.rule_pages_folder())
-    pasted = [] if all(_rules_of_name(name.strip("()"), sections) for name in asked) else _ID.findall(" ".join(asked))
+    are_names = all(_rules_of_name(name.strip("()"), sections) for name in asked)
+    pasted = () if are_names else _words_of_ids(" ".join(asked))
     if mentioned := [name for name in dict.fromkeys(pasted) if name in sections]:
         return "\n".join(sections[name] for name in mentioned)
     return "\n".join(_text_about_name(name.strip("()"), sections) for name in asked)
@@ -39,6 +41,11 @@ def shipped_rule_ids() -> Iterator[str]:
         ConfigurationError: there are no pages.
     """
     return _ids_in_folder(shipped.rule_pages_folder())
+
+
+def _words_of_ids(text: str) -> Sequence[str]:
+    """Return the longest parts of a text that have characters of ids alone."""
+    return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 
 def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:

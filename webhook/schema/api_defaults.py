@@ -302,7 +302,7 @@ def _fill_subject(subject: Parts) -> None:
 
 
 def _fill_device_request(request: Parts) -> None:
-    if "deviceClassName" in request:
+    if request.get("deviceClassName"):  # empty beside firstAvailable: Go writes the field always
         _fill_exact_request(request)
 
 

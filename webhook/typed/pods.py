@@ -121,15 +121,20 @@ class Lifecycle(Typed):
     post_start = Part(LifecycleHandler)
 
 
-class SecurityContext(Typed):
-    """core/v1 SecurityContext."""
+class _UserContext(Typed):
+    """What the security contexts of containers and of pods have in common."""
 
-    privileged = Truth()
     run_as_user = OptionalNumber()
     run_as_group = OptionalNumber()
 
 
-class PodSecurityContext(SecurityContext):
+class SecurityContext(_UserContext):
+    """core/v1 SecurityContext."""
+
+    privileged = Truth()
+
+
+class PodSecurityContext(_UserContext):
     """core/v1 PodSecurityContext."""
 
     fs_group = OptionalNumber()

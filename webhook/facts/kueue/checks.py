@@ -24,7 +24,7 @@ from webhook.facts.kueue.configuration import TOPOLOGY_GATE, is_gate_on
 from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
 from webhook.facts.kueue.not_now import check_queue_required
-from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
+from webhook.facts.kueue.objects import CHECK_PARAMETERS, CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.trainer_releases import check_flavor_of_pods, check_resumed
 from webhook.facts.kueue.unmanaged import check_unmanaged
 from webhook.facts.read_changes import changes_fields_that_checks_read
@@ -104,7 +104,7 @@ def _build_check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[
         for rule in rules if subject.once(changes_fields_that_checks_read) else ():
             yield from rule(subject)
 
-    lookups = (*QUEUES, NAMESPACES, CONFIGURATIONS)
+    lookups = (*QUEUES, *CHECK_PARAMETERS, NAMESPACES, CONFIGURATIONS)
     return Check(group="kueue-queue", run=run_queue_rules, kinds=frozenset(((GROUP, kind),)), lookups=lookups)
 
 

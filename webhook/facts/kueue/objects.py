@@ -50,6 +50,8 @@ COHORT: Final = _kueue_kind("Cohort")
 RESOURCE_FLAVOR: Final = _kueue_kind("ResourceFlavor")
 TOPOLOGY: Final = _kueue_kind("Topology")
 ADMISSION_CHECK: Final = _kueue_kind("AdmissionCheck")
+PROVISIONING_CONFIG: Final = _kueue_kind("ProvisioningRequestConfig")
+MULTI_KUEUE_CONFIG: Final = _kueue_kind("MultiKueueConfig")
 WORKLOAD: Final = _kueue_kind("Workload")
 WORKLOAD_PRIORITY_CLASS: Final = _kueue_kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
@@ -66,6 +68,8 @@ QUEUES: Final = (
     interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
 )
 """The kinds of objects in the tree of queues."""
+CHECK_PARAMETERS: Final = (interest_in_fields(PROVISIONING_CONFIG), interest_in_fields(MULTI_KUEUE_CONFIG))
+"""The kinds of parameters of AdmissionChecks."""
 CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (
     *QUEUES,

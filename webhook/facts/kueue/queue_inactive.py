@@ -15,7 +15,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.kueue.admission_checks import why_checks_keep_queue_inactive
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.objects import GROUP
+from webhook.facts.kueue.objects import GROUP, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.quota_tree import read_cluster_queue
 from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known
 from webhook.facts.kueue.types import AdmissionCheck, ClusterQueue, ResourceFlavor, Topology
@@ -54,9 +54,9 @@ PREEMPTION: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 _BOTH: Final = "MultiKueueWithProvisioningRequest"
 _BOTH_FROM: Final = (0, 16)
-_KINDS: Final[Mapping[str, str]] = {
-    f"{GROUP}/provisioning-request": "ProvisioningRequestConfig",
-    f"{GROUP}/multikueue": "MultiKueueConfig",
+_KINDS: Final[Mapping[str, GroupVersionKind]] = {
+    f"{GROUP}/provisioning-request": PROVISIONING_CONFIG,
+    f"{GROUP}/multikueue": MULTI_KUEUE_CONFIG,
 }
 """The kinds of parameters, by the controller of the check."""
 
@@ -76,12 +76,12 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
     """Yield parameters of an AdmissionCheck that do not exist."""
     spec, view = subject.typed(AdmissionCheck).spec, subject.cluster_view()
     kind, parameters = _KINDS.get(spec.controller_name), spec.parameters
-    if kind is None or parameters.kind != kind or not parameters.name:
+    if kind is None or parameters.kind != kind.kind or not parameters.name:
         return
     version = subject.attributes.kind.version
-    if view.lacks(GroupVersionKind(GROUP, version, kind), parameters.name):
-        message = f"is a {kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
-        yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind}", parameters.name)
+    if view.lacks(kind._replace(version=version), parameters.name):
+        message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
+        yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
 
 
 def check_flavor_topology(subject: Subject) -> Iterator[Problem]:

@@ -187,11 +187,30 @@ class ScaledObject(Typed):
     name = Text()
 
 
+class MetricTarget(Typed):
+    """autoscaling/v2 MetricTarget."""
+
+    type = Text()
+
+
+class ResourceMetric(Typed):
+    """autoscaling/v2 ResourceMetricSource."""
+
+    name = Text()
+    target = Part(MetricTarget)
+
+
+class Metric(Typed):
+    """autoscaling/v2 MetricSpec."""
+
+    resource = Part(ResourceMetric)
+
+
 class AutoscalerSpec(Typed):
     """autoscaling/v2 HorizontalPodAutoscalerSpec."""
 
     scale_target_ref = Part(ScaledObject)
-    metrics = Raw()
+    metrics = Parts(Metric)
 
 
 class Autoscaler(Object):
@@ -319,14 +338,10 @@ def _has_other_containers(member: ServerContainer) -> bool:
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int]]:
     """Yield the probes of a container that ask a port, with its number."""
     for name in _PROBES:
-        probe = member.container.json.get(name)
-        handlers = probe if isinstance(probe, dict) else {}
         for handler in ("httpGet", "tcpSocket", "grpc"):
-            action = handlers.get(handler)
-            if isinstance(action, dict):
-                number = _number_of_port(action.get("port"), member)
-                if number is not None:
-                    yield name, number
+            number = _number_of_port(get(member.container.json, (name, handler, "port")), member)
+            if number is not None:
+                yield name, number
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
@@ -337,13 +352,14 @@ def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
     return next(listed, None)
 
 
+def _labels_of_pods(member: ServerContainer) -> Mapping[str, JSON]:
+    labels = get(member.pod_set.template, ("metadata", "labels"))
+    return labels if isinstance(labels, dict) else {}
+
+
 def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Service]:
     """Yield the Services of the namespace that select the pods of a server."""
-    template = member.pod_set.template
-    metadata = template.get("metadata") if isinstance(template, dict) else None
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    if not isinstance(labels, dict):
-        return
+    labels = _labels_of_pods(member)
     for name, value in view.deadline.charge_for_items(list(labels.items())):
         if not isinstance(value, str):
             continue
@@ -366,9 +382,8 @@ def _check_service(member: ServerContainer, port: int, service: Service) -> Iter
 
 
 def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Iterator[Problem]:
-    metadata = member.pod_set.template.get("metadata") if isinstance(member.pod_set.template, dict) else None
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    if not isinstance(labels, dict) or _has_other_containers(member):
+    labels = _labels_of_pods(member)
+    if not labels or _has_other_containers(member):
         return
     for pool in view.typed_here(InferencePool):
         selector, numbers = pool.spec.selector.match_labels, [each.number for each in pool.spec.target_ports]
@@ -386,10 +401,8 @@ def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, su
         return
     key = f"{subject.attributes.kind.kind}/{name}"
     for autoscaler in view.typed_under_key(Autoscaler, _BY_TARGET, key):
-        metrics = autoscaler.spec.metrics
-        for metric in subject.deadline.charge_for_items(metrics if isinstance(metrics, list) else ()):
-            is_of_cpu = get(metric, ("resource", "name")) == "cpu"
-            if is_of_cpu and get(metric, ("resource", "target", "type")) == "Utilization":
+        for metric in autoscaler.spec.metrics:
+            if metric.resource.name == "cpu" and metric.resource.target.type == "Utilization":
                 message = f"requests no cpu, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
                 yield CPU_AUTOSCALER.problem(lacking.path, message, "request cpu, or scale by the server's own metrics")
                 return

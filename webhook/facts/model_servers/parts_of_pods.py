@@ -9,7 +9,7 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -94,11 +94,9 @@ def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
             at = ("spec", "services", name, "extraPodSpec", "mainContainer")
             yield from _problems_of_part(_with_gpus_of_service(main, service), at, subject, _nodes(service))
     components = get(subject.object, ("spec", "components"))
-    for index, component in enumerate(
-        subject.deadline.charge_for_items(components if isinstance(components, list) else ())
-    ):
+    for index, component in enumerate(subject.deadline.charge_for_items(_list(components))):
         containers = get(component, ("podTemplate", "spec", "containers"))
-        for number, main in enumerate(containers if isinstance(containers, list) else ()):
+        for number, main in enumerate(_list(containers)):
             if isinstance(main, dict) and main.get("name") == "main":
                 place = ("spec", "components", index, "podTemplate", "spec", "containers", number)
                 yield from _problems_of_part(main, place, subject, _nodes(component))
@@ -107,6 +105,10 @@ def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
 
 def _map(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _nodes(service: Any) -> int:
@@ -138,7 +140,7 @@ def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: 
 
 def check_nim_service(subject: Subject) -> Iterator[Problem]:
     """Check the GPUs of a NIMService: over several nodes the operator tells NIM the tensor size for each pod."""
-    spec = _map(get(subject.object, ("spec",)))
+    spec = _map(subject.object.get("spec"))
     resources, parallelism = _map(spec.get("resources")), _map(get(spec, ("multiNode", "parallelism")))
     tensor = parallelism.get("tensor")
     if isinstance(tensor, int):

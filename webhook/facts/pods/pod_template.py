@@ -210,7 +210,7 @@ def validate_container_ports(container: Container) -> Iterator[Problem]:
                 yield PORT.problem(port.path(name), message, fix, number)
 
 
-def validate_user(context: SecurityContext) -> Iterator[Problem]:
+def validate_user(context: SecurityContext | PodSecurityContext) -> Iterator[Problem]:
     """Yield user and group ids of a security context that are out of range (IsValidUserID, IsValidGroupID)."""
     yield from _validate_user(context, "runAsUser", context.run_as_user)
     yield from _validate_user(context, "runAsGroup", context.run_as_group)
@@ -222,7 +222,7 @@ def validate_pod_user(context: PodSecurityContext) -> Iterator[Problem]:
     yield from _validate_user(context, "fsGroup", context.fs_group)
 
 
-def _validate_user(context: SecurityContext, name: str, number: int | None) -> Iterator[Problem]:
+def _validate_user(context: SecurityContext | PodSecurityContext, name: str, number: int | None) -> Iterator[Problem]:
     if number is not None and number not in _USERS:
         message = f"must be a number from 0 to {_USERS[-1]}"
         yield USER.problem(context.path(name), message, "set a number in this range", number)

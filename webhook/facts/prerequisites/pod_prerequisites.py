@@ -51,7 +51,7 @@ _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """RuntimeClasses that the GPU operator makes."""
 _WITH_OWN_ACCOUNTS: Final = frozenset((("kubeflow.org", "MPIJob"), ("ray.io", "RayJob")))
 """Kinds whose controllers make ServiceAccounts."""
-_LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS),)
+_LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT))
 
 
 def check_prerequisites(subject: Subject) -> Iterator[Problem]:

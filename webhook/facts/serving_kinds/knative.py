@@ -129,8 +129,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
 
 def _features(subject: Subject) -> Mapping[str, Any] | None:
     """Return the features of Knative; None where their ConfigMap is not known."""
-    data = _data_of_config_map(subject, "config-features")
-    return data if data is not None else None
+    return _data_of_config_map(subject, "config-features")
 
 
 def _longest_timeout(subject: Subject) -> int:

@@ -57,7 +57,7 @@ def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]
     unavailable = _amount(settings.max_unavailable, replicas, is_rounded_up=False)
     if unavailable == 0 and surge:
         fix = "set maxSurge 0 and maxUnavailable 1, or strategy Recreate"
-        yield from _check_room(each, replicas, "pod", 1, fix)
+        yield from _check_spare(each, replicas, "pod", 1, fix)
 
 
 def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
@@ -74,10 +74,10 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     if _amount(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and _amount(
         settings.max_surge, replicas, is_rounded_up=True
     ):
-        yield from _check_room(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
+        yield from _check_spare(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
 
 
-def _check_room(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
+def _check_spare(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
     capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
     if capacity < (replicas + 1) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
