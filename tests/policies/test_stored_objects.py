@@ -123,6 +123,8 @@ def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
     return ({**obj, "spec": {**spec, "tasks": scaled}}, obj) if scaled != tasks else None
 
 
+STILL_REFUSED = {("an elastic Deployment is denied", "replicas")}
+"""An update of this Deployment is judged whole once replicas is in it, which the defaults of an API server fill in."""
 SPEC_CHANGES = {"image": with_image, "new field": with_new_field, "tasks": with_another_number_of_pods}
 RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w.() ]+")
@@ -187,5 +189,5 @@ def test_some_updates_are_refused_as_upstream_does() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_stored_can_be_changed_where_no_rule_looks(folder: Path, change: str) -> None:
-    bad: list[Any] = list(stored(folder))
+    bad: list[Any] = [each for each in stored(folder) if (each[0], change) not in STILL_REFUSED]
     assert [text for each in bad for text in denials(each[0], each[1], change, each[2])] == []
