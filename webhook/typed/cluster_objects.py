@@ -1,4 +1,5 @@
-"""Objects of the cluster with the fields that checks read: Deployment, DaemonSet, LimitRange, Node and CRDs.
+"""Objects of the cluster with the fields that checks read: Deployment, DaemonSet, LimitRange, Node,
+PodDisruptionBudget and CRDs.
 
 A Deployment has the fields of one that runs a controller. A CustomResourceDefinition is read from
 apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
@@ -7,9 +8,9 @@ apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import CRD, GroupVersionKind
-from webhook.typed.fields import Amounts, Part, Parts, Text, Truth
+from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object, Status
-from webhook.typed.pods import PodTemplate, Taint
+from webhook.typed.pods import LabelSelector, PodTemplate, Taint
 from webhook.typed.view import Typed
 
 
@@ -110,3 +111,18 @@ class CustomResourceDefinition(Object):
         if (self.spec.group, self.spec.names.kind) != (group, kind):
             return False
         return self.spec.version == version or any(each.name == version and each.served for each in self.spec.versions)
+
+
+class PodDisruptionBudgetSpec(Typed):
+    """policy/v1 PodDisruptionBudgetSpec."""
+
+    selector = Part(LabelSelector)
+    min_available = Raw()
+    max_unavailable = Raw()
+
+
+class PodDisruptionBudget(Object):
+    """policy/v1 PodDisruptionBudget."""
+
+    gvk = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
+    spec = Part(PodDisruptionBudgetSpec)

@@ -21,11 +21,12 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import Index, interest_in_fields
-from webhook.facts.device_failures.types import DEVICE_FAILURES, PodDisruptionBudget
+from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import BATCH, SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.cluster_objects import PodDisruptionBudget
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector, Probe
 from webhook.yamltext import yamlfile

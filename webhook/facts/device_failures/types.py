@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.volcano_objects.types import LifecyclePolicy
 from webhook.rules.rule import RuleGroup
-from webhook.typed.fields import Part, Parts
-from webhook.typed.objects import Object
-from webhook.typed.pods import LabelSelector
+from webhook.typed.fields import Parts
 from webhook.typed.view import Typed
 
 DEVICE_FAILURES: Final = RuleGroup(
@@ -25,16 +22,3 @@ class VolcanoJobOrTask(Typed):
     """A Job of Volcano, or a task of it."""
 
     policies = Parts(LifecyclePolicy)
-
-
-class PodDisruptionBudgetSpec(Typed):
-    """policy/v1 PodDisruptionBudgetSpec."""
-
-    selector = Part(LabelSelector)
-
-
-class PodDisruptionBudget(Object):
-    """policy/v1 PodDisruptionBudget."""
-
-    gvk = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
-    spec = Part(PodDisruptionBudgetSpec)

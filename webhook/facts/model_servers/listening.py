@@ -22,6 +22,7 @@ from webhook.facts.model_servers.started_servers import LLAMA, LMDEPLOY, NIM, SG
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.typed.autoscaling import HorizontalPodAutoscaler
 from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
@@ -180,49 +181,9 @@ class InferencePool(Object):
     spec = Part(PoolSpec)
 
 
-class ScaledObject(Typed):
-    """autoscaling/v2 CrossVersionObjectReference."""
-
-    kind = Text()
-    name = Text()
-
-
-class MetricTarget(Typed):
-    """autoscaling/v2 MetricTarget."""
-
-    type = Text()
-
-
-class ResourceMetric(Typed):
-    """autoscaling/v2 ResourceMetricSource."""
-
-    name = Text()
-    target = Part(MetricTarget)
-
-
-class Metric(Typed):
-    """autoscaling/v2 MetricSpec."""
-
-    resource = Part(ResourceMetric)
-
-
-class AutoscalerSpec(Typed):
-    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
-
-    scale_target_ref = Part(ScaledObject)
-    metrics = Parts(Metric)
-
-
-class Autoscaler(Object):
-    """autoscaling/v2 HorizontalPodAutoscaler."""
-
-    gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
-    spec = Part(AutoscalerSpec)
-
-
 def _scaled_object(autoscaler: JSON) -> Sequence[str]:
     """Return the kind and name of what an autoscaler scales."""
-    target = Autoscaler.of(autoscaler).spec.scale_target_ref
+    target = HorizontalPodAutoscaler.of(autoscaler).spec.scale_target_ref
     return (f"{target.kind}/{target.name}",)
 
 
@@ -242,7 +203,7 @@ LOOKUPS: Final = (
         indexes=(_BY_LABEL,),
     ),
     interest_in_fields(InferencePool.gvk, "spec.selector", "spec.targetPorts"),
-    interest_in_fields(Autoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(_BY_TARGET,)),
+    interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(_BY_TARGET,)),
 )
 
 
@@ -400,9 +361,9 @@ def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, su
     if lacking is None or not name:
         return
     key = f"{subject.attributes.kind.kind}/{name}"
-    for autoscaler in view.typed_under_key(Autoscaler, _BY_TARGET, key):
+    for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, _BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
-            if metric.resource.name == "cpu" and metric.resource.target.type == "Utilization":
+            if metric.resource_and_container == ("cpu", ""):
                 message = f"requests no cpu, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
                 yield CPU_AUTOSCALER.problem(lacking.path, message, "request cpu, or scale by the server's own metrics")
                 return

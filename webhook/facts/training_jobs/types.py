@@ -40,36 +40,6 @@ class ReplicaSpec(Typed):
     template = Part(PodTemplate)
 
 
-class MetricTarget(Typed):
-    """autoscaling/v2 MetricTarget."""
-
-    average_utilization = OptionalNumber()
-
-
-class ResourceMetric(Typed):
-    """autoscaling/v2 ResourceMetricSource and ContainerResourceMetricSource, which names a container."""
-
-    name = Text()
-    container = Text()
-    target = Part(MetricTarget)
-
-
-class Metric(Typed):
-    """autoscaling/v2 MetricSpec."""
-
-    type = Text()
-    resource = Part(ResourceMetric)
-    container_resource = Part(ResourceMetric)
-
-    @property
-    def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource whose use is compared with requests, and its container; ("", "") for none, "" for all."""
-        source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
-        if source is None or source.target.average_utilization is None:
-            return "", ""
-        return source.name, source.container
-
-
 class PyTorchJobSpec(Typed):
     """kubeflow.org PyTorchJobSpec."""
 

@@ -14,12 +14,13 @@ from webhook.facts.pods.node_sources import first_node_without_amounts, source_o
 from webhook.facts.storage.types import Deployment
 from webhook.facts.subject import Subject
 from webhook.facts.updates.spare_devices import pods_on_node
-from webhook.facts.updates.types import UPDATE, HorizontalPodAutoscaler, PodDisruptionBudget
+from webhook.facts.updates.types import UPDATE
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
+from webhook.typed.autoscaling import HorizontalPodAutoscaler
 from webhook.typed.cluster_objects import Deployment as DeploymentOfPods
-from webhook.typed.cluster_objects import Node
+from webhook.typed.cluster_objects import Node, PodDisruptionBudget
 
 BUDGET: Final = UPDATE.rule(
     "update/budget-forbids-evictions",

@@ -8,7 +8,6 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import OptionalNumber, Part, Raw, Text
 from webhook.typed.objects import Object
-from webhook.typed.pods import LabelSelector
 from webhook.typed.view import Typed
 
 UPDATE: Final = RuleGroup(
@@ -46,39 +45,3 @@ class LeaderWorkerSet(Object):
 
     gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
     spec = Part(LeaderWorkerSetSpec)
-
-
-class ScaleTarget(Typed):
-    """autoscaling/v2 CrossVersionObjectReference."""
-
-    kind = Text()
-    name = Text()
-
-
-class HorizontalPodAutoscalerSpec(Typed):
-    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
-
-    scale_target_ref = Part(ScaleTarget)
-    max_replicas = OptionalNumber()
-
-
-class HorizontalPodAutoscaler(Object):
-    """autoscaling/v2 HorizontalPodAutoscaler."""
-
-    gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
-    spec = Part(HorizontalPodAutoscalerSpec)
-
-
-class PodDisruptionBudgetSpec(Typed):
-    """policy/v1 PodDisruptionBudgetSpec."""
-
-    selector = Part(LabelSelector)
-    min_available = Raw()
-    max_unavailable = Raw()
-
-
-class PodDisruptionBudget(Object):
-    """policy/v1 PodDisruptionBudget."""
-
-    gvk = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
-    spec = Part(PodDisruptionBudgetSpec)

@@ -1,0 +1,60 @@
+"""HorizontalPodAutoscalers and their metrics, which an elastic job of the Training Operator lists, too."""
+
+from __future__ import annotations
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.typed.fields import OptionalNumber, Part, Parts, Text
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
+
+
+class MetricTarget(Typed):
+    """autoscaling/v2 MetricTarget."""
+
+    average_utilization = OptionalNumber()
+
+
+class ResourceMetric(Typed):
+    """autoscaling/v2 ResourceMetricSource and ContainerResourceMetricSource, which names a container."""
+
+    name = Text()
+    container = Text()
+    target = Part(MetricTarget)
+
+
+class Metric(Typed):
+    """autoscaling/v2 MetricSpec."""
+
+    type = Text()
+    resource = Part(ResourceMetric)
+    container_resource = Part(ResourceMetric)
+
+    @property
+    def resource_and_container(self) -> tuple[str, str]:
+        """Return the resource whose use is compared with requests, and its container; ("", "") for none, "" for all."""
+        source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
+        if source is None or source.target.average_utilization is None:
+            return "", ""
+        return source.name, source.container
+
+
+class ScaleTarget(Typed):
+    """autoscaling/v2 CrossVersionObjectReference."""
+
+    kind = Text()
+    name = Text()
+
+
+class HorizontalPodAutoscalerSpec(Typed):
+    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
+
+    scale_target_ref = Part(ScaleTarget)
+    max_replicas = OptionalNumber()
+    metrics = Parts(Metric)
+
+
+class HorizontalPodAutoscaler(Object):
+    """autoscaling/v2 HorizontalPodAutoscaler."""
+
+    gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
+    spec = Part(HorizontalPodAutoscalerSpec)
