@@ -123,8 +123,9 @@ def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
     return ({**obj, "spec": {**spec, "tasks": scaled}}, obj) if scaled != tasks else None
 
 
-STILL_REFUSED = {("an elastic Deployment is denied", "replicas")}
-"""An update of this Deployment is judged whole once replicas is in it, which the defaults of an API server fill in."""
+REFUSED_UPSTREAM = {("an elastic Deployment is denied", "replicas"): ("kueue-job/elastic-job", "Deployment")}
+"""Updates that the webhook of the API refuses as well, by case and change, with rule and kind (kubernetes-sigs/kueue
+ff69552e pkg/controller/jobs/deployment/deployment_webhook.go ValidateUpdate calls ValidateElasticJobAnnotation)."""
 SPEC_CHANGES = {"image": with_image, "new field": with_new_field, "tasks": with_another_number_of_pods}
 RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w.() ]+")
@@ -189,5 +190,13 @@ def test_some_updates_are_refused_as_upstream_does() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_stored_can_be_changed_where_no_rule_looks(folder: Path, change: str) -> None:
-    bad: list[Any] = [each for each in stored(folder) if (each[0], change) not in STILL_REFUSED]
+    bad: list[Any] = [each for each in stored(folder) if (each[0], change) not in REFUSED_UPSTREAM]
     assert [text for each in bad for text in denials(each[0], each[1], change, each[2])] == []
+
+
+def test_an_update_that_is_left_out_above_is_refused_by_the_rule_that_upstream_has() -> None:
+    for (name, change), (rule, kind) in REFUSED_UPSTREAM.items():
+        (case,) = [each for folder in FOLDERS for each in stored(folder) if each[0] == name]
+        (said,) = denials(*case[:2], change, case[2])
+        assert said.endswith(f"({rule})")
+        assert RULES[rule].refuses_updates_of(kind)
