@@ -227,7 +227,8 @@ def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[P
     pkg/kubelet/prober).
     """
     if not container.readiness_probe and not container.startup_probe:
-        message = "has a port but no readinessProbe, so requests reach the container while its model loads"
+        has = "has a port" if container.ports else "serves requests"
+        message = f"{has} but no readinessProbe, so requests reach the container while its model loads"
         fix = "add a readinessProbe that succeeds once the model is loaded"
         yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
@@ -239,7 +240,7 @@ def _has_request_port(container: Container) -> bool:
     if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
         return False
     serves = container.runs(read_model_server_patterns().commands)
-    return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
+    return serves or any(port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:

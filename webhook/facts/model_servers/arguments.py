@@ -22,6 +22,8 @@ _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+_GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
+"""A short flag of several letters with its value behind it, which argparse does not take apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ class FlagTable:
     beginnings: bool = False
     underscores: bool = False
     also: Sequence[str] = ()
+    valued: Sequence[str] = ()
     mistakes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -49,6 +52,13 @@ class FlagTable:
     def takes_no_value(self, name: str) -> bool:
         """Return whether a flag takes no value."""
         return self.switches.fullmatch(name.lstrip("-")) is not None
+
+    def meant_flag(self, name: str) -> str:
+        """Return the flag that is meant by one that the server does not know, "" where none is."""
+        glued = _GLUED.fullmatch(name)
+        if glued is not None and name not in self.meanings and glued[1] in self.meanings:
+            return f"{glued[1]} {glued[2]}"
+        return self.mistakes.get(name, "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +82,11 @@ class Arguments:
     ambiguous: tuple[str, ...] = ()
     mistaken: Mapping[str, str] = field(default_factory=dict)
     is_open: bool = False
+
+    @property
+    def has_unknown_words(self) -> bool:
+        """Return whether the server refuses a word, so that what it would do with the others is not known."""
+        return bool(self.joined or self.ambiguous or self.mistaken)
 
     def has(self, *meanings: str) -> bool:
         """Return whether any of these flags is given."""
@@ -169,13 +184,17 @@ class _ArgumentReader:
         if equals or (follows.startswith("-") and not _NEGATIVE.fullmatch(follows)):
             self._note(flags, written, value)
             return at + 1
-        if not flags and self._is_in_script and is_variable(follows):
+        if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
             self._is_open = True  # a flag of another table may take no value
         self._note(flags, written, follows)
         return at + 2
 
+    def _takes_value(self, name: str) -> bool:
+        return name in self._table.valued or name in self._table.also
+
     def _note(self, flags: Sequence[str], written: str, value: str) -> None:
-        if not flags and written not in self._table.mistakes:
+        meant = "" if flags else self._table.meant_flag(written)
+        if not flags and not meant:
             return
         meanings = {self._table.meanings.get(flag) for flag in flags}
         if len(flags) > 1 and (len(meanings) > 1 or None in meanings):
@@ -183,8 +202,8 @@ class _ArgumentReader:
         elif flags and (meaning := self._table.meanings.get(flags[0])):
             self._values[meaning] = value
             self._spellings[meaning] = written if _is_spelling_of(written, flags[0]) else flags[0]
-        elif written in self._table.mistakes:
-            self._mistaken[written] = self._table.mistakes[written]
+        elif meant:
+            self._mistaken[written] = meant
 
     def _read_positional(self, word: str) -> None:
         if self._is_in_script and is_variable(word):

@@ -119,16 +119,18 @@ POOL_PORT: Final = MODEL_SERVER.rule(
 )
 CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     "model-server/cpu-autoscaler",
-    title="A HorizontalPodAutoscaler counts CPU that no container requests",
-    why="A share of the requested CPU cannot be computed without a request, so the autoscaler never acts.",
+    title="A HorizontalPodAutoscaler counts CPU or memory that a container does not request",
+    why="A share of a request cannot be computed without the request, so the autoscaler never acts.",
     refused_by="the autoscaler, in its conditions",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
     fails="silent",
 )
 _TGI_IMAGE_PORT: Final = 80
+_SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
-_HOST_FLAG: Final = {TENSORRT_LLM: "--host 0.0.0.0", LLAMA: "--host 0.0.0.0", SGLANG: "--host 0.0.0.0"}
+_HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
+_SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 
 
 class ServicePort(Typed):
@@ -142,6 +144,7 @@ class ServicePort(Typed):
 class ServiceSpec(Typed):
     """core/v1 ServiceSpec."""
 
+    type = Text()
     cluster_ip = Text(name="clusterIP")
     ports = Parts(ServicePort)
     publish_not_ready_addresses = Truth()
@@ -180,6 +183,41 @@ class InferencePool(Object):
     gvk = GroupVersionKind("inference.networking.k8s.io", "v1", "InferencePool")
     spec = Part(PoolSpec)
 
+    @property
+    def selected_labels(self) -> Mapping[str, str]:
+        """Return the labels of its pods."""
+        return self.spec.selector.match_labels
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Return its ports."""
+        return [each.number for each in self.spec.target_ports if each.number is not None]
+
+
+class AlphaPoolSpec(Typed):
+    """inference.networking.x-k8s.io v1alpha2 InferencePoolSpec."""
+
+    selector = Labels()
+    target_port_number = OptionalNumber()
+
+
+class AlphaInferencePool(Object):
+    """inference.networking.x-k8s.io InferencePool, of the releases before v1."""
+
+    gvk = GroupVersionKind("inference.networking.x-k8s.io", "v1alpha2", "InferencePool")
+    spec = Part(AlphaPoolSpec)
+
+    @property
+    def selected_labels(self) -> Mapping[str, str]:
+        """Return the labels of its pods."""
+        return self.spec.selector
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Return its port."""
+        number = self.spec.target_port_number
+        return [] if number is None else [number]
+
 
 def _scaled_object(autoscaler: JSON) -> Sequence[str]:
     """Return the kind and name of what an autoscaler scales."""
@@ -199,10 +237,11 @@ _BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
 LOOKUPS: Final = (
     interest_in_fields(
         Service.gvk,
-        *("spec.selector", "spec.ports", "spec.clusterIP", "spec.publishNotReadyAddresses"),
+        *("spec.selector", "spec.ports", "spec.clusterIP", "spec.publishNotReadyAddresses", "spec.type"),
         indexes=(_BY_LABEL,),
     ),
     interest_in_fields(InferencePool.gvk, "spec.selector", "spec.targetPorts"),
+    interest_in_fields(AlphaInferencePool.gvk, "spec.selector", "spec.targetPortNumber"),
     interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(_BY_TARGET,)),
 )
 
@@ -282,18 +321,40 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
         yield LOOPBACK.problem(member.path, message, f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}")
         return
-    if port is None or _has_other_containers(member):
+    if port is None:
         return
+    yield from _check_scheme(member, port)
     wrong = next(((probe, number) for probe, number in asked if number != port), None)
-    if wrong is not None:
+    if wrong is not None and not _may_be_elsewhere(member, wrong[1]):
         message = f"asks port {wrong[1]}, but {name} listens on {port}, so the probe never succeeds"
         at = member.locate((*member.container.at, wrong[0]))
         yield PROBE_PORT.problem(at, message, f"use port {port} in both")
 
 
-def _has_other_containers(member: ServerContainer) -> bool:
-    """Return whether another container of the pod may listen on the port that is asked."""
-    return len(list(member.spec.running_containers())) > 1
+def _check_scheme(member: ServerContainer, port: int) -> Iterator[Problem]:
+    """Report a probe by HTTP where the server speaks TLS, and one by HTTPS where it does not."""
+    arguments, name = member.server.arguments, member.server.name
+    if name not in _SPEAKS_TLS or arguments.is_open:
+        return
+    has_tls = arguments.has("certificate")
+    for probe in _PROBES:
+        asked = get(member.container.json, (probe, "httpGet"))
+        if not isinstance(asked, dict) or _number_of_port(asked.get("port"), member) != port:
+            continue
+        if (asked.get("scheme") == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
+            has = "asks by HTTP, but --ssl-certfile makes" if has_tls else "asks by HTTPS, but without --ssl-certfile"
+            speaks = f"{name} speak TLS alone" if has_tls else f"{name} speaks no TLS"
+            fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
+            at = member.locate((*member.container.at, probe))
+            yield PROBE_PORT.problem(at, f"{has} {speaks}, so the probe never succeeds", fix)
+            return
+
+
+def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
+    """Return whether another container of the pod may listen on a port: one that lists no ports, or one of these."""
+    others = (each for each in member.spec.running_containers() if each.name != member.container.name)
+    listed = [[port.container_port for port in other.ports] for other in others]
+    return any(not ports or not set(ports).isdisjoint(numbers) for ports in listed)
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int]]:
@@ -331,47 +392,51 @@ def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Se
 
 
 def _check_service(member: ServerContainer, port: int, service: Service) -> Iterator[Problem]:
-    if _has_other_containers(member):
-        return
-    numbers = []
+    numbers = list[int | None]()
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
         numbers.append(_number_of_port(target, member))
-    if numbers and None not in numbers and port not in numbers:
+    known = [number for number in numbers if number is not None]
+    if known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
         message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
         yield SERVICE_PORT.problem(member.path, message, f"set targetPort {port}, or --port {numbers[0]}")
 
 
+def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
+    yield from view.typed_here(InferencePool)
+    yield from view.typed_here(AlphaInferencePool)
+
+
 def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Iterator[Problem]:
     labels = _labels_of_pods(member)
-    if not labels or _has_other_containers(member):
-        return
-    for pool in view.typed_here(InferencePool):
-        selector, numbers = pool.spec.selector.match_labels, [each.number for each in pool.spec.target_ports]
+    for pool in _pools(view) if labels else ():
+        selector, numbers = pool.selected_labels, pool.numbers
         is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
-        if is_selected and numbers and None not in numbers and port not in numbers:
+        if is_selected and numbers and port not in numbers and not _may_be_elsewhere(member, *numbers):
             message = f"{member.server.name} listens on {port}, but targetPorts of InferencePool `{pool.name}` "
             message += f"is {numbers[0]}"
             yield POOL_PORT.problem(member.path, message, f"set targetPorts {port}, or --port {numbers[0]}")
 
 
 def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, subject: Subject) -> Iterator[Problem]:
-    lacking = next((each for each in members if not _requests_cpu(each)), None)
     name = subject.metadata.name
-    if lacking is None or not name:
+    if not name or not members:
         return
     key = f"{subject.attributes.kind.kind}/{name}"
     for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, _BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
-            if metric.resource_and_container == ("cpu", ""):
-                message = f"requests no cpu, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
-                yield CPU_AUTOSCALER.problem(lacking.path, message, "request cpu, or scale by the server's own metrics")
+            name, container = metric.resource_and_container
+            lacking = next((each for each in members if not _requests(each, name)), None)
+            if name in _SCALED and not container and lacking is not None:
+                message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
+                fix = f"request {name}, or scale by the server's own metrics"
+                yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
                 return
 
 
-def _requests_cpu(member: ServerContainer) -> bool:
+def _requests(member: ServerContainer, name: str) -> bool:
     resources = member.container.resources
-    return "cpu" in resources.requests or "cpu" in resources.limits or resources.is_omitted("requests")
+    return name in resources.requests or name in resources.limits or resources.is_omitted("requests")
 
 
 def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator[Problem]:
@@ -384,7 +449,8 @@ def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator
         return
     if member.spec.json.get("enableServiceLinks") is False or container.env_from:
         return
-    if view.get_without_noting(Service.gvk, view.namespace, "vllm") is not None:
+    service = Service.of(view.get_without_noting(Service.gvk, view.namespace, "vllm"))
+    if service and service.spec.cluster_ip != "None" and service.spec.type != "ExternalName":
         message = "gets VLLM_PORT=tcp://… from Kubernetes because of Service `vllm`, and vLLM refuses that value"
         fix = "rename the Service, or set enableServiceLinks: false"
         yield SERVICE_VARIABLE.problem(member.path, message, fix)

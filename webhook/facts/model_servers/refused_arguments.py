@@ -61,6 +61,7 @@ RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
     fails="start",
 )
 _WITHOUT_RAY: Final = (0, 19, 0)
+_RAY_IS_NAMED: Final = (0, 11, 1)
 _IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _INSTALLS: Final = re.compile(r"\binstall\b")
 _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray"
@@ -74,8 +75,9 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
     if member.server.name == SGLANG and here and gpus and here <= gpus:
         last = last_gpu_of_sglang(member.server, here)
         if last is not None and last >= gpus:
-            message = f"--base-gpu-id makes SGLang use GPU {last}, but the container has {counted(gpus, 'GPU')}"
-            yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", "remove --base-gpu-id")
+            flag = "--base-gpu-id" if member.server.arguments.has("first-gpu") else "--gpu-id-step"
+            message = f"{flag} makes SGLang use GPU {last}, but the container has {counted(gpus, 'GPU')}"
+            yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", f"remove {flag}")
 
 
 def check_ray_in_image(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
@@ -88,7 +90,7 @@ def check_ray_in_image(container: Container, server: StartedServer | None, path:
     if may_start_server(container) and starts_ray(container):
         message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
-    elif server is not None and server.arguments.text("backend") == "ray":
+    elif server is not None and "ray" in (server.arguments.text("backend"), server.arguments.text("data-backend")):
         message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM ends at its start"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
 
@@ -97,6 +99,10 @@ def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
     """Advise to name the executor where the pods form a Ray cluster and vLLM is given more workers than GPUs."""
     arguments, gpus = member.server.arguments, member.gpus.count
     if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
+        return
+    release = release_of_image(member.container.image)
+    is_official = _IMAGES.fullmatch(image_name(member.container.image)) is not None
+    if release is not None and is_official and not _RAY_IS_NAMED <= release < _WITHOUT_RAY:
         return
     tensor, pipeline = arguments.number("tensor"), arguments.number("pipeline")
     if arguments.has("backend", "nodes", "data") or tensor is None or pipeline is None or tensor * pipeline <= gpus:

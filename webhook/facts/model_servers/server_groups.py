@@ -87,6 +87,8 @@ _INJECT: Final = "sidecar.istio.io/inject"
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
+_WITH_LEADER: Final = ("leader", "main")
+"""Pod sets of a LeaderWorkerSet that have the leader: its own, or that of all pods."""
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
 
@@ -138,7 +140,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         message = f"joins {nodes} nodes, but the sidecar of the mesh stands between their pods"
         yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f'set {_INJECT}: "false"')
     yield from _check_address(member, nodes, subject)
-    yield from _check_node_rank(member, nodes)
+    yield from _check_node_rank(member, nodes, is_of_worker_set=subject.group_kind == LWS)
     pods = _pods_of_kind(member, subject)
     if pods is not None and nodes > pods:
         message = f"{member.server.name} waits for --nnodes {nodes}, but {counted(pods, 'pod')} can join"
@@ -207,12 +209,17 @@ def _repeats(member: ServerContainer) -> bool:
     return (member.pod_set.count or 0) > 1
 
 
-def _check_node_rank(member: ServerContainer, nodes: int) -> Iterator[Problem]:
+def _check_node_rank(member: ServerContainer, nodes: int, *, is_of_worker_set: bool) -> Iterator[Problem]:
     arguments, pods = member.server.arguments, member.pod_set.count or 0
-    rank = arguments.number("node-rank", 0) if arguments.has("node-rank") else None
-    if rank is not None and pods > 1:
+    rank = arguments.number("node-rank", 0)
+    if rank is None or arguments.has("config") or member.server.is_of_dynamo or pods < 2:
+        return
+    if arguments.has("node-rank"):
         message = f"--node-rank {rank} gives all {pods} pods one of the ranks of --nnodes {nodes}, so they never meet"
-        yield SAME_NODE_RANK.problem(member.path, message, "set --node-rank from the number of the pod")
+    else:
+        message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
+    fix = "set --node-rank $(LWS_WORKER_INDEX)" if is_of_worker_set else "set --node-rank from the number of the pod"
+    yield SAME_NODE_RANK.problem(member.path, message, fix)
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
@@ -233,7 +240,7 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
         own = member.gpus.count or 0
         needs_others = (nodes or 1) > 1 or (member.processes.is_anywhere and (member.processes.total or 0) > own)
         group = subject.once(pods_of_worker_set_group)
-        is_leader = member.pod_set.name == "leader" or member.server.arguments.number("node-rank", 0) == 0
+        is_leader = member.pod_set.name in _WITH_LEADER or member.server.arguments.number("node-rank", 0) == 0
         if policy == "LeaderReady" and needs_others and is_leader and (group.pods or 0) > 1:
             message = (
                 "is LeaderReady, so workers are made once the leader is ready, but it is ready once they have joined"

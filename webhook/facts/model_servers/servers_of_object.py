@@ -132,6 +132,8 @@ def server_container(
 
 def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
     """Return the processes that a server starts; those of servers that spread layers over all GPUs have no number."""
+    if server.arguments.has_unknown_words:
+        return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:
         case name if name == VLLM:
             return vllm.processes_of_vllm(server, joins_ray=joins_ray)

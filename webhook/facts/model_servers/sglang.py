@@ -19,7 +19,7 @@ def processes_of_sglang(server: StartedServer) -> ServerProcesses:
     arguments = server.arguments
     sizes = [arguments.number(name) for name in ("tensor", "pipeline", "data", "nodes")]
     is_of_file = arguments.has("config") and not arguments.has("tensor")
-    if None in sizes or is_of_file or arguments.ambiguous:
+    if None in sizes or is_of_file:
         return ServerProcesses(unknown="the parallel sizes of SGLang are not in the manifest")
     tensor, pipeline, data, nodes = (size or 1 for size in sizes)
     if arguments.has("data-attention"):

@@ -34,15 +34,18 @@ LLAMA: Final = "llama-server"
 NIM: Final = "NIM"
 RAY: Final = "Ray"
 NAMES: Final = re.compile(
-    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|tritonserver|llama-server|/nim/|\bray start\b"
+    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
 )
 """What the image or the command of a container with a model server has somewhere."""
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
 _RAY_START: Final = re.compile(r"\bray\s+start\b")
+_RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
+"""The script in vLLM's images that starts Ray, as the examples of LeaderWorkerSet and of KServe run it."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
 _NIM_IMAGE: Final = re.compile(r"nvcr\.io/nim/.+")
+_LLAMA_IMAGE: Final = re.compile(r"ghcr\.io/(ggml-org|ggerganov)/llama\.cpp:server.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ def _flag_table_of_row(row: JSON) -> FlagTable:
         beginnings=row["beginnings"],
         underscores=row.get("underscores", False),
         also=tuple(row.get("also", ())),
+        valued=tuple(row.get("valued", ())),
         mistakes=row.get("mistakes", {}),
     )
 
@@ -151,7 +155,9 @@ def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -
 
 
 def starts_ray(container: Container) -> bool:
-    """Return whether the command of a container runs `ray start`."""
+    """Return whether the command of a container runs `ray start`, or vLLM's script that does."""
+    if container.runs(_RAY_SCRIPT):
+        return True
     if not container.runs(_RAY_START):
         return False
     programs = read_server_catalogue().programs
@@ -185,5 +191,7 @@ def _server_of_image(container: Container) -> str:
     name = image_name(container.image)
     if _NIM_IMAGE.fullmatch(name):
         return NIM
+    if _LLAMA_IMAGE.fullmatch(container.image):
+        return LLAMA
     images = read_server_catalogue().images
     return next((server for server, pattern in images.items() if pattern.fullmatch(name)), "")

@@ -41,6 +41,9 @@ def _shards(server: StartedServer) -> int | None:
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
     """Yield what TGI refuses: shards that it counts itself, of one GPU."""
     sharded = server.arguments.text("sharded") or server.variables.get("SHARDED", "")
-    if sharded.lower() == "true" and _shards(server) is None and gpus == 1 and not server.arguments.is_open:
-        message = "TGI refuses --sharded true with 1 GPU because sharding needs more than one"
-        yield message, "remove --sharded, or request more GPUs"
+    visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")
+    counted = len(visible.split(",")) if visible else gpus
+    if sharded.lower() == "true" and _shards(server) is None and counted == 1 and not server.arguments.is_open:
+        has = f"the one GPU of CUDA_VISIBLE_DEVICES={visible[:40]}" if visible else "1 GPU"
+        message = f"TGI refuses --sharded true with {has} because sharding needs more than one"
+        yield message, "remove CUDA_VISIBLE_DEVICES" if visible else "remove --sharded, or request more GPUs"

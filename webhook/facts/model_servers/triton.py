@@ -1,4 +1,4 @@
-"""Triton: mpirun starts a rank of the model server for each GPU that its engine was built for.
+"""Triton: mpirun, or the script that calls it, starts a rank of the server for each GPU that its engine was built for.
 
 Source: triton-inference-server/tensorrtllm_backend scripts/launch_triton_server.py.
 """
@@ -35,8 +35,8 @@ def processes_of_triton(server: StartedServer) -> ServerProcesses:
         total=ranks or None,
         noun="rank",
         plural="ranks",
-        sizes=f"mpirun -n {ranks}",
-        lower="set -n {}",
+        sizes=f"{server.arguments.spelling('ranks', 'mpirun -n')} {ranks}",
+        lower=f"set {server.arguments.spelling('ranks', '-n')} " + "{}",
         outcome="fails, or runs two ranks on one GPU",
         is_advice=True,
     )

@@ -1,14 +1,15 @@
 """GPUs that a container of a model server hides from itself, or sees beside its own.
 
-CUDA numbers the GPUs of a container from 0, and hides everything from the first number on that does not exist.
+CUDA and HIP number the GPUs of a container from 0, and hide everything from the first number on that does not exist.
 
-Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars.
+Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars;
+https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.model_servers.groups import MODEL_SERVER
@@ -39,6 +40,11 @@ ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
 )
 CUDA: Final = "CUDA_VISIBLE_DEVICES"
 NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
+_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "nvidia": (CUDA,),
+    "amd": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", CUDA),
+}
+"""Variables with the numbers of visible GPUs; HIP reads that of CUDA too."""
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
 _NONE: Final = frozenset(("void", "none", ""))
 
@@ -58,19 +64,25 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
 
 
 def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
-    written, gpus = member.server.variables.get(CUDA), member.gpus.count
-    if written is None or gpus is None or member.gpus.vendor != "nvidia" or not _INDICES.fullmatch(written.strip()):
+    gpus = member.gpus.count
+    variables = _VARIABLES.get(member.gpus.vendor, ())
+    name = next((each for each in variables if each in member.server.variables), "")
+    written = member.server.variables.get(name, "")
+    if gpus is None or not _INDICES.fullmatch(written.strip()):
         return
     indices = [int(each) for each in written.split(",")]
     beyond = [each for each in indices if not 0 <= each < gpus]
     visible = indices.index(beyond[0]) if beyond else len(indices)
     needed = member.processes.here
-    names = f"{CUDA}={written}"
+    names = f"{name}={written}"
     if beyond:
+        library = "HIP" if member.gpus.vendor == "amd" else "CUDA"
         has = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
-        message = f"{names} names GPU {beyond[0]}, but the container has {has}, so CUDA hides it and those after it"
+        message = (
+            f"{names} names GPU {beyond[0]}, but the container has {has}, so {library} hides it and those after it"
+        )
     elif needed is not None and visible < needed:
         message = f"{names} leaves {counted(visible, 'GPU')} visible, but {member.server.name} needs {needed}"
     else:
         return
-    yield HIDDEN_GPUS.problem(member.path, message, f"remove {CUDA}")
+    yield HIDDEN_GPUS.problem(member.path, message, f"remove {name}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.groups import MODEL_SERVER
-from webhook.facts.model_servers.started_servers import VLLM, StartedServer
+from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
 from webhook.typed.pods import Container
 
@@ -64,8 +64,19 @@ _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SHELL_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*\}?")
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
 """The beginning of a command whose output a shell would put there; $(NAME) is a variable, which the kubelet expands."""
+_PROGRAMS: Final = frozenset(
+    ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
+)
+"""Programs that do nothing useful without arguments, so that a script of one such word lacks them."""
+_NAMES_OF_SCRIPTS: Final = frozenset(("--", "_", "sh", "bash"))
+"""What people write for $0 of a script."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
-_TWICE: Final = frozenset(("vllm", "python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
+_SHELLS_AND_PYTHON: Final = frozenset(("python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
+_TWICE: Final = {
+    VLLM: _SHELLS_AND_PYTHON | {"vllm", "serve"},
+    TGI: _SHELLS_AND_PYTHON | {"text-generation-launcher"},
+}
+"""First arguments that repeat the entrypoint of an image, or would be a command, by server."""
 _LONGEST_SHOWN: Final = 80
 
 
@@ -79,9 +90,12 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
     for word in [each for each in server.arguments.joined[:1] if "{{" not in each]:
         flag, _, value = word.partition(" ")
         message = f"`{_cut(word)}` is one word, which {server.name} does not know as a flag"
-        yield JOINED_FLAG.problem(path, message, f"write two items, {flag} and {_cut(value.strip())}, or use =")
+        has_more = any(each.startswith("-") for each in value.split()[1:])
+        items = f"two items, {flag} and {_cut(value.strip())}, or use ="
+        fix = "write each flag and each value as an item of its own" if has_more else f"write {items}"
+        yield JOINED_FLAG.problem(path, message, fix)
     if not server.is_in_script:
-        yield from _check_unexpanded(server.arguments, path)
+        yield from _check_unexpanded(container, path)
     for name, meant in server.arguments.mistaken.items():
         yield UNKNOWN_FLAG.problem(path, f"{server.name} does not know the flag {name}", f"write {meant}")
     for name in server.arguments.ambiguous[:1]:
@@ -105,7 +119,9 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
         return
     script, rest = words[2], words[3:]
     container.charge_search(script)
-    if _PARAMETERS.search(script) or not any(word.startswith("-") and word != "--" for word in rest):
+    is_one_program = script in _PROGRAMS and not (set(rest[:1]) & _NAMES_OF_SCRIPTS)
+    has_flags = any(word.startswith("-") and word != "--" for word in rest)
+    if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
     message = f"passes {_cut(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use it"
     yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end it with "$@"')
@@ -113,18 +129,22 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
 
 def _check_repeated_entrypoint(container: Container, server: StartedServer, path: FieldPath) -> Iterator[Problem]:
     first = container.args[0] if server.by_image and container.args else ""
-    if server.name == VLLM and first in _TWICE:
-        message = f"begins args with `{first}`, but the image starts vLLM already and takes args as its arguments"
+    if first in _TWICE.get(server.name, ()):
+        message = f"begins args with `{first}`, but the image starts {server.name} already and takes args as arguments"
         yield COMMAND_TWICE.problem(path, message, "move the words to command, or remove them")
 
 
-def _check_unexpanded(arguments: Arguments, path: FieldPath) -> Iterator[Problem]:
-    for meaning, value in arguments.values.items():
+def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
+    words = container.words
+    for before, word in pairwise(("", *container.reading.deadline.charge_for_items(words))):
+        flag, equals, value = word.partition("=") if word.startswith("-") else (before, "", word)
+        if equals == "" and word.startswith("-"):
+            continue
         is_variable = _SHELL_VARIABLE.fullmatch(value) is not None
-        if is_variable or (len(value) < _LONGEST_SHOWN and _SUBSTITUTION.search(value)):
-            flag = arguments.spelling(meaning, meaning)
+        if is_variable or (len(value) < _LONGEST_SHOWN and "{" not in value and _SUBSTITUTION.search(value)):
             fix = f"write $({value.strip('${}')})" if is_variable else "run the command in a shell"
-            message = f"gives {flag} the text `{_cut(value)}`, because no shell runs here that would expand it"
+            given = f"gives {_cut(flag)} the text" if flag.startswith("-") else "has the word"
+            message = f"{given} `{_cut(value)}`, because no shell runs here that would expand it"
             yield NOT_EXPANDED.problem(path, message, fix)
 
 
