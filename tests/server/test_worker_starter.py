@@ -12,9 +12,15 @@ import pytest
 
 from tests.server.test_fork_server import answer, eventually, is_running
 from webhook.server import worker_lane
+from webhook.server.fork_server import Worker
 from webhook.server.worker_lane import WorkerStarter
 
 MB = 1 << 20
+
+
+def start(starter: WorkerStarter) -> Worker:
+    """A worker for a review that came just now."""
+    return starter.start_worker(time.monotonic() + 20, came=time.monotonic())
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
@@ -24,7 +30,7 @@ def parents(versions: Iterator[object], between: Callable[[int], None] = lambda 
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)
         found = []
         for version in versions:  # noqa: B007 - `starter` reads it
-            found.append(int(answer(starter.start_worker(time.monotonic() + 20))))
+            found.append(int(answer(start(starter))))
             between(found[-1])
             await asyncio.sleep(0.01)  # for what the loop does at its own time
         return found
@@ -58,17 +64,32 @@ def test_one_that_was_killed_is_replaced():
     assert len(set(parents(iter([1, 1]), kill))) == 2
 
 
-def test_a_worker_has_the_state_of_the_moment_at_which_it_is_started():
+def test_a_worker_has_the_state_of_the_moment_at_which_its_review_came():
     state = ["before"]
 
     async def run() -> list[bytes]:
         starter = WorkerStarter(lambda _channel: state[0].encode(), MB, lambda: tuple(state))
-        first = starter.start_worker(time.monotonic() + 20)
+        first = start(starter)
         state[0] = "after"
-        second = starter.start_worker(time.monotonic() + 20)
+        second = start(starter)
         return [answer(first), answer(second)]
 
     assert asyncio.run(run()) == [b"before", b"after"]
+
+
+def test_reviews_that_waited_are_started_from_one_fork_while_the_state_changes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker_lane, "LIVES_S", 60.0)
+    state = [0]
+
+    async def run() -> list[bytes]:
+        came, found = time.monotonic(), []
+        starter = WorkerStarter(lambda _channel: b"%d" % state[0], MB, lambda: tuple(state))
+        for _ in range(3):
+            state[0] += 1
+            found.append(answer(starter.start_worker(time.monotonic() + 20, came)))
+        return [*found, answer(start(starter))]
+
+    assert asyncio.run(run()) == [b"1", b"1", b"1", b"3"]
 
 
 def test_one_that_is_not_used_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
@@ -76,7 +97,7 @@ def test_one_that_is_not_used_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
 
     async def run() -> None:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: 1)
-        parent = int(answer(starter.start_worker(time.monotonic() + 20)))
+        parent = int(answer(start(starter)))
         assert await eventually(lambda: not is_running(parent))
 
     asyncio.run(run())

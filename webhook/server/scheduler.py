@@ -28,8 +28,11 @@ HEAVY_S: Final = 0.006
 WARMING_S: Final = 1.0
 """Seconds while policies are compiled: a worker would compile them again for itself alone."""
 SMALL_BYTES: Final = 16 * 1024
-"""Reviews up to this size are always tried on the loop, since a worker costs the loop more than most of them do. It is
-twice an ordinary Pod."""
+"""Reviews up to this size are tried on the loop first while it has time, since a worker costs the loop more than most
+of them do. It is twice an ordinary Pod."""
+_EXPECTED: Final = 2
+_EXPECTED_SMALL: Final = 4
+"""How many reviews in a row overrun their slice until the next one starts in a worker; the second is of small ones."""
 _UNNOTICED_S: Final = 0.0001
 """A call that never takes longer than this is made without reading the clock first."""
 _REMEMBERED_S: Final = 30.0
@@ -101,7 +104,8 @@ class Overruns:
     """Remembers which tenants' reviews overran their slice and how large they were, so that the next goes to a worker.
 
     One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
-    that take half of their slice. So the next one has to overrun, too, before half a minute of forks begins.
+    that take half of their slice. So others have to overrun, too, before half a minute of forks begins: one, or three
+    where the reviews are small. A small review takes long for the large objects that it names.
     """
 
     __slots__ = ("_overruns",)
@@ -110,16 +114,16 @@ class Overruns:
         self._overruns: BoundedMap[Tenant, _Overrun] = BoundedMap()
 
     def add(self, tenant: Tenant, size: int, now: float) -> None:
-        """Note that a review of `size` bytes overran its slice; small reviews are not noted."""
-        if size <= SMALL_BYTES or self.expects(tenant, size, now):
+        """Note that a review of `size` bytes overran its slice."""
+        if self.expects(tenant, size, now):
             return
         last = self._overruns.get(tenant)
-        is_second = last is not None and now - last.at < _REMEMBERED_S
-        self._overruns.set(tenant, _Overrun(size, now, is_expected=is_second))
+        before = last.in_a_row if last is not None and now - last.at < _REMEMBERED_S else 0
+        self._overruns.set(tenant, _Overrun(size, now, before + 1))
 
     def record_review_in_time(self, tenant: Tenant, size: int) -> None:
-        """Note that a review of `size` bytes ended in time, and forget a single overrun of a review no larger."""
-        last = self._overruns.get(tenant) if size > SMALL_BYTES else None
+        """Note that a review of `size` bytes ended in time, and forget unexpected overruns of reviews no larger."""
+        last = self._overruns.get(tenant)
         if last is not None and not last.is_expected and size >= last.size:
             self._overruns.discard(tenant)
 
@@ -134,18 +138,21 @@ class Overruns:
 
         One half as large may, too. Otherwise reviews that are each a little smaller would all be tried.
         """
-        last = self._overruns.get(tenant) if size > SMALL_BYTES else None
+        last = self._overruns.get(tenant)
         return last is not None and last.is_expected and 2 * size >= last.size and now - last.at < _REMEMBERED_S
 
 
 class _Overrun(NamedTuple):
-    """The last overrun: the size of the review, when it was, and whether the next such review is expected to
-    overrun.
-    """
+    """The last overrun: the size of the review, when it was, and how many there were one after the other."""
 
     size: int
     at: float
-    is_expected: bool
+    in_a_row: int
+
+    @property
+    def is_expected(self) -> bool:
+        """Return whether the next such review is expected to overrun."""
+        return self.in_a_row >= (_EXPECTED_SMALL if self.size <= SMALL_BYTES else _EXPECTED)
 
 
 ROUND_S: Final = HEAVY_S

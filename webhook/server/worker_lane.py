@@ -7,9 +7,10 @@ others keep the processors busy.
 A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON and not as a
 pickle: a process that reads what users send must not make its parent run anything.
 
-A fork server (fork_server.py) starts the workers. It is used while it holds what the server has: the version of the
-server's state is compared for each worker. It is forked anew after a change, during a change, and after a second,
-because the server learns compiled texts, and each page that the server changes meanwhile takes memory twice.
+A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came, or
+a later one. So the fork server is used for reviews that came before it was forked, and for others while the version of
+the server's state is the same. It is forked anew otherwise, and after a second, because the server learns compiled
+texts, and each page that the server changes meanwhile takes memory twice.
 """
 
 from __future__ import annotations
@@ -154,16 +155,21 @@ class WorkerStarter:
         self._version = version
         self._current: ForkServer | None = None
         self._held_version: object | None = None
+        self._forked_at = -inf
 
-    def start_worker(self, deadline: float) -> Worker:
-        """Start a worker that has the state of this moment.
+    def start_worker(self, deadline: float, came: float) -> Worker:
+        """Start a worker that has the state of the moment `came` of the monotonic clock, or of a later one.
+
+        A fork stops the event loop for 10 to 40 ms. While a user changes the view with each second review, reviews
+        that waited for a worker are started together from one fork.
 
         Raises:
             OSError: the system cannot start another process.
         """
         version = self._version()
         current = self._current
-        if current is not None and not current.is_retired and version is not None and version == self._held_version:
+        is_same = version is not None and version == self._held_version
+        if current is not None and not current.is_retired and (is_same or self._forked_at > came):
             with suppress(OSError):  # something ended it, such as the kernel short of memory
                 return current.start_worker(deadline)
         return self._renew(version).start_worker(deadline)
@@ -173,8 +179,8 @@ class WorkerStarter:
         if self._current is not None:
             self._current.retire()
             self._current = None
-        made = ForkServer(self._work, self._memory_bytes)
-        self._current, self._held_version = made, version
+        forked_at, made = monotonic(), ForkServer(self._work, self._memory_bytes)
+        self._current, self._held_version, self._forked_at = made, version, forked_at
         asyncio.get_running_loop().call_later(LIVES_S, made.retire)
         return made
 
@@ -239,7 +245,7 @@ class WorkerLane:
         """Run a job in a worker and return its answer.
 
         Args:
-            job: what the worker does, with all that this process has when the worker is started.
+            job: what the worker does, with all that this process has now or when the worker is started.
             tenant: who asks.
             deadline: a moment of the monotonic clock at which the worker is killed.
             starts_by: an earlier one, after which it is not worth a worker.
@@ -248,12 +254,12 @@ class WorkerLane:
             OutOfTime: one of the two came first.
             WorkerDied: no worker could be started, or two ended without an answer.
         """
-        starts_by = min(starts_by, deadline)
+        came, starts_by = monotonic(), min(starts_by, deadline)
         waiting = tenant._replace(address="")  # several API servers may bring the heavy reviews of one namespace
         await self._reserve_worker(waiting, starts_by)
         try:
             for _ in range(_STARTS):
-                answer = await self._run_one_worker(job, tenant, deadline, starts_by)
+                answer = await self._run_one_worker(job, tenant, came, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
@@ -297,14 +303,16 @@ class WorkerLane:
 
     # ---- processes
 
-    async def _run_one_worker(self, job: Job, tenant: Tenant, deadline: float, starts_by: float) -> bytes | None:
+    async def _run_one_worker(
+        self, job: Job, tenant: Tenant, came: float, deadline: float, starts_by: float
+    ) -> bytes | None:
         """Start one worker and return its answer, or None when it ended without one.
 
         Raises:
             OutOfTime: it was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
-        worker = await self._start(tenant, deadline, starts_by)
+        worker = await self._start(tenant, came, deadline, starts_by)
         begun, seconds = monotonic(), None
         try:
             async with asyncio.timeout(deadline - begun):
@@ -321,7 +329,7 @@ class WorkerLane:
         self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
 
-    async def _start(self, tenant: Tenant, deadline: float, starts_by: float) -> Worker:
+    async def _start(self, tenant: Tenant, came: float, deadline: float, starts_by: float) -> Worker:
         """Start a worker when the scheduler gives the tenant a turn, because a fork of the server stops the loop."""
         try:
             await self._scheduler.wait_for_turn(tenant, starts_by)
@@ -331,7 +339,7 @@ class WorkerLane:
         try:
             if monotonic() >= starts_by:
                 raise OutOfTime
-            return self._starter.start_worker(deadline)
+            return self._starter.start_worker(deadline, came)
         except OSError as error:
             self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
