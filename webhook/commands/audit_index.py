@@ -11,9 +11,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.admission import fixtures
@@ -31,8 +31,7 @@ _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
 
 
-@dataclass(slots=True)
-class AuditIndex:
+class AuditIndex(Struct):
     """The objects of the looked up kinds, with their files.
 
     Args:
@@ -52,8 +51,7 @@ class AuditIndex:
         self.is_complete &= other.is_complete
 
 
-@dataclass(frozen=True, slots=True)
-class Indexer:
+class Indexer(Struct, frozen=True):
     """Finds the objects that policies look up in one part after the other. It can be sent to another process.
 
     Args:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import Final
 from zlib import crc32
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from webhook import assembly
 from webhook.admission import fixtures
@@ -43,8 +43,7 @@ CLUSTER: Final = "the cluster"
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """One of several parts of a cluster, which every run divides in the same way by the UIDs of objects."""
 
     index: int = 0
@@ -69,8 +68,7 @@ class Shard:
         return self.count == 1 or crc32(uid.encode()) % self.count == self.index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveScope:
+class LiveScope(Struct, frozen=True, kw_only=True):
     """The objects to audit: of some namespaces, or all with (), that match a label selector."""
 
     namespaces: Sequence[str] = ()
@@ -78,8 +76,7 @@ class LiveScope:
     shard: Shard = field(default_factory=Shard)
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCluster:
+class LiveCluster(Struct, frozen=True):
     """A cluster: the connection that lists its objects, and the view in which policies look up others."""
 
     connection: Connection

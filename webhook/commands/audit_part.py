@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from webhook import assembly
 from webhook.admission import fixtures, submitted
@@ -44,8 +43,7 @@ _LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
-@dataclass(slots=True)
-class PartResult:
+class PartResult(Struct):
     """The messages about a part, in addition to its findings; complete once all findings were read.
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
@@ -94,8 +92,7 @@ class StopSignal(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FindingLineEncoder:
+class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the process that found them, so that the main process only copies text.
 
     Args:
@@ -126,8 +123,7 @@ class FindingLineEncoder:
         result.findings = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartOptions:
+class PartOptions(Struct, frozen=True, kw_only=True):
     """How objects are reviewed, and what is said of them.
 
     address: where pages of rules are. contents: what reports have to say. encoder: what writes the findings of a whole

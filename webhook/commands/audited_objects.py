@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import POD, Attributes, GroupVersionKind, Phase
@@ -21,8 +23,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 """The phases of a review: created objects pass mutation first, stored ones did so when they were written, or never."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectAudit:
+class ObjectAudit(Struct, frozen=True):
     """The policies, how objects are reviewed, and what is reported in addition to the verdict."""
 
     policies: PolicySet

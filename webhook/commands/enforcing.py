@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
@@ -70,8 +71,7 @@ _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
 _REPLICAS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterReader:
+class ClusterReader(Struct, frozen=True):
     """A cluster as this check reads it. Every answer raises LookupFailed."""
 
     connection: Connection

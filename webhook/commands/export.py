@@ -7,8 +7,9 @@ export/native.py's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
@@ -27,8 +28,7 @@ _Key: TypeAlias = tuple[str, str]
 """Kind and name of a manifest, which are unique in a cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """The manifests in order, and a line for everything that they lack.
 
     rewritten: kind and name of each policy that is in them in other words, with the kinds that these do not cover.
@@ -51,8 +51,7 @@ def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
 
 
-@dataclass(slots=True)
-class _ExportCollector:
+class _ExportCollector(Struct):
     loaded: PolicySet
     version: Version
     written: Mapping[_Key, JSON]

@@ -16,9 +16,10 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct, field
 
 from webhook.errors import ProgramError
 from webhook.text.terminal import one_line
@@ -46,8 +47,7 @@ _GIT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """A program to start.
 
     Args:
@@ -83,8 +83,7 @@ class Invocation:
         return (*self.options, *separator, *self.operands)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """What a program printed. `message` is the start of its standard error on one line."""
 
     code: int

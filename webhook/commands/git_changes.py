@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.commands.external_programs import ExternalPrograms, Invocation, Output, enclosing_work_tree
@@ -64,8 +65,7 @@ _IN_OTHER_TREE: Final = "it is in another work tree of git, which was not named"
 _NOT_STORED: Final = "git has not stored what it was, or stores it elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkTree:
+class _WorkTree(Struct, frozen=True):
     """A work tree at a revision: the ids of its files by their paths from its top."""
 
     top: str

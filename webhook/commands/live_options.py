@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.errors import ConfigurationError
@@ -46,8 +46,7 @@ FailsOnly: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveFlags:
+class LiveFlags(Struct, frozen=True, kw_only=True):
     """The values of the flags."""
 
     live: bool

@@ -10,11 +10,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec import Struct
 
 from webhook.apimachinery import names
 from webhook.errors import ConfigurationError
@@ -25,8 +25,7 @@ NAMESPACE: Final = "claimgate-system"
 _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPolicyOptions:
+class NewPolicyOptions(Struct, frozen=True, kw_only=True):
     """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter."""
 
     name: str

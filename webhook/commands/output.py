@@ -6,11 +6,12 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
 from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from webhook.errors import ConfigurationError
 from webhook.report.rule import Rules
@@ -27,8 +28,7 @@ _IN_MEMORY: Final = 1 << 20
 """How many characters of a report wait in memory; a longer one goes to a temporary file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """One chosen format and its file; "" is stdout."""
 
     format: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.assembly import ReviewAssembly
 from webhook.commands.audit_index import AuditIndex, Indexer
@@ -16,8 +17,7 @@ from webhook.input.document_stream import RereadableFiles, SourcePart, parts_of_
 from webhook.yamltext.input_files import InputFile
 
 
-@dataclass(frozen=True, slots=True)
-class AuditWork:
+class AuditWork(Struct, frozen=True):
     """Audits a file."""
 
     assembled: ReviewAssembly
@@ -29,8 +29,7 @@ class AuditWork:
         return lambda file: map(audit.audit_part, _parts_of_input_file(file))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexWork:
+class IndexWork(Struct, frozen=True):
     """Finds the objects of a file that policies look up."""
 
     indexer: Indexer
@@ -40,8 +39,7 @@ class IndexWork:
         return lambda file: iter([self.indexer.index_parts(_parts_of_input_file(file))])
 
 
-@dataclass(frozen=True, slots=True)
-class BacktestWork:
+class BacktestWork(Struct, frozen=True):
     """Counts what sets of policies would have done to the requests of a log."""
 
     sets: Mapping[Side, ReviewAssembly]

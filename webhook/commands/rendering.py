@@ -13,9 +13,10 @@ import os
 import posixpath
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from webhook.cluster import kustomizations
 from webhook.cluster.naming import UNKNOWN
@@ -36,8 +37,7 @@ _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
-@dataclass(frozen=True, slots=True)
-class RenderableFolder:
+class RenderableFolder(Struct, frozen=True):
     """A folder to render, and the folders and files that it is rendered from."""
 
     folder: str

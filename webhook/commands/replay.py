@@ -6,12 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from webhook import assembly
 from webhook.admission import fixtures, respond, submitted
@@ -120,8 +120,7 @@ def command(
     return replay.exit_code(failing, documents.problem_of_nothing_read(fixture, inputs, "review"))
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayBackend:
+class ReplayBackend(Struct, frozen=True):
     """Who answers the reviews of a replay, with the kinds and rules that are known; of a server none are. nothing is
     known if a server answers.
 

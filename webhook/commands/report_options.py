@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, TypeVar, get_args
 
 import typer
+from msgspec import Struct
 
 from webhook.commands.options import complete_rule_or_group
 from webhook.errors import ConfigurationError
@@ -120,8 +120,7 @@ def _parse_words(flag: str, text: str, known: Sequence[_Word]) -> Iterator[_Word
         yield words[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFlags:
+class ReportFlags(Struct, frozen=True, kw_only=True):
     """The values of the flags."""
 
     rules: Sequence[str] | None

@@ -6,12 +6,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook import assembly
@@ -105,8 +105,7 @@ def _compile_regex(text: str) -> re.Pattern[str]:
         raise ConfigurationError(f"--run: `{text}` is not a regular expression: {error}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TestOptions:
+class _TestOptions(Struct, frozen=True, kw_only=True):
     """How cases are run, and which."""
 
     options: Options

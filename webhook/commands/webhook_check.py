@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.cel.library.declaration import Version
 from webhook.errors import InputError, LookupFailed, Problem
@@ -51,8 +52,7 @@ def check_files(named: Sequence[str], version: Version) -> int:
     return _print_and_return_exit_code([*dangers, *costs])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedInstallation:
+class WantedInstallation(Struct, frozen=True, kw_only=True):
     """What an installation needs: the name of its configurations, a ClusterRole, and in how many phases it is asked."""
 
     name: str

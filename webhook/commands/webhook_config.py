@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
+from msgspec import Struct, field
 
 from webhook import assembly
 from webhook.apimachinery.attributes import NAME_LABEL, Phase
@@ -57,8 +57,7 @@ class FailurePolicy(StrEnum):
     IGNORE = "Ignore"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(Struct, frozen=True, kw_only=True):
     """The address of the webhook, and the failurePolicy."""
 
     name: str = "claimgate"

@@ -6,9 +6,10 @@ The release of an installed controller is read from the image of its Deployment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from sys import getsizeof
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
@@ -30,8 +31,7 @@ _WORDS: Final = frozenset(
 _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterAssumptions:
+class ClusterAssumptions(Struct, frozen=True, kw_only=True):
     """What a site says of its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:

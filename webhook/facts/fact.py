@@ -8,8 +8,9 @@ list is empty, and a field that can be null is dyn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import Structure, Type, object_type
@@ -23,8 +24,7 @@ Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
 """Fields of a fact with the objects that were needed for them and not there; "" stands for the fact as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactResult:
+class FactResult(Struct, frozen=True):
     """A fact of one object: its value as plain JSON, and what it could not be computed from."""
 
     value: JSON
@@ -38,8 +38,7 @@ class FactResult:
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))
 
 
-@dataclass(frozen=True, slots=True)
-class FactStructure:
+class FactStructure(Struct, frozen=True):
     """A structure that policies see, and what each of its fields means."""
 
     structure: Structure
@@ -51,8 +50,7 @@ class FactStructure:
         return object_type(self.structure.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """One fact.
 
     Args:

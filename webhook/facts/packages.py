@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactPackage:
+
+class FactPackage(Struct, frozen=True, kw_only=True):
     """One package of facts.
 
     Args:

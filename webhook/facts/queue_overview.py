@@ -5,8 +5,9 @@ Parents stand before their children: trees may be deeper than Python likes to ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.facts.resource_units import format_amount_in_kueue_units
 
@@ -14,8 +15,7 @@ Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
 """The kinds of Kueue, and Volcano's Queue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueResourceAmounts:
+class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
 
     Args:
@@ -39,8 +39,7 @@ class QueueResourceAmounts:
         return None if value is None else format_amount_in_kueue_units(self.resource, value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRow:
+class QueueRow(Struct, frozen=True, kw_only=True):
     """A Cohort, a ClusterQueue, a LocalQueue, or a Queue of Volcano.
 
     Args:
@@ -60,8 +59,7 @@ class QueueRow:
     obstacles: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QueueOverview:
+class QueueOverview(Struct, frozen=True):
     """The rows of all queues, the unused flavors, and the number of Workloads with quota.
 
     Args:

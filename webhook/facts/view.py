@@ -7,9 +7,10 @@ without. What was looked up once in a request is not looked up again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
@@ -36,8 +37,7 @@ _MOST_COMPARED: Final = 20_000
 """Names that one request looks at for what is near unknown ones: some hundredths of a second, and a courtesy only."""
 
 
-@dataclass(slots=True)
-class _SeenObjects:
+class _SeenObjects(Struct):
     """What the facts of one request have seen of the cluster."""
 
     objects: dict[tuple[GroupVersionKind, str, str], JSON] = field(default_factory=dict)
@@ -47,8 +47,7 @@ class _SeenObjects:
     compared: int = 0
 
 
-@dataclass(slots=True)
-class ClusterView:
+class ClusterView(Struct):
     """Lookups in the cluster, as seen from one namespace, until a deadline.
 
     `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
@@ -28,8 +29,7 @@ _LONGEST: Final = 128 * 1024
 """Linux MAX_ARG_STRLEN: no program is given a longer argument."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LauncherRow:
+class LauncherRow(Struct, frozen=True, kw_only=True):
     """One row of launchers.yaml."""
 
     name: str
@@ -52,8 +52,7 @@ class LauncherRow:
         return self.meanings.get(option, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LauncherCatalogue:
+class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     """All of launchers.yaml; launchers by the names of their programs and of their modules."""
 
     programs: Mapping[str, LauncherRow]
@@ -91,8 +90,7 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LauncherStart:
+class LauncherStart(Struct, frozen=True):
     """A launcher and the words after it; no launcher for a Python program that starts by itself.
 
     `is_inline`: the program stands in the command itself, after Python's option -c or in a here-document.
@@ -135,7 +133,7 @@ def commands_started_by(
         if _SNAKE.fullmatch(program):
             alone = not index or first in catalogue.wrappers
             for start in _launcher_starts_of_python(words[index + 1 :], catalogue, alone=alone):
-                yield replace(start, is_in_script=depth > 0)
+                yield structs.replace(start, is_in_script=depth > 0)
             return
         launcher = catalogue.programs.get(program)
         if launcher is not None and _runs_verb(launcher, words, index):

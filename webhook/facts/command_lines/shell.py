@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.shell_words import Operator, ShellWord, split_into_tokens
@@ -29,8 +30,7 @@ _SIGN_S: Final = 3.5e-7
 """How long one of these signs takes: 60 KB of `$(` and `)`, 14 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellCommand:
+class ShellCommand(Struct, frozen=True):
     """Words as written. `certain`: it runs once, in the script's own shell, whatever happened before."""
 
     words: tuple[ShellWord, ...]

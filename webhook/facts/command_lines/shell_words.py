@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from webhook.text.caches import cache_for_short_texts
 
@@ -37,8 +38,7 @@ class WordPart(NamedTuple):
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ShellWord:
+class ShellWord(Struct, frozen=True):
     """One word of a command. `written`: without its quotes, variables as they are written.
 
     `literal`: what it says where nothing of it is quoted or a variable, as reserved words must be; else "".

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
@@ -110,8 +111,7 @@ _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_ind
 """A variable with its value that says the same of one pod: `NODE_RANK=1`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelServerPatterns:
+class ModelServerPatterns(Struct, frozen=True):
     """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
 
     `later`: one that loads its models when they are asked for.

@@ -7,8 +7,10 @@ makes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import Index, interest_in_fields
@@ -32,8 +34,7 @@ _SHOWN: Final = 3
 ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
-@dataclass(frozen=True, slots=True)
-class AbsenceOfClaim:
+class AbsenceOfClaim(Struct, frozen=True):
     """What is known about a claim or a template that does not exist.
 
     Args:

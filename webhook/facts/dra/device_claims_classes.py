@@ -6,8 +6,9 @@ A class that a driver publishes counts as existing. Each class is looked up once
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.dra.requests import DeviceRequestOfClaim
@@ -56,8 +57,7 @@ _NOT_INSTALLED: Final = {
 """Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceClassState:
+class DeviceClassState(Struct, frozen=True):
     """What the view knows about a class.
 
     Args:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -54,8 +55,7 @@ _MOST = 20_000  # evaluations: about half a second, and more devices than a clai
 _SHOWN: Final = 3
 
 
-@dataclass(slots=True, kw_only=True)
-class AllocatableDevices:
+class AllocatableDevices(Struct, kw_only=True):
     """The devices that remain for a request, and the numbers of those that were ruled out.
 
     Args:
@@ -81,8 +81,7 @@ class SelectorFailure(NamedTuple):
     device: str
 
 
-@dataclass(slots=True, kw_only=True)
-class SelectedDevices:
+class SelectedDevices(Struct, kw_only=True):
     """One request, alternative or class, and the devices that it selects.
 
     Args:
@@ -122,8 +121,7 @@ class DeviceInventory(NamedTuple):
     selections: Items[SelectedDevices]
 
 
-@dataclass(frozen=True, slots=True)
-class _ClusterDevices:
+class _ClusterDevices(Struct, frozen=True):
     """The devices of the view, with their JSON for expressions, the classes by name, and the taint rules."""
 
     devices: Items[tuple[PooledDevice, JSON]]

@@ -9,8 +9,9 @@ guessed by its name only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.apimachinery.paths import FieldPath
@@ -46,8 +47,7 @@ _KINDS: Final[Mapping[str, ClaimKind]] = {"claim": ResourceClaim, "template": Re
 _ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 
 
-@dataclass(slots=True, kw_only=True)
-class PodClaim:
+class PodClaim(Struct, kw_only=True):
     """An entry of `spec.resourceClaims`.
 
     Args:
@@ -89,8 +89,7 @@ class PodClaim:
         return self.referenced_kind.gvk.kind if self.referenced_kind else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimReference:
+class ClaimReference(Struct, frozen=True, kw_only=True):
     """An entry of `resources.claims` of a container.
 
     Args:
@@ -126,8 +125,7 @@ class ClaimReference:
         return not self.request or self.request in self.claim.contents.request_names
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsOfPods:
+class ClaimsOfPods(Struct, frozen=True):
     """The claims of an object's pods, the containers' references to them, and the objects that were missing."""
 
     claims: Items[PodClaim]

@@ -14,9 +14,10 @@ capacities alike; kubernetes-sigs/dra-driver-nvidia-gpu@95932046 deviceinfo.go f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
@@ -48,8 +49,7 @@ _PARTS: Final = frozenset(("driver", "pool", "device"))
 _MODEL: Final = ("productName", "model")
 
 
-@dataclass(slots=True)
-class DevicePool:
+class DevicePool(Struct):
     """The slices of one pool and one generation."""
 
     driver: str
@@ -79,8 +79,7 @@ class DevicePool:
         return self._counters
 
 
-@dataclass(frozen=True, slots=True)
-class PooledDevice:
+class PooledDevice(Struct, frozen=True):
     """A device of a pool: its name, the only node that can use it or "", and its fields."""
 
     pool: DevicePool
@@ -173,8 +172,7 @@ def rounded_up_units(amount: JSON) -> int | None:
     return None if read is None else read.value()
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceModels:
+class DeviceModels(Struct, frozen=True):
     """The models of a node's devices, and the driver's attribute that names them."""
 
     node: str

@@ -8,8 +8,10 @@ container may name some requests of a claim; then the claim is narrowed to those
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.dra.device_claims_classes import DeviceClasses, DeviceClassState
@@ -25,8 +27,7 @@ _SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode
 _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimContents:
+class ClaimContents(Struct, frozen=True, kw_only=True):
     """The requests of a claim, and what follows from them.
 
     Args:
@@ -72,8 +73,7 @@ def contents_of_claim(
     return kept.contents
 
 
-@dataclass(slots=True)
-class _CachedContents:
+class _CachedContents(Struct):
     """The cached contents of one claim, with the classes that it names and that existed."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)

@@ -8,8 +8,9 @@ named one resourceClassName for the whole claim: it has no requests, and `kind` 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -41,8 +42,7 @@ _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTempla
 Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both", "unsupported"]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedSelector:
+class JudgedSelector(Struct, frozen=True):
     """A selector: the path of its expression, and the API server's judgement of it."""
 
     at: FieldPath
@@ -50,8 +50,7 @@ class JudgedSelector:
     judged: SelectorErrors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRequestOfClaim:
+class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
     """A request, or an alternative of one.
 
     Args:

@@ -10,10 +10,11 @@ it, `problem` what is wrong either way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from sys import getsizeof
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
 from webhook.cel.equality import are_equal
@@ -33,8 +34,7 @@ _DOMAIN, _ID, _VALUE = 63, 32, 64  # DeviceMaxDomainLength, DeviceMaxIDLength, D
 _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorErrors:
+class SelectorErrors(Struct, frozen=True):
     """The errors of an expression: `problem` in any case, `gated` without the feature gate; "" for none."""
 
     problem: str = ""

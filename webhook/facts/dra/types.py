@@ -10,8 +10,9 @@ Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.rules.rule import RuleGroup
@@ -306,8 +307,7 @@ class ComputeDomain(Object):
     spec = Part(ComputeDomainSpec)
 
 
-@dataclass(frozen=True, slots=True)
-class VersionFault:
+class VersionFault(Struct, frozen=True):
     """The fault of an API version: whether it is only deprecated, a message, and the version to write instead."""
 
     is_deprecated: bool

@@ -7,8 +7,9 @@ What stands outside pod templates is left out. Knows no rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
@@ -73,8 +74,7 @@ class DevicePods(NamedTuple):
         return self.podset.locate(path)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceWorkload:
+class DeviceWorkload(Struct, frozen=True):
     """An object with pods that use devices.
 
     Args:

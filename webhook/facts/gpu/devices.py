@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.text.caches import cache_for_short_texts
@@ -23,8 +24,7 @@ COUNTED = frozenset(("device", "shared", "slice"))
 """Kinds whose amount is a number of devices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCatalogueRow:
+class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
     """The meaning of a name. `kind` is as at the top of devices.yaml; "" for a name that no row matches."""
 
     name: str = ""
@@ -52,8 +52,7 @@ _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[
 """Matches a MIG slice as people write it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCatalogue:
+class DeviceCatalogue(Struct, frozen=True, kw_only=True):
     """All rows of devices.yaml; `whole_names` are the resources with a domain and no `*`, by the name in lower case."""
 
     resources: tuple[DeviceCatalogueRow, ...]

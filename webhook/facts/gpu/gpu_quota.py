@@ -12,8 +12,9 @@ ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -97,8 +98,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _SimultaneousRequest:
+class _SimultaneousRequest(Struct, frozen=True):
     """The number of devices that pods request at the same time, and the template with most of them."""
 
     devices: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery import paths, quantity
 from webhook.apimachinery.attributes import JSON
@@ -33,8 +34,7 @@ _COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
 _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcePlace:
+class ResourcePlace(Struct, frozen=True):
     """One place of limits and requests. In a `patch` of a template, null removes the template's amount."""
 
     resources: Resources

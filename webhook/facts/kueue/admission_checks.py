@@ -7,8 +7,9 @@ pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import AdmissionCheck
@@ -22,8 +23,7 @@ _NO_CONDITION: Final = "has no condition Active in its file"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
-@dataclass(frozen=True, slots=True)
-class InactivityCause:
+class InactivityCause(Struct, frozen=True):
     """Why a ClusterQueue is inactive.
 
     Args:

@@ -8,8 +8,9 @@ flavors in their order and goes on where it stopped, so that an assignment that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.quota_tree import QuotaGroup
@@ -21,8 +22,7 @@ _MOST_TRIED: Final = 20_000
 """How many assignments of pod sets to flavors are tried; after that the job counts as possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedFlavor:
+class RejectedFlavor(Struct, frozen=True):
     """A flavor that pods cannot have: for a reason, or because it has less of a resource than they ask for."""
 
     flavor: str
@@ -33,8 +33,7 @@ class RejectedFlavor:
     most: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PodSetQuotaRequest:
+class PodSetQuotaRequest(Struct, frozen=True):
     """The requests of one pod set in one resource group, the flavors that fit it, and the others."""
 
     pod_set: PodSetRequests
@@ -65,8 +64,7 @@ class PodSetQuotaRequest:
                 yield rejected
 
 
-@dataclass(slots=True)
-class _FlavorSearch:
+class _FlavorSearch(Struct):
     """A search for flavors of some pod sets in one resource group."""
 
     wanted: Sequence[PodSetQuotaRequest]

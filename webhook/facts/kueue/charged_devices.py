@@ -7,8 +7,9 @@ amount of them counts. Source: kubernetes-sigs/kueue@ff69552e pkg/dra/counters.g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cel import CostMeter
@@ -35,8 +36,7 @@ _MOST: Final = 20_000
 """How many devices are evaluated for one request; with more the result is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChargedAmount:
+class ChargedAmount(Struct, frozen=True):
     """The amount that a request counts for, or the reason why Kueue cannot count it: for ever, or with the present
     devices.
 
@@ -51,8 +51,7 @@ class ChargedAmount:
     waits: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedDevices:
+class RequestedDevices(Struct, frozen=True):
     """One request of a claim: a number of devices of a class, with selectors and amounts of capacities."""
 
     device_class: str

@@ -11,8 +11,9 @@ with the same commit against kube-apiserver v1.36.2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
@@ -65,8 +66,7 @@ _STEPS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionPrediction:
+class AdmissionPrediction(Struct, frozen=True, kw_only=True):
     """The prediction for a job in its queue, with its problems.
 
     Args:

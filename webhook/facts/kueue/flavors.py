@@ -13,9 +13,10 @@ flavorSelector.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
@@ -41,8 +42,7 @@ _KEPT: Final = 512
 """How many flavors with their nodes are cached."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class NodeCapacity:
+class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):
     """A node with its labels, its taints and its resources for pods.
 
     Args:
@@ -84,8 +84,7 @@ def _is_node_ready(node: Node) -> bool:
     return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class FlavorFields:
+class FlavorFields(Struct, frozen=True, eq=False, kw_only=True):
     """A ResourceFlavor: the labels and taints of its nodes, tolerations that it adds to pods, and its Topology, "" for
     none.
     """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
@@ -86,8 +87,7 @@ _LONGEST_LAYERS: Final = 10_000
 """Characters of an annotation that is parsed: three layers have a thousand."""
 
 
-@dataclass(frozen=True, slots=True)
-class _AnnotatedPodSet:
+class _AnnotatedPodSet(Struct, frozen=True):
     """A pod set with the annotations of its template."""
 
     pod_set: PodSet

@@ -8,8 +8,9 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -45,8 +46,7 @@ _RAY_JOB: Final = "ray.io/rayjob"
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KueueManagement:
+class KueueManagement(Struct, frozen=True, kw_only=True):
     """Whether and how Kueue manages an object.
 
     Args:
@@ -177,8 +177,7 @@ def local_queue_names(subject: Subject) -> list[str]:
     return [queue.name for queue in subject.cluster_view().list_typed(LocalQueue, subject.namespace)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePlace:
+class QueuePlace(Struct, frozen=True, kw_only=True):
     """The place of a job, as far as it is known.
 
     Args:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -85,8 +86,7 @@ EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
-@dataclass(slots=True)
-class QuotaDevices:
+class QuotaDevices(Struct):
     """Devices of one pod by the resource names of quota.
 
     Args:
@@ -134,8 +134,7 @@ def _claims_off_problem(path: FieldPath) -> Problem:
     return CLAIMS_OFF.problem(path, message, "remove the claim, or ask the administrator of Kueue to turn the gate on")
 
 
-@dataclass(frozen=True, slots=True)
-class _TemplateDeviceCounter:
+class _TemplateDeviceCounter(Struct, frozen=True):
     """Counts the devices of a ResourceClaimTemplate that a pod names at a path."""
 
     name: str

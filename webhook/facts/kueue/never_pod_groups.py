@@ -10,9 +10,10 @@ of config/components/crd/bases.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import release_as_text
@@ -61,8 +62,7 @@ _REPEATED: Final = {
 """The repeated part of each kind that has a pod template."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstPodOfGroup:
+class _FirstPodOfGroup(Struct, frozen=True):
     """The first pod of a group, with its queue and the number of pods in its annotation."""
 
     name: str

@@ -6,8 +6,9 @@ A flat list in the order of the trees, parents before children: trees may be dee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now import causes_of_inactivity
@@ -35,8 +36,7 @@ def read_queue_overview(view: ClusterView) -> QueueOverview:
     )
 
 
-@dataclass(slots=True)
-class _OverviewRows:
+class _OverviewRows(Struct):
     """Creates the rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
 
     queues: QuotaTrees

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.facts.kueue.flavors import FlavorFields, NodeCapacity, first_untolerated_taint_of_flavor, read_kueue_nodes
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
@@ -45,8 +46,7 @@ _ONE: Final = 1000
 """One pod, in thousandths."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyRequest:
+class TopologyRequest(Struct, frozen=True, kw_only=True):
     """The topology request of a pod set; "" and 0 stand for fields that are not set."""
 
     required: str = ""
@@ -107,8 +107,7 @@ def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlacement:
+class PodPlacement(Struct, frozen=True, kw_only=True):
     """Pods to place on the nodes of a flavor: their number and their requests."""
 
     wish: TopologyRequest
@@ -181,8 +180,7 @@ def _pods_in_whole_slices(domains: Mapping[Domain, int], depth: int, size: int) 
     return {domain: most // size * size for domain, most in _pods_by_upper_domain(domains, depth).items()}
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceShortage:
+class ResourceShortage(Struct, frozen=True):
     """The requested and the available amount of a resource in thousandths, or of pods."""
 
     resource: str
@@ -190,8 +188,7 @@ class ResourceShortage:
     most: int
 
 
-@dataclass(slots=True)
-class _DomainResources:
+class _DomainResources(Struct):
     """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
 
     amounts: Counter[str] = field(default_factory=Counter)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
@@ -55,8 +56,7 @@ class PyTorchJob(Object):
     spec = Part(PyTorchJobSpec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchedContainer:
+class LaunchedContainer(Struct, frozen=True, kw_only=True):
     """One container of the pods of one pod set.
 
     Args:
@@ -173,8 +173,7 @@ def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
     return podset.count // replicas if replicas else podset.count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsTrainingTogether:
+class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     """The pods of an object that may train together.
 
     Args:

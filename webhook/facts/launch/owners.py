@@ -11,8 +11,9 @@ OnPodCreate; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go addEnvVarsI
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.facts.launch.member import LAUNCH, LaunchedContainer
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
@@ -42,8 +43,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
             yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariableOwner:
+class VariableOwner(Struct, frozen=True, kw_only=True):
     """One that sets variables in the containers of some pod sets, or of all, and what it is called."""
 
     variables: Collection[str]

@@ -7,8 +7,9 @@ Convert_v1_ResourceList_To_core_ResourceList), and these are what is compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
@@ -26,8 +27,7 @@ _LONGEST_PREFIX: Final = 244
 """The most characters of a domain: with `requests.` before it, as in a quota, it has the 253 of a subdomain."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceName:
+class ResourceName(Struct, frozen=True):
     """A resource's name. `page` is the size of a page in bytes, 0 if the name has none, None for other resources."""
 
     text: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
@@ -25,8 +26,7 @@ Amounts: TypeAlias = dict[str, int]
 _MILLI: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceLimits:
+class NamespaceLimits(Struct, frozen=True):
     """The defaults and bounds in the LimitRanges of a namespace, for containers and for pods."""
 
     default: Amounts = field(default_factory=dict)
@@ -69,8 +69,7 @@ def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
     return {name: value.milli_value() for name, value in read.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsOfContainer:
+class RequestsOfContainer(Struct, frozen=True):
     """The requests of one container with the defaults of its namespace; a request that is not set is the limit."""
 
     container: Container
@@ -124,8 +123,7 @@ def thousandths_to_kueue_units(name: str, milli: int) -> int:
     return milli if name == "cpu" else -(-milli // _MILLI)
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfRangeAmount:
+class OutOfRangeAmount(Struct, frozen=True):
     """An amount of a container, or a pod, that a LimitRange does not allow."""
 
     path: FieldPath

@@ -8,8 +8,10 @@ defaults.go; functions are named like those there. Of each amount the first rule
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
@@ -228,8 +230,7 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
                 yield broken.problem_at((*place.path, "requests", name), value)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenRule:
+class BrokenRule(Struct, frozen=True):
     """A rule that an amount breaks. `is_shown`: the message begins with the amount."""
 
     rule: Rule

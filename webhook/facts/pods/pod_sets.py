@@ -7,9 +7,9 @@ those of its runtime, merged. The runtime may be missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery import paths
@@ -49,8 +49,7 @@ POD_SET: Final = declare_structure(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodSets:
+class PodSets(Struct, frozen=True):
     """Pod sets, and the missing runtimes that may add more."""
 
     all: Items[PodSet]

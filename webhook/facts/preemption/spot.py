@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
@@ -61,8 +62,7 @@ _OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 
 
-@dataclass(frozen=True, slots=True)
-class SpotNodeRow:
+class SpotNodeRow(Struct, frozen=True):
     """One row of spot.yaml."""
 
     cloud: str

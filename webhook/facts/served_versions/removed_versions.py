@@ -8,10 +8,11 @@ themselves, as those of an operator do, are not reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.facts.check import Check
 from webhook.facts.subject import Subject
@@ -41,8 +42,7 @@ REMOVED: Final = SERVED_VERSION.rule(
 FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedVersion:
+class RemovedVersion(Struct, frozen=True):
     """What is known of a version that is gone: a release without it, and what to write instead, "" for nothing."""
 
     release: str

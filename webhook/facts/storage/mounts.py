@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import read_device_workload
@@ -76,8 +77,7 @@ class VolumeMountInObject(NamedTuple):
         return self.value.read_only
 
 
-@dataclass(frozen=True, slots=True)
-class MountsOfObject:
+class MountsOfObject(Struct, frozen=True):
     """All volumes and all mounts of an object with devices; nothing of other objects."""
 
     volumes: Items[Volume]

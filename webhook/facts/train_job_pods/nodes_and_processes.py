@@ -13,8 +13,9 @@ syncParallelCount; release-2.0 for its use of resourcesPerNode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
@@ -108,8 +109,7 @@ def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, pol
     return pods
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessesPerNode:
+class ProcessesPerNode(Struct, frozen=True, kw_only=True):
     """`per_node` is a number, `auto` or `gpu` as Trainer passes it on; `count` is its meaning, None if unknown."""
 
     per_node: str
@@ -218,8 +218,7 @@ def gpu_count(resources: Resources) -> tuple[int, bool]:
     return 0, False
 
 
-@dataclass(slots=True)
-class MergedJobSet:
+class MergedJobSet(Struct):
     """The JobSet that Trainer would create, and the problems of merging it.
 
     Args:

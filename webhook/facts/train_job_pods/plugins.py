@@ -13,8 +13,9 @@ EnforceMLPolicy and EnforcePodGroupPolicy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.releases import Release
@@ -35,8 +36,7 @@ _SHELL: Final = "/bin/bash"
 _CONFIG: Final = "/etc/flux-config"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginInput:
+class PluginInput(Struct, frozen=True, kw_only=True):
     """The input of plugins: the TrainJob, the spec of its runtime, the pod sets, processes and counted resources."""
 
     name: str

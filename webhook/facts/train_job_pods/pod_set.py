@@ -5,9 +5,10 @@ Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose ReplicatedJo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
@@ -17,8 +18,7 @@ from webhook.typed.job_sets import ReplicatedJob
 from webhook.typed.view import ReadingContext
 
 
-@dataclass(slots=True)
-class ReplicatedJobPods:
+class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.train_job_pods.types import CLUSTER_RUNTIME, RuntimeSpec, TrainingRuntime
@@ -10,8 +10,7 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferencedRuntime:
+class ReferencedRuntime(Struct, frozen=True, kw_only=True):
     """A reference to a runtime, and the runtime, which is false if it does not exist.
 
     assumed: what is assumed where no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.

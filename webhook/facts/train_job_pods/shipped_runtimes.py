@@ -7,8 +7,9 @@ and commands differ with each model. Source: kubeflow/trainer@8c0f5059b manifest
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.releases import Release
@@ -19,8 +20,7 @@ _RELEASES: Final[tuple[Release, ...]] = (OLDEST, TEMPLATES, FLUX_AND_MORE, WHOLE
 _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedRuntime:
+class ShippedRuntime(Struct, frozen=True, kw_only=True):
     """A runtime of one or more releases."""
 
     name: str

@@ -7,12 +7,14 @@ and JobSet templates inside it. A null counts as absent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from operator import is_
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
@@ -44,8 +46,7 @@ class FieldRules(NamedTuple):
     other_release_field: Rule
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseBoundField:
+class ReleaseBoundField(Struct, frozen=True):
     """A field that only some releases have."""
 
     since: Release
@@ -61,8 +62,7 @@ class ReleaseBoundField:
         return f"release {last} has" if self.since == self.until else f"releases up to {last} have"
 
 
-@dataclass(slots=True)
-class ObjectShape:
+class ObjectShape(Struct):
     """The fields of one object; None if they are not known. `changed` and `inner` are by the field's name.
 
     `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
@@ -105,8 +105,7 @@ class ObjectShape:
         return shape.find_or_create_shape(rest) if rest else shape
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTable:
+class FieldTable(Struct, frozen=True):
     """All of train_job_and_runtime_fields.yaml; `known` names are those of releases from `since` to `until`."""
 
     since: Release
@@ -284,8 +283,7 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
     return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
 
 
-@dataclass(frozen=True, slots=True)
-class _UnknownFieldFinder:
+class _UnknownFieldFinder(Struct, frozen=True):
     """Finds unknown fields in one object.
 
     `newest` is the field of the object, with its path, that the fewest old releases have, where no release is known.

@@ -7,10 +7,10 @@ runtime have by themselves where the TrainJob names it, and another one where it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import POD
 from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
@@ -30,8 +30,7 @@ _OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "i
 _RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VirtualPod:
+class VirtualPod(Struct, frozen=True, kw_only=True):
     """The pod of one replicated job.
 
     Args:
