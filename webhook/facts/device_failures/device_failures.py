@@ -24,22 +24,25 @@ BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
     title="A Pod that trains has no controller",
     why=(
-        "A Pod by itself is not replaced when its node is lost, and a container restarts on the same device that "
-        "failed. Tests and benchmarks are started again by hand."
+        "Nothing replaces a bare Pod when its node is lost, and its containers restart on the device that failed. "
+        "Tests and benchmarks that a person starts again can do without a controller."
     ),
 )
 SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
     "device-failures/shared-claim",
     title="Replaced pods get the failed device again",
     why=(
-        "A ResourceClaim that is named keeps its devices, so the replacement of a failed pod gets the same ones, and "
-        "stays on their node."
+        "A ResourceClaim keeps its devices while it exists, so the replacement of a failed pod gets the same devices "
+        "on the same node."
     ),
 )
 IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     "device-failures/image-pull",
     title="imagePullPolicy is Always for an image that cannot change",
-    why="A restart then fails while the registry cannot be reached, though the image is on the node.",
+    why=(
+        "A restart pulls the image again and fails while the registry cannot be reached, although the node has the "
+        "image."
+    ),
     source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
     level="advice",
     severity="low",

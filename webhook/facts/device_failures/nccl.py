@@ -33,8 +33,8 @@ NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-socket-ifname",
     title="NCCL_SOCKET_IFNAME is missing on the host network",
     why=(
-        "A host has bridges and interfaces of containers, too, and ranks that choose one of them wait for each other "
-        "for ever."
+        "A node also has bridges and interfaces of containers. Ranks that choose one of these wait for each other for "
+        "ever."
     ),
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname",
     severity="low",
@@ -43,7 +43,7 @@ NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
 NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-topology-file",
     title="NCCL_TOPO_FILE names a file that the container does not have",
-    why="NCCL passes over a file that it cannot open, and chooses slower paths between devices.",
+    why="NCCL ignores a topology file that it cannot open, and chooses slower paths between devices.",
     source="NVIDIA/nccl v2.27 src/graph/xml.cc",
     function="ncclTopoGetXmlFromFile",
     severity="low",

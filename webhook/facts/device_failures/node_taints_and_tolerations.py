@@ -21,18 +21,15 @@ TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
     "device-failures/tolerates-everything",
     level="advice",
     title="Pods with devices tolerate every taint",
-    why=(
-        "Taints are how Kubernetes and device health controllers move pods away from nodes that are gone or have "
-        "broken devices."
-    ),
+    why="Kubernetes and device health controllers use taints to move pods away from lost nodes and broken devices.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 )
 LOST_NODE: Final = DEVICE_FAILURES.rule(
     "device-failures/lost-node",
     title="Pods with devices stay on a lost node for ever",
     why=(
-        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod for ever. Its workload "
-        "waits until a person deletes the pod."
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod on a lost node until a "
+        "person deletes the pod."
     ),
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
 )
@@ -40,7 +37,7 @@ DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
     "device-failures/device-taints",
     title="The request tolerates every device taint",
     why=(
-        "Drivers taint devices that are unhealthy; a request that tolerates everything gets them, and its pods are "
+        "Drivers taint unhealthy devices. A request that tolerates every taint gets these devices, and its pods are "
         "not evicted from them."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceToleration",

@@ -36,8 +36,8 @@ LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/liveness-probe",
     title="The probe kills the server before its model is loaded",
     why=(
-        "vLLM, SGLang, TGI and others answer once the model is loaded. A livenessProbe without a startupProbe, or a "
-        "startupProbe with too short a time, kills the container before that. It starts again and never serves."
+        "vLLM, SGLang, TGI and others answer only once the model is loaded. A probe that fails before then kills the "
+        "container, which starts again and never serves."
     ),
     source="k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go",
     function="doProbe",
@@ -60,8 +60,8 @@ READINESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/readiness-probe",
     title="A server with devices has no readinessProbe",
     why=(
-        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
-        "before a large model is loaded, and also when its device has failed."
+        "Without a readinessProbe or a startupProbe, a Service sends requests as soon as the container runs, minutes "
+        "before a large model is loaded."
     ),
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
     severity="low",
@@ -69,7 +69,7 @@ READINESS_PROBE: Final = DEVICE_FAILURES.rule(
 DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
     "device-failures/disruption-budget",
     title="Servers with devices have no PodDisruptionBudget",
-    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
+    why="A node drain then stops all servers at once, and new pods take minutes to load their models.",
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     severity="low",
 )

@@ -37,10 +37,7 @@ JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
     "device-failures/job-set-restarts",
     level="advice",
     title="One failed Job ends the whole JobSet",
-    why=(
-        "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
-        "many nodes."
-    ),
+    why="Without maxRestarts the first failed Job ends the JobSet, so one broken device ends a training on many nodes.",
     source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
     function="executeFailurePolicy",
 )
@@ -48,8 +45,8 @@ GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
     title="Volcano replaces only one pod of a training",
     why=(
-        "Without a policy about PodEvicted, and about PodFailed where containers are not restarted, Volcano replaces "
-        "only the pod that was lost. The other processes hang or fail one by one, and hold their devices meanwhile."
+        "Without policies for PodEvicted and PodFailed, Volcano replaces only the lost pod. The other processes hang "
+        "or fail one by one and keep their devices."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="applyPolicies",
@@ -58,8 +55,8 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
     "device-failures/ray-job-retries",
     title="The RayJob has no backoffLimit",
     why=(
-        "Ray makes up for workers that are lost. Its head holds the state of the program, and without a backoffLimit "
-        "the RayJob ends with it, though its devices are free again."
+        "Ray replaces lost workers, but the head holds the state of the program. Without a backoffLimit, the loss of "
+        "the head ends the RayJob."
     ),
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
     function="checkBackoffLimitAndUpdateStatusIfNeeded",
@@ -67,7 +64,7 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
 FAIL_INDEX: Final = DEVICE_FAILURES.rule(
     "device-failures/fail-index",
     title="FailIndex is used without backoffLimitPerIndex",
-    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
+    why="The API server refuses a Job that uses FailIndex without backoffLimitPerIndex.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validatePodFailurePolicyRule",
@@ -76,7 +73,10 @@ FAIL_INDEX: Final = DEVICE_FAILURES.rule(
 RESTART_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/restart-policy",
     title="A podFailurePolicy needs restartPolicy Never",
-    why=("The API server refuses the Job. JobSet restarts containers by default, and makes no pod for such a JobSet."),
+    why=(
+        "The API server refuses a podFailurePolicy with another restartPolicy. JobSet restarts containers by default, "
+        "so its Jobs are refused and no pod is made."
+    ),
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobSpec",
@@ -86,8 +86,8 @@ POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/pod-failure-policy",
     title="A drained node counts as a failure of the program",
     why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
-        "while the terminating pod still holds its devices."
+        "Without a podFailurePolicy a drained node counts as a failure of the program, and the replacement starts "
+        "while the old pod still holds its devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
 )
@@ -95,8 +95,8 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     "device-failures/evictions-count",
     title="An eviction counts as a failure of the program",
     why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
-        "started again by hand."
+        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks that a "
+        "person starts again can do without one."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",

@@ -30,7 +30,7 @@ CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
 SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/source-name",
     title="The claim names an object with an invalid name",
-    why="No object has another name, so the API server refuses it.",
+    why="No object can have such a name, so the API server refuses the reference.",
     function="validatePodResourceClaim",
 )
 CLAIM_NAME_TWICE: Final = DEVICE_CLAIMS.rule(
@@ -54,31 +54,31 @@ CONTAINER_CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
 REQUEST_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/request-name",
     title="The request name is not a DNS label",
-    why="Requests have no other names.",
+    why="The API server accepts only DNS labels as names of requests.",
     function="validateContainerResourceClaims",
 )
 TAKEN_TWICE: Final = DEVICE_CLAIMS.rule(
     "device-claims/taken-twice",
     title="The container lists the same claim or request twice",
-    why="The devices of a request are given to a container once.",
+    why="A container gets the devices of a request once. The API server refuses a second entry.",
     function="validateContainerResourceClaims",
 )
 EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
     "device-claims/ephemeral-container",
     title="An ephemeral container uses a claim",
-    why="It is added to a running pod and uses what that has.",
+    why="An ephemeral container joins a running pod and uses the resources that the pod already has.",
     function="validateEphemeralContainers",
 )
 POD_LEVEL: Final = DEVICE_CLAIMS.rule(
     "device-claims/pod-level",
     title="Claims are set for the pod as a whole",
-    why="Devices are given to containers.",
+    why="Kubernetes gives devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )
 STATIC_POD: Final = DEVICE_CLAIMS.rule(
     "device-claims/static-pod",
     title="A static pod has claims",
-    why="The kubelet runs static pods from files without the scheduler, which allocates claims.",
+    why="The kubelet runs static pods from files without the scheduler, and only the scheduler allocates claims.",
     function="ValidatePod",
 )
 
@@ -87,15 +87,18 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 NODE_NAME: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/node-name",
     title="nodeName is set on a pod with claims",
-    why="Only the scheduler allocates claims, and the kubelet waits for them without end.",
+    why=(
+        "Only the scheduler allocates claims. A pod with nodeName skips the scheduler, so the kubelet waits for the "
+        "claims for ever."
+    ),
     fails="start",
 )
 SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
     title="All pods of the template share one ResourceClaim",
     why=(
-        "A ResourceClaim is one claim: all pods of the template share its devices, at most 256 of them. Channels, "
-        "network devices, admin access, shares of a capacity and GPUs with a sharing strategy are meant to be shared."
+        "All pods of the template share the devices of one ResourceClaim, and at most 256 pods can. Channels, network "
+        "devices, admin access, shares of a capacity and GPUs with a sharing strategy are exempt."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",
@@ -103,7 +106,7 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
 UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/unused",
     title="No container uses the claim",
-    why="Its devices, where the claim asks for some, are allocated and reserved for the pod, and stay idle.",
+    why="The devices of the claim are allocated and reserved for the pod, and stay idle.",
     severity="low",
 )
 _STAYS_IDLE: Final = frozenset(("device", "slice"))

@@ -25,7 +25,7 @@ from webhook.typed.pods import Pod, Resources
 CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-exists",
     title="The DeviceClass does not exist",
-    why="No device is of a class that does not exist, so that the pods stay Pending.",
+    why="No device belongs to a class that does not exist, so the pods stay Pending.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
     fails="pending",
 )
@@ -43,7 +43,8 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-amount",
     title="The number of devices is not a whole number",
     why=(
-        "Kubernetes does not check resources that name a DeviceClass, so that the scheduler finds no device for a part."
+        "Kubernetes does not check resources that name a DeviceClass. The scheduler finds no device for a fraction, so "
+        "the pods stay Pending."
     ),
     source="KEP-5004",
     fails="pending",

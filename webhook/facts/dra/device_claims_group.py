@@ -20,7 +20,10 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/pod-group",
     title="The claim is made for each pod and not for the PodGroup",
-    why="Kubernetes then makes a claim for each pod, without a warning.",
+    why=(
+        "Kubernetes uses the claim of the group only if name and source are the same in the pod and the group. "
+        "Otherwise each pod gets its own claim, without a warning."
+    ),
     source="k8s.io/api v0.36.1 scheduling/v1alpha2 types.go PodGroupSpec.resourceClaims",
 )
 

@@ -28,7 +28,10 @@ from webhook.typed.pods import Container, Pod
 ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/admin-access",
     title="The namespace does not allow adminAccess",
-    why="The namespace is asked again for each claim that is made from a template, and the pods stay Pending.",
+    why=(
+        "Kubernetes checks the namespace again for each claim that is made from a template. It makes no claim, and the "
+        "pods stay Pending."
+    ),
     refused_by="the API server, when a claim is made from the template",
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
     function="AuthorizedForAdmin",
@@ -37,7 +40,7 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
 CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/claim-exists",
     title="The ResourceClaim or ResourceClaimTemplate does not exist",
-    why="The pods stay Pending until it is created in their namespace.",
+    why="The pods stay Pending until the claim or template exists in their namespace.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
     fails="pending",
     issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),

@@ -21,46 +21,46 @@ from webhook.schema.values import Breach
 SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/served-version",
     title="The class uses an API version that the cluster does not serve",
-    why="The API server does not know the object in another version.",
+    why="The API server refuses an object in a version that it does not serve.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",
     title="The CEL selector is invalid or too expensive",
-    why="An expression that cannot be evaluated selects no device.",
+    why="An expression that cannot be evaluated selects no device, so pods with the class stay Pending.",
     function="validateCELSelector",
 )
 PARAMETERS: Final = DEVICE_CLASSES.rule(
     "device-classes/parameters",
     title="The driver parameters are not an object",
-    why="The API server refuses other JSON.",
+    why="The API server refuses parameters that are not a JSON object.",
     function="validateRawExtension",
 )
 REQUIRED: Final = DEVICE_CLASSES.rule(
     "device-classes/required",
     title="A required field is missing",
-    why="The API server refuses an object without it.",
+    why="The API server refuses an object without this field.",
 )
 NAME_FORMAT: Final = DEVICE_CLASSES.rule(
     "device-classes/name-format",
     title="A name or key has an invalid format",
-    why="The API server refuses other names, and no object could have them.",
+    why="The API server refuses the object, because nothing can have such a name.",
 )
 UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
     "device-classes/unsupported-value",
     title="The value is not supported",
-    why="The API server knows no other.",
+    why="The API server refuses a value that it does not know.",
 )
 TOO_LARGE: Final = DEVICE_CLASSES.rule(
     "device-classes/too-large",
     title="A list or the parameters are too long",
-    why="The limits keep allocation quick and objects small.",
+    why="The API server refuses longer lists and parameters.",
 )
 DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/deprecated-version",
     title="The class uses a deprecated API version",
-    why="The object must be written anew before the cluster is upgraded.",
+    why="A later release of Kubernetes does not serve this version. Rewrite the object before the cluster is upgraded.",
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     level="warn",
@@ -78,7 +78,10 @@ UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
 SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
     "device-classes/selector-feature-gate",
     title="The selector needs a feature gate that is off",
-    why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
+    why=(
+        "The API server accepts lists of attributes only if the feature gate DRAListTypeAttributes is on, and it is "
+        "off by default."
+    ),
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
     severity="low",
@@ -86,7 +89,7 @@ SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
 EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
     "device-classes/every-device",
     title="The taint rule selects every device",
-    why="Without a selector, the taint is put on every device of the cluster.",
+    why="A taint rule without a selector applies to every device of the cluster.",
     refused_by="",
     source="k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec",
     level="warn",

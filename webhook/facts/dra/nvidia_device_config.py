@@ -48,22 +48,22 @@ REQUIRED: Final = NVIDIA_DEVICE_CONFIG.rule(
 NAME_FORMAT: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/name-format",
     title="The device is neither an index nor a UUID",
-    why="The driver knows devices by no other name.",
+    why="The driver finds a device only by its index or its UUID.",
 )
 UNSUPPORTED_VALUE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unsupported-value",
     title="The value is not supported",
-    why="The driver knows no other, and the pods stay in ContainerCreating.",
+    why="The driver refuses a value that it does not know, and the pods stay in ContainerCreating.",
 )
 OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/out-of-range",
     title="The number is out of range",
-    why="The driver refuses other numbers, and the pods stay in ContainerCreating.",
+    why="The driver refuses numbers outside the range, and the pods stay in ContainerCreating.",
 )
 FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/forbidden",
     title="Time slicing is set for a MIG device",
-    why="A MIG device has no time slice of its own.",
+    why="The driver does not time-slice MIG devices and refuses the configuration.",
 )
 EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/excluded",
@@ -73,19 +73,19 @@ EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
 UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-field",
     title="The driver does not know this field",
-    why="The driver, as of 0.5, decodes strictly and refuses the whole configuration.",
+    why="The driver, as of 0.5, refuses the whole configuration when it meets an unknown field.",
     level="warn",
 )
 UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-kind",
     title="The driver does not know this kind",
-    why="The driver, as of 0.5, accepts no other kind.",
+    why="The driver, as of 0.5, refuses every other kind.",
     level="warn",
 )
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-driver",
     title="The configuration is for another driver",
-    why="The other driver has no use for it.",
+    why="A driver ignores configurations of another driver.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/device_state.go",
     level="warn",
     fails="silent",
@@ -101,7 +101,10 @@ OTHER_DEVICE: Final = NVIDIA_DEVICE_CONFIG.rule(
 ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/alternatives",
     title="The configuration leaves out alternatives of the request",
-    why="The driver does not take the name of the request to mean its alternatives.",
+    why=(
+        "The driver applies a configuration only to the names that it lists, and the name of a request does not "
+        "include its alternatives."
+    ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
     level="warn",
     fails="silent",
@@ -109,23 +112,20 @@ ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
 FEATURE_GATE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/feature-gate",
     title="The configuration needs a driver feature gate that is off",
-    why="The driver refuses it until the gate is on.",
+    why="The driver refuses this setting until its feature gate is on.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) pkg/featuregates",
     level="warn",
 )
 PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/passthrough",
     title="The passthrough value is not known to the driver",
-    why="The kind VfioDeviceConfig is young, so that a later release of the driver may know more.",
+    why="VfioDeviceConfig is new, and a later release of the driver may accept more values.",
     level="warn",
 )
 DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/domain-id",
     title="The ComputeDomain is not given by its UID",
-    why=(
-        "The driver looks for the ComputeDomain that has this UID, finds none, and the pods stay in ContainerCreating. "
-        "The API server gives every object a UUID."
-    ),
+    why="The driver looks for the ComputeDomain with this UID and finds none. The pods stay in ContainerCreating.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/computedomain.go",
     function="AssertComputeDomainNamespace",
     issues=("https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1349",),

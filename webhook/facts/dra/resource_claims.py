@@ -42,28 +42,31 @@ from webhook.yamltext.placeholders import is_placeholder
 SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/served-version",
     title="The claim uses an API version that the cluster does not serve",
-    why="The API server does not know the object in another version.",
+    why="The API server refuses an object in a version that it does not serve.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/immutable",
     title="The spec of a claim or template was changed",
-    why="Devices are allocated by it.",
+    why="Devices were allocated according to the old spec, so the API server refuses the change.",
     function="ValidateResourceClaimUpdate",
     refused_on_updates="pkg/apis/resource/validation/validation.go ValidateResourceClaimUpdate",
 )
 ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",
     title="The namespace does not allow adminAccess",
-    why="It gives devices that are allocated to others.",
+    why=(
+        "adminAccess gives pods devices that are allocated to others, so Kubernetes allows it only in labelled "
+        "namespaces."
+    ),
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
     function="AuthorizedForAdmin",
 )
 DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/deprecated-version",
     title="The claim uses a deprecated API version",
-    why="The object must be written anew before the cluster is upgraded.",
+    why="A later release of Kubernetes does not serve this version. Rewrite the object before the cluster is upgraded.",
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     level="warn",
@@ -72,7 +75,7 @@ DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
 TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/two-attributes",
     title="matchAttribute and distinctAttribute are both set",
-    why="Of matchAttribute and distinctAttribute, the scheduler looks at one.",
+    why="The scheduler reads only one of the two and ignores the other.",
     refused_by="",
     level="warn",
     severity="low",
@@ -90,62 +93,62 @@ NO_REQUESTS: Final = RESOURCE_CLAIMS.rule(
 QUANTITY: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/quantity",
     title="The capacity is not a quantity",
-    why="The API server cannot read another amount.",
+    why="The API server cannot read the amount and refuses the object.",
     source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
 )
 PARAMETERS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/parameters",
     title="The driver parameters are not an object",
-    why="The API server refuses other JSON.",
+    why="The API server refuses parameters that are not a JSON object.",
     function="validateRawExtension",
 )
 REQUIRED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/required",
     title="A required field is missing",
-    why="The API server refuses an object without it.",
+    why="The API server refuses an object without this field.",
 )
 NAME_FORMAT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/name-format",
     title="A name or key has an invalid format",
-    why="The API server refuses other names, and no object could have them.",
+    why="The API server refuses the object, because nothing can have such a name.",
 )
 UNSUPPORTED_VALUE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unsupported-value",
     title="The value is not supported",
-    why="The API server knows no other.",
+    why="The API server refuses a value that it does not know.",
 )
 DUPLICATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/duplicate",
     title="Two entries of the list have the same name",
-    why="A reference by this name could mean either entry.",
+    why="A reference by this name could mean either entry, so the API server refuses the object.",
 )
 TOO_LARGE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/too-large",
     title="A list or the parameters are too long",
-    why="The limits keep allocation quick and objects small.",
+    why="The API server refuses longer lists and parameters.",
 )
 FORBIDDEN: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/forbidden",
     title="The template sets metadata other than labels and annotations",
-    why="Other metadata would be the same for each claim that is made from it.",
+    why="Names and other metadata would be the same for every claim that is made from the template.",
     function="ValidateResourceClaimTemplate",
 )
 EXCLUDED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/excluded",
     title="The toleration has a value although its operator is not Equal",
-    why="The operator Exists looks at no value.",
+    why="The operator Exists ignores the value, so the API server refuses it.",
     function="validateDeviceToleration",
 )
 CONSTRAINT_ATTRIBUTE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/constraint-attribute",
     title="The constraint names no attribute",
-    why="A constraint without matchAttribute and distinctAttribute says nothing.",
+    why="A constraint without matchAttribute and distinctAttribute has no effect.",
     function="validateDeviceConstraint",
 )
 UNKNOWN_REQUEST: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unknown-request",
     title="The claim has no request of this name",
-    why="The name must be one of the claim's requests.",
+    why="The API server refuses a reference to a request that the claim does not have.",
     function="validateRequestNameRef",
 )
 UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
@@ -160,7 +163,7 @@ UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
 CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/capacity-name",
     title="No device can have a capacity of this name",
-    why="No device has a capacity of another name, so that no device fits.",
+    why="No device has a capacity with such a name, so no device fits.",
     refused_by="",
     level="warn",
     severity="low",
@@ -169,31 +172,37 @@ CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
 REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/request-kind",
     title="The request must set exactly one of exactly and firstAvailable",
-    why="One of the two must be set, and v1beta1 writes what is asked for exactly beside the name.",
+    why=(
+        "The API server refuses a request with both or neither. In v1beta1 the fields of `exactly` are written beside "
+        "the name."
+    ),
     function="validateDeviceRequest",
 )
 CLASS_REQUIRED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/class-required",
     title="The request names no DeviceClass",
-    why="The class says which devices the request is about.",
+    why="Without a DeviceClass, Kubernetes does not know which devices the request means.",
     function="validateDeviceRequest",
 )
 COUNT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/count",
     title="The count does not fit the allocation mode",
-    why="ExactCount gives as many devices as the count says, All every one that fits.",
+    why="ExactCount needs the number of devices. All allocates every device that fits and allows no number.",
     function="validateDeviceAllocationMode",
 )
 SELECTOR: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector",
     title="The CEL selector is invalid or too expensive",
-    why="An expression that cannot be evaluated selects no device.",
+    why="An expression that cannot be evaluated selects no device, so pods with the claim stay Pending.",
     function="validateCELSelector",
 )
 SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector-feature-gate",
     title="The selector needs a feature gate that is off",
-    why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
+    why=(
+        "The API server accepts lists of attributes only if the feature gate DRAListTypeAttributes is on, and it is "
+        "off by default."
+    ),
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
     severity="low",
@@ -201,7 +210,7 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
 GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/group-source",
     title="The claim of a pod group does not have exactly one source",
-    why="It is either one claim for all, or made from a template.",
+    why="A pod group has either one claim for all pods or claims made from a template.",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
 )
 

@@ -28,15 +28,15 @@ TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
     "resource-slices/too-few-devices",
     title="No node has as many devices as the request asks for",
     why=(
-        "The pods stay Pending until one node can give as many. Devices with taints that the request does not "
-        "tolerate do not count, and partitions of a device share its counters."
+        "The pods stay Pending until one node can give as many devices. Devices with taints that the request does not "
+        "tolerate do not count."
     ),
     function="allocateDevice",
 )
 DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
     "resource-slices/different-models",
     title="One request may get devices of different models",
-    why="A training goes at the pace of its slowest device. Where a node has several models, a request may get both.",
+    why="A training is as slow as its slowest device, and on a node with several models a request may get both.",
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceConstraint",
     severity="low",
     fails="silent",
@@ -44,7 +44,10 @@ DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
 SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
     "resource-slices/selector-fails",
     title="The selector fails with an error on a device of the cluster",
-    why="A device may lack an attribute. An error then ends the attempt of the scheduler to allocate the claim.",
+    why=(
+        "A device may lack the attribute that the selector reads. The error ends the scheduler's attempt to allocate "
+        "the claim."
+    ),
     function="selectorsMatch",
 )
 

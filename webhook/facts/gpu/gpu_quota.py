@@ -31,8 +31,8 @@ RESOURCE_NAME: Final = GPU_QUOTA.rule(
     "gpu-quota/resource-name",
     title="The quota is for `gpu`, which no pod can request",
     why=(
-        "The API server refuses the name, and pods have `nvidia.com/gpu` or another vendor's resource by the time "
-        "they are counted."
+        "The API server refuses the name `gpu`. Pods request `nvidia.com/gpu` or another vendor's resource, and the "
+        "quota must name the same."
     ),
     function="ValidateResourceQuotaResourceName",
 )
@@ -40,8 +40,8 @@ DEVICES: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/devices",
     title="The workload requests more devices than the ResourceQuota allows",
     why=(
-        "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
-        "together wait for the missing ones."
+        "The workload is accepted, but its pods above the quota are refused. Pods that train together then wait for "
+        "the missing ones."
     ),
     function="PodUsageFunc",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),

@@ -45,8 +45,8 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
     "gpu-requests/gpu-image",
     title="The image is built for GPUs but the container requests none",
     why=(
-        "The container runtime gives it every GPU of the node. Downloads, conversions and clients with such an image "
-        "often use none."
+        "The container runtime shows the container every GPU of the node. Downloads, conversions and clients often use "
+        "such an image without a GPU."
     ),
     level="advice",
     fails="silent",
@@ -54,45 +54,45 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
 SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
     "gpu-requests/slices-with-devices",
     title="The container requests MIG slices beside whole GPUs",
-    why="CUDA uses one MIG slice and no other device, so that the whole GPU stays idle.",
+    why="CUDA uses one MIG slice and no other device, so the whole GPU stays idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     fails="silent",
 )
 INIT_CONTAINER_KEEPS: Final = GPU_REQUESTS.rule(
     "gpu-requests/init-container-keeps",
     title="The init container requests more GPUs than the containers need",
-    why="A pod keeps the GPUs of its init containers as long as it lives, so that these stay idle.",
+    why="A pod keeps the GPUs of its init containers until it ends, so these GPUs stay idle.",
     source="https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers",
     fails="silent",
 )
 UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
     "gpu-requests/unknown-device",
     title="The resource name of the device is misspelt",
-    why="No device plugin offers a misspelt resource, so that the pods stay Pending.",
+    why="No device plugin offers a misspelt resource, so the pods stay Pending.",
 )
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
     "gpu-requests/several-shares",
     title="The container requests several shares of a GPU",
-    why="Shares of time have no size, so that several give no more of a GPU than one.",
+    why="A time slice has no size of its own, so several slices give no more of the GPU than one.",
     fails="silent",
 )
 MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
     "gpu-requests/monitoring-resource",
     title="A container that does not monitor requests the monitoring resource",
-    why="They give a container every GPU of its node, those of other pods included.",
+    why="The monitoring resource gives a container every GPU of its node, including those of other pods.",
     source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
     fails="silent",
 )
 VENDORS: Final = GPU_REQUESTS.rule(
     "gpu-requests/vendors",
     title="The container requests GPUs of several vendors",
-    why="Hardly a node has GPUs of several vendors, so that the pod stays Pending.",
+    why="Hardly any node has GPUs of several vendors, so the pod stays Pending.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
 )
 WINDOWS: Final = GPU_REQUESTS.rule(
     "gpu-requests/windows",
     title="A Windows pod requests a device that only Linux nodes have",
-    why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
+    why="The device plugins of GPU vendors run only on Linux, so no Windows node offers their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
 WINDOWS_LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)

@@ -40,25 +40,25 @@ that Trainer makes of a TrainJob."""
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
     title="The name is not a DNS label",
-    why="Jobs, pods and a Service are named after them. Kubernetes accepts only DNS labels there.",
+    why="Jobs, pods and a Service get this name, and Kubernetes accepts only DNS labels there.",
     function="ValidateCreate",
 )
 MOST_PODS: Final = JOB_SET.rule(
     "job-set/most-pods",
     title="The replicated job makes more than 2147483647 pods",
-    why="The product of replicas and parallelism is kept in 32 bits.",
+    why="JobSet refuses a product of replicas and parallelism above the largest 32-bit number.",
     function="ValidateCreate",
 )
 DEPENDENCY_ORDER: Final = JOB_SET.rule(
     "job-set/dependency-order",
     title="The replicated job depends on a later one",
-    why="Jobs are created in their order, so a job that waits for a later one never starts.",
+    why="JobSet creates jobs in the order of the list, so a job that depends on a later job never starts.",
     function="ValidateCreate",
 )
 SELF_DEPENDENCY: Final = JOB_SET.rule(
     "job-set/self-dependency",
     title="The replicated job depends on itself",
-    why="JobSet takes it, and the job waits for itself and never starts.",
+    why="The job waits for itself and never starts. JobSet does not refuse it.",
     refused_by="nobody; the job never starts",
     function="ValidateCreate",
     level="warn",
@@ -67,13 +67,13 @@ SELF_DEPENDENCY: Final = JOB_SET.rule(
 DEPENDENCY_EXISTS: Final = JOB_SET.rule(
     "job-set/dependency-exists",
     title="The replicated job depends on a job that does not exist",
-    why="A misspelt dependency is never fulfilled.",
+    why="The job waits for a job that does not exist and never starts.",
     function="ValidateCreate",
 )
 RESTART_POLICY: Final = JOB_SET.rule(
     "job-set/restart-policy",
     title="restartPolicy is neither OnFailure nor Never",
-    why="A Job ends when its pods end, so the API server refuses pods that always restart.",
+    why="The pods of a Job must end, so the API server refuses restartPolicy Always.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobTemplateSpec",
@@ -81,7 +81,7 @@ RESTART_POLICY: Final = JOB_SET.rule(
 INDEXED_PODS: Final = JOB_SET.rule(
     "job-set/indexed-pods",
     title="An indexed job has more than 100000 pods",
-    why="The status of an indexed Job lists the numbers of the pods that are done.",
+    why="Kubernetes refuses an Indexed Job with more pods, because the status lists the index of each completed pod.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobSpec",
@@ -89,7 +89,7 @@ INDEXED_PODS: Final = JOB_SET.rule(
 JOB_SET_LABEL: Final = JOB_SET.rule(
     "job-set/label",
     title="A label has an invalid key or value",
-    why="The API server refuses others.",
+    why="The API server refuses labels with invalid keys or values.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
@@ -97,25 +97,25 @@ JOB_SET_LABEL: Final = JOB_SET.rule(
 STARTUP_ORDER: Final = JOB_SET.rule(
     "job-set/startup-order",
     title="startupPolicy InOrder and dependsOn are both set",
-    why="Both say in which order jobs start.",
+    why="startupPolicy and dependsOn both set the order in which jobs start, so JobSet refuses both together.",
     function="ValidateCreate",
 )
 TARGET_EXISTS: Final = JOB_SET.rule(
     "job-set/target-exists",
     title="The policy names a replicated job that does not exist",
-    why="A policy about a job that does not exist never applies.",
+    why="A policy for a job that does not exist never applies.",
     function="ValidateCreate",
 )
 RESTARTED_REPLICAS: Final = JOB_SET.rule(
     "job-set/restarted-replicas",
     title="A replicated job whose jobs restart one by one has more than 1024 replicas",
-    why="JobSet counts the restarts of each of them in its status.",
+    why="JobSet counts the restarts of each job in its status, for at most 1024 jobs.",
     function="validateFailurePolicy",
 )
 ALPHA_FEATURE: Final = JOB_SET.rule(
     "job-set/alpha-feature",
     title="The JobSet uses an alpha feature that is off by default",
-    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
+    why="JobSet refuses the field while its feature gate is off.",
     source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
     level="warn",
 )

@@ -36,61 +36,61 @@ COORDINATOR_EXISTS: Final = JOB_SET.rule(
 COORDINATOR_INDEXED: Final = JOB_SET.rule(
     "job-set/coordinator-indexed",
     title="The coordinator's replicated job is not Indexed with completions",
-    why="Only pods of an indexed Job with completions have names that are known before.",
+    why="Only pods of an Indexed Job with completions have host names that are known in advance.",
     function="validateCoordinator",
 )
 COORDINATOR_INDEX: Final = JOB_SET.rule(
     "job-set/coordinator-index",
     title="The index of the coordinator is too high",
-    why="There is no pod with a higher index.",
+    why="No pod has such a high index, so the other pods look for a coordinator that does not exist.",
     function="validateCoordinator",
 )
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
     "job-set/failure-rule-name",
     title="The name of the failure policy rule has invalid characters",
-    why="The name is written into the status of the JobSet.",
+    why="JobSet writes the name into its status, where only these characters are allowed.",
     function="validateFailurePolicy",
 )
 FAILURE_RULE_TWICE: Final = JOB_SET.rule(
     "job-set/failure-rule-twice",
     title="Two failure policy rules have the same name",
-    why="A rule without a name is called failurePolicyRule and its index.",
+    why="JobSet refuses two rules of one name. A rule without a name is called failurePolicyRule and its index.",
     function="validateFailurePolicy",
 )
 FAILURE_REASON: Final = JOB_SET.rule(
     "job-set/failure-reason",
     title="The failure policy rule names an unknown reason",
-    why="A rule with another reason never applies.",
+    why="Kubernetes never gives this reason, so the rule never applies.",
     function="validateFailurePolicy",
 )
 CLAIM_NAMESPACE: Final = JOB_SET.rule(
     "job-set/claim-namespace",
     title="A volumeClaimPolicies template sets a namespace",
-    why="The claims are made in the namespace of the JobSet.",
+    why="JobSet creates the claims in its own namespace and refuses another.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
     "job-set/claim-template-twice",
     title="Two volumeClaimPolicies templates have the same name",
-    why="The name is that of a volume in the pods, and part of the name of the claim.",
+    why="The name becomes the name of a volume in the pods and a part of the claim's name.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
     "job-set/claim-template-name",
     title="The name of the volumeClaimPolicies template is not a DNS name",
-    why="The PersistentVolumeClaim is named after it.",
+    why="The PersistentVolumeClaim gets a name that begins with the name of the template.",
     function="validateVolumeClaimPolicies",
 )
 VOLUME_CONFLICT: Final = JOB_SET.rule(
     "job-set/volume-conflict",
     title="A pod volume has the name of a volumeClaimPolicies template",
-    why="JobSet adds a volume of that name to each pod that mounts it.",
+    why="JobSet adds a volume of this name to each pod that mounts it, and Kubernetes refuses two volumes of one name.",
     function="validateVolumeClaimPolicies",
 )
 UNMOUNTED_CLAIM: Final = JOB_SET.rule(
     "job-set/unmounted-claim",
     title="No container mounts the volume of the volumeClaimPolicies template",
-    why="A claim that nothing mounts would be made in vain.",
+    why="The claim is created but no container can use it.",
     function="validateVolumeClaimPolicies",
 )
 _INDEXED: Final = "set completionMode Indexed"

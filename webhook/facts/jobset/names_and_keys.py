@@ -27,8 +27,8 @@ NAME_LENGTH: Final = JOB_SET.rule(
     "job-set/name-length",
     title="The name of the JobSet is too long",
     why=(
-        "Jobs, pods, claims and the coordinator's label begin with the name of the JobSet and have at most 63 "
-        "characters."
+        "Jobs, pods, claims and a label begin with the name of the JobSet, and Kubernetes allows at most 63 characters "
+        "there."
     ),
     function="ValidateCreate",
     issues=(
@@ -40,10 +40,7 @@ NAME_LENGTH: Final = JOB_SET.rule(
 UNKNOWN_KEY: Final = JOB_SET.rule(
     "job-set/unknown-key",
     title="JobSet does not know this annotation or label",
-    why=(
-        "Exclusive placement is asked for by annotations. A misspelt one is stored and ignored, and the jobs share "
-        "their racks with others."
-    ),
+    why="JobSet ignores a misspelt annotation or label. Without exclusive placement, jobs share racks with others.",
     refused_by="nobody; the key has no effect",
     source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
     level="warn",

@@ -34,8 +34,8 @@ FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-ambiguous",
     title="Kueue may choose a flavor other than the one the pods select",
     why=(
-        "Kueue compares only the labels of the flavor itself. One that lacks the label which the pods select fits "
-        "them, comes first, and adds its own labels, and no node may have both."
+        "Kueue compares the node selector only with the labels that the flavor has. A flavor without the label also "
+        "fits, and its nodes may lack the label."
     ),
     source="kubernetes-sigs/kueue#12449",
     fails="pending",
@@ -51,8 +51,8 @@ FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-without-nodes",
     title="No node has the labels of the flavor",
     why=(
-        "Kueue admits the job and adds the labels of the flavor to its pods, which wait until a node has them. Where "
-        "nodes belong to a pool of GKE, AKS, EKS or Karpenter, or the queue provisions them, nothing is said."
+        "Kueue admits the job and adds the labels of the flavor to its pods, which stay Pending until a node has these "
+        "labels. Flavors whose nodes are provisioned on demand are not reported."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/podset/podset.go",
     function="FromAssignment",
@@ -62,7 +62,8 @@ CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/claims-uncounted",
     title="Kueue does not count the device claims of the job",
     why=(
-        "Before Kueue 0.18, a job is admitted only by its other requests, and takes devices that others have quota for."
+        "Before Kueue 0.18 only the other requests of a job count. The job then uses devices for which others have "
+        "quota."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/10504",),
@@ -71,8 +72,8 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/no-requests",
     title="The job requests nothing that its queue counts",
     why=(
-        "Without requests the job counts for nothing. Kueue documents a ValidatingAdmissionPolicy by which a site may "
-        "forbid this."
+        "A job without requests uses no quota, so the queue does not limit it. Kueue documents a "
+        "ValidatingAdmissionPolicy that forbids such jobs."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     level="advice",
@@ -81,7 +82,7 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
 MAX_EXEC_TIME_IGNORED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/max-exec-time-ignored",
     title="Kueue ignores a maximum execution time above 2147483647",
-    why="A number above 2147483647 is taken at admission and ignored afterwards.",
+    why="Kueue accepts a larger number and then ignores it.",
     function="MaximumExecutionTimeSecondsForObject",
 )
 

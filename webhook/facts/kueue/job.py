@@ -39,39 +39,39 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
     "kueue-job/queue-name",
     title="The queue name is not a valid name",
-    why="No queue has another name, the empty string included.",
+    why="No queue can have this name, so the job is never admitted. An empty string is also not a name.",
     function="ValidateQueueName",
 )
 PREBUILT_WORKLOAD: Final = KUEUE_JOB.rule(
     "kueue-job/prebuilt-workload",
     title="This kind of job cannot use a prebuilt Workload",
-    why="Kueue makes the Workloads of other kinds itself.",
+    why="Kueue creates the Workloads of this kind itself.",
     function="validatePrebuiltWorkload",
 )
 KUEUE_JOB_MAX_EXEC_TIME: Final = KUEUE_JOB.rule(
     "kueue-job/max-exec-time",
     title="The maximum execution time is not a positive whole number of seconds",
-    why="Kueue ends the job when the time is up.",
+    why="Kueue ends the job after this number of seconds.",
     function="ValidateMaximumExecutionTimeSeconds",
 )
 ELASTIC_JOB: Final = KUEUE_JOB.rule(
     "kueue-job/elastic-job",
     title="This kind of job cannot be elastic",
-    why="Kueue cannot count the pods of other kinds again while they run.",
+    why="Kueue counts the pods of this kind only once and cannot follow a change of size.",
     function="validateElasticJob",
 )
 ADMISSION_GATE: Final = KUEUE_JOB.rule(
     "kueue-job/admission-gate",
     title="The admission gate is invalid or listed twice",
-    why="A controller finds its gate by the name.",
+    why="A controller finds its gate by this name.",
     function="ValidateAdmissionGatedByAnnotation",
 )
 IMMUTABLE: Final = KUEUE_JOB.rule(
     "kueue-job/immutable",
     title="The queue or a limit of a running job was changed",
     why=(
-        "The job has been admitted with them. A Deployment, a StatefulSet and a LeaderWorkerSet keep their queue "
-        "while any pod is ready."
+        "Kueue admitted the job with the old values. A Deployment, StatefulSet or LeaderWorkerSet keeps its queue "
+        "while a pod is ready."
     ),
     function="ValidateJobOnUpdate",
 )

@@ -36,21 +36,21 @@ from webhook.yamltext.placeholders import is_placeholder
 MANAGED_LABEL: Final = KUEUE_JOB.rule(
     "kueue-job/managed-label",
     title="The label kueue.x-k8s.io/managed has another value than true",
-    why="Kueue sets it itself on the pods that it manages.",
+    why="Kueue sets this label itself on the pods that it manages.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
     function="validateCommon",
 )
 KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/pod-group",
     title="The pod's group name or group size is missing or invalid",
-    why="Kueue admits a group when all of its pods are there.",
+    why="Kueue admits a group only when all of its pods exist, so it needs the name and the size of the group.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
     function="validatePodGroupMetadata",
 )
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     "kueue-job/min-parallelism",
     title="The minimum parallelism is not between 1 and the number of pods",
-    why="Kueue admits the Job with fewer pods, and at least with so many.",
+    why="Kueue may admit the Job with fewer pods, but not with fewer than this number.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validatePartialAdmissionCreate",
     refused_on_updates="",
@@ -58,42 +58,42 @@ KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
 KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
     "kueue-job/equal-completions",
     title="The Job's completions cannot follow its parallelism",
-    why="Kueue changes both together when it admits the Job with fewer pods.",
+    why="When Kueue admits the Job with fewer pods, it changes completions and parallelism together.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validateSyncCompletionCreate",
 )
 RAY_CLUSTER: Final = KUEUE_JOB.rule(
     "kueue-job/ray-cluster",
     title="A RayJob with a queue selects an existing cluster",
-    why="Kueue counts the pods of this cluster.",
+    why="Kueue counts the pods of the RayJob's own cluster, so it refuses a RayJob that selects an existing one.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
 )
 RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
     "kueue-job/ray-shutdown",
     title="A RayJob with a queue keeps its cluster when it ends",
-    why="A cluster that stays keeps its quota.",
+    why="A Ray cluster that keeps running also keeps its quota.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
 )
 RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
     "kueue-job/ray-autoscaling",
     title="A Ray cluster with a queue scales by itself but is not elastic",
-    why="Kueue counts the pods of other jobs once.",
+    why="Kueue counts the pods of a job that is not elastic only once, so pods that are added later run without quota.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
     function="validateCreate",
 )
 RAY_GROUPS: Final = KUEUE_JOB.rule(
     "kueue-job/ray-groups",
     title="The Ray cluster has too many groups, or one called head",
-    why="Each group becomes a pod set, and so does the head.",
+    why="The head and each group become a pod set of the Workload, and a Workload has a limited number of pod sets.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
     function="validateCreate",
 )
 SPARK_MODE: Final = KUEUE_JOB.rule(
     "kueue-job/spark-mode",
     title="A SparkApplication with a queue does not run a fixed number of executors in cluster mode",
-    why="Kueue counts the pods of the application once.",
+    why="Kueue counts the pods of the application only once, so their number must be fixed.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
 )
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")

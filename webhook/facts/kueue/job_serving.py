@@ -35,27 +35,27 @@ from webhook.typed.pods import Container, PodSpec, PodTemplate
 POD_SHAPE: Final = KUEUE_JOB.rule(
     "kueue-job/pod-shape",
     title="The pods of a StatefulSet or LeaderWorkerSet with a queue were changed",
-    why="Kueue counts the pods once and admits them so; other pods would run without quota.",
+    why="Kueue counts the pods once and admits them with their old requests. Changed pods would run without quota.",
     function="ValidateImmutablePodGroupPodSpec",
 )
 SCALE: Final = KUEUE_JOB.rule(
     "kueue-job/scale",
     title="A StatefulSet with a queue was scaled to only part of its replicas",
-    why="Kueue admits all of its pods together, and counts them again only after they are gone.",
+    why="Kueue admits all pods of a StatefulSet together, and counts them again only when all of them are gone.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/statefulset/statefulset_webhook.go",
     function="ValidateUpdate",
 )
 KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
     "kueue-job/group-size",
     title="The group size of a LeaderWorkerSet with a queue was changed",
-    why="Kueue counts the pods of a group once; further pods would run without quota. Since Kueue 0.19.2.",
+    why="Kueue counts the pods of a group once, so more pods would run without quota. Since Kueue 0.19.2.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="ValidateUpdate",
 )
 GROUP_REPLICAS: Final = KUEUE_JOB.rule(
     "kueue-job/group-replicas",
     title="The LeaderWorkerSet has a number of groups that Kueue refuses",
-    why="Kueue makes a Workload for each group.",
+    why="Kueue creates one Workload for each group and limits their number.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="validateReplicasField",
 )

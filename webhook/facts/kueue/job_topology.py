@@ -39,42 +39,42 @@ from webhook.yamltext.placeholders import is_placeholder
 TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-one",
     title="The pod set asks for more than one kind of topology",
-    why="Required, preferred and unconstrained exclude each other.",
+    why="Required, preferred and unconstrained topologies cannot be combined.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="ValidateTASPodSetRequest",
 )
 TOPOLOGY_LEVEL: Final = KUEUE_JOB.rule(
     "kueue-job/topology-level",
     title="The topology annotation does not name a node label",
-    why="The levels of a Topology are node labels.",
+    why="The levels of a Topology are keys of node labels, so another text names no level.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateTopologyRequest",
 )
 TOPOLOGY_BOOLEAN: Final = KUEUE_JOB.rule(
     "kueue-job/topology-boolean",
     title="The topology annotation is neither true nor false",
-    why="Kueue reads it as a truth value.",
+    why="Kueue accepts only true and false here.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateTASUnconstrained",
 )
 TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-slice",
     title="The slice of the topology has no level or an invalid size",
-    why="Kueue places the pods slice by slice.",
+    why="Kueue places the pods in slices, and needs the level and the size of a slice.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceSizeAnnotation",
 )
 TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/topology-group",
     title="The pod sets of the group do not fit together",
-    why="Kueue places both together.",
+    why="Kueue places the two pod sets of a group in the same domain.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validatePodSetGroupNameAnnotation",
 )
 TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
     "kueue-job/topology-layers",
     title="The slice layers are not a valid JSON array",
-    why="A layer is cut into the next one.",
+    why="Kueue divides each layer into the next one, so sizes must divide each other.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceRequiredTopologyConstraints",
 )

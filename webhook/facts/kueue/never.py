@@ -36,8 +36,8 @@ EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
     "kueue-never/exceeds-max-quota",
     title="The job asks for more than its queue can ever give",
     why=(
-        "Nominal quota, the cohort's lending and the borrowing limit bound what a ClusterQueue can ever give. In a "
-        "queue with StrictFIFO, the job blocks all later jobs."
+        "Nominal quota, the lending of the cohort and the borrowing limit bound what a ClusterQueue can give. In a "
+        "StrictFIFO queue, the job also blocks all later jobs."
     ),
     function="fitsResourceQuota",
     issues=("https://github.com/opendatahub-io/odh-dashboard/pull/9053",),
@@ -45,20 +45,23 @@ EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
 NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
     "kueue-never/no-matching-flavor",
     title="No flavor of the queue fits the pods",
-    why="Node selectors, node affinity and tolerations leave no flavor, so that no quota can be used.",
+    why="Node selectors, node affinity or tolerations of the pods rule out every flavor, so the job can use no quota.",
     function="findFlavorForPodSets",
 )
 RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     "kueue-never/resource-uncovered",
     title="The ClusterQueue has no quota for a requested resource",
-    why="Kueue has no quota for a resource that no group covers; often the Workload does not even say so.",
+    why=(
+        "No resource group of the queue covers the resource, so Kueue has no quota for it. Often the status of the "
+        "Workload does not say so."
+    ),
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
 )
 NAMESPACE: Final = KUEUE_NEVER.rule(
     "kueue-never/namespace",
     title="The ClusterQueue does not accept jobs of this namespace",
-    why="The namespaceSelector selects namespaces by their labels. Without a selector the queue accepts none.",
+    why="The namespaceSelector selects namespaces by their labels. A queue without a selector accepts no namespace.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
     function="nominate",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/301",),
@@ -66,7 +69,7 @@ NAMESPACE: Final = KUEUE_NEVER.rule(
 LIMIT_RANGE: Final = KUEUE_NEVER.rule(
     "kueue-never/limit-range",
     title="The requests violate a LimitRange of the namespace",
-    why="Kueue does not admit a job if its pods could not be created.",
+    why="Kueue admits no job with pods that the LimitRange would refuse.",
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     function="ValidateLimitRange",
 )

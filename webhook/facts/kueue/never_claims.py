@@ -36,8 +36,8 @@ DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/devices-missing",
     title="The devices that the claims select do not exist yet",
     why=(
-        "Kueue looks for devices where a claim has selectors, and where quota counts counters or capacities, and "
-        "tries again until drivers have published enough of them."
+        "Kueue compares the selectors of the claims with the devices that drivers publish, and tries again until there "
+        "are enough."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go",
     function="validateCELSelectorsAgainstDevices",
@@ -52,27 +52,27 @@ DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
 CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
     "kueue-never/claim-choice",
     title="Kueue cannot count the devices of this claim",
-    why="Kueue does not know how many devices alternatives, or all devices, come to.",
+    why='Kueue cannot tell how many devices a choice or "all devices" means.',
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
 )
 CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
     "kueue-never/claim-capacity",
     title="The claim asks for more capacity than one request can get",
-    why="Quota counts the capacity by the policy of the devices for requests, and no device takes so large a one.",
+    why="Kueue counts the capacity that a device gives to one request, and no device gives so much.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
     function="computeCapacityCharge",
 )
 CLAIMS_OFF: Final = KUEUE_NEVER.rule(
     "kueue-never/claims-off",
     title="Kueue does not admit jobs with device claims",
-    why="With its feature gate KueueDRAIntegration off, it admits no job with claims.",
+    why="While the feature gate KueueDRAIntegration is off, Kueue admits no job with device claims.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
     "kueue-never/unmapped-class",
     title="The DeviceClass is missing in Kueue's deviceClassMappings",
-    why="Quota counts devices by the names in deviceClassMappings.",
+    why="Kueue counts only devices of classes that deviceClassMappings lists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
     issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
@@ -80,7 +80,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
     title="Kueue cannot count this extended resource",
-    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
+    why="Kueue counts this class by a counter or a capacity. Only a claim says how much of these the job needs.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]

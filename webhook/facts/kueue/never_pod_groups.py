@@ -32,17 +32,14 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-group-differs",
     title="The pods of the group name different queues or sizes",
-    why=(
-        "Kueue makes no Workload of pods that differ in either, and only the log of its manager says so. Pods are "
-        "compared in an audit or a replay, where the others are among the objects."
-    ),
+    why="Kueue creates no Workload for pods of a group that differ in queue or size, and reports it only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )
 POD_SET_COUNT: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-set-count",
     title="The job has more pod sets than a Workload can have",
-    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    why="The API server refuses the Workload, and Kueue reports it only in its log.",
     source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
     issues=(
         "https://github.com/kubernetes-sigs/jobset/issues/597",

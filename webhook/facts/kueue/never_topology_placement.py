@@ -31,9 +31,8 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     "kueue-never/topology-placement",
     title="The nodes of the topology cannot hold the pods",
     why=(
-        "Even without any other pods, no domain of the level has room for all of them, or the nodes have none for all "
-        "pod sets together. Of pods that other clusters run, or nodes that are still to be provisioned, nothing is "
-        "said."
+        "Even when no other pod runs, no domain of this level has room for all pods. Nodes that are still to be "
+        "provisioned are not counted."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/tas_flavor_snapshot.go",
     function="FindTopologyAssignmentsForFlavor",

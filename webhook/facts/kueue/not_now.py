@@ -50,17 +50,14 @@ from webhook.yamltext.placeholders import is_placeholder
 INACTIVE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/inactive",
     title="The ClusterQueue is not active",
-    why="A single flavor, topology or admission check that is missing makes all of it inactive.",
+    why="One missing flavor, topology or admission check makes the whole ClusterQueue inactive.",
     function="inactiveReason",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
 QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-required",
     title="The job names no queue although Kueue manages every job",
-    why=(
-        "With manageJobsWithoutQueueName, Kueue suspends jobs of integrated kinds that name no queue, and no queue "
-        "ever admits them."
-    ),
+    why="With manageJobsWithoutQueueName, Kueue suspends jobs without a queue name and never admits them.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go",
     function="WorkloadShouldBeSuspended",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/7929",),
@@ -68,14 +65,14 @@ QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
 LOCAL_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/local-queue-missing",
     title="The LocalQueue does not exist",
-    why="Kueue does not check it at admission; the job waits suspended.",
+    why="Kueue accepts the job and keeps it suspended until the LocalQueue exists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler, kubernetes-sigs/kueue#3439",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/388",),
 )
 CLUSTER_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cluster-queue-missing",
     title="The ClusterQueue of the LocalQueue does not exist",
-    why="Jobs wait until it is created.",
+    why="Jobs wait until the ClusterQueue exists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler",
 )
 STOPPED: Final = KUEUE_NOT_NOW.rule(
@@ -93,7 +90,7 @@ COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
 WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/waiting-for-quota",
     title="Other jobs use the quota that the job needs",
-    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
+    why="Other jobs hold the quota, and the preemption settings of the queue do not allow this job to take it.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     function="available",
 )
@@ -110,7 +107,7 @@ QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
 PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/priority-class",
     title="The priority class of the job does not exist",
-    why="Without them Kueue creates no Workload.",
+    why="Kueue creates no Workload until the priority class exists.",
     source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
     issues=(
         "https://github.com/kubernetes-sigs/kueue/issues/3439",

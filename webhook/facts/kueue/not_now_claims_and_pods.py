@@ -29,14 +29,17 @@ from webhook.typed.objects import Object
 CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/claim-template-missing",
     title="The ResourceClaimTemplate of the job does not exist",
-    why="Kueue cannot count devices of a template that it cannot read, and tries again.",
+    why="Kueue cannot count the devices of a missing template. It tries again until the template exists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
 )
 POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/pod-group-incomplete",
     title="Some pods of the group do not exist yet",
-    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
+    why=(
+        "Kueue creates the Workload when all pods of the group exist. Until then the existing pods wait, unless the "
+        "group has fast admission."
+    ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )

@@ -52,53 +52,53 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 CHOICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/choice",
     title="The ClusterQueue has a policy value that Kueue does not know",
-    why="The API server refuses other values.",
+    why="The API server refuses values that Kueue does not know.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 PREEMPTION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preemption",
     title="The queue preempts to borrow but reclaims nothing",
-    why="Both settings contradict each other.",
+    why="A queue that preempts while it borrows must also reclaim its own quota, so Kueue refuses the combination.",
     function="validatePreemption",
 )
 PREFERENCE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preference",
     title="The preference needs both borrowing and preemption",
-    why="It chooses between what both find.",
+    why="The preference decides between borrowing and preemption, so both must be possible.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 SELECTOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/selector",
     title="The namespaceSelector is not a valid label selector",
-    why="It selects the namespaces that may submit jobs.",
+    why="The selector decides which namespaces may submit jobs, and Kueue refuses an invalid one.",
     function="validateClusterQueue",
 )
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/immutable",
     title=("An immutable field was changed"),
-    why="Jobs have been admitted by them.",
+    why="Jobs were admitted with the old value.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="config/components/crd/bases, the rules about oldSelf",
 )
 NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-namespace",
     title="The ClusterQueue accepts jobs of no namespace",
-    why="Without a selector it takes jobs of none; an empty selector means all.",
+    why="Without a selector the queue accepts no namespace. An empty selector ({}) means every namespace.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
 )
 CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/cluster-queue-name",
     title="The ClusterQueue name is not a valid name",
-    why="No ClusterQueue has another name.",
+    why="No ClusterQueue can have this name.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cluster-queue-missing",
     title="The ClusterQueue does not exist",
-    why="Jobs wait until it is created.",
+    why="Jobs wait until the ClusterQueue exists.",
     refused_by="nobody; jobs wait",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
 )
@@ -112,15 +112,15 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/concurrent-admission",
     title=("Concurrent admission needs one group of at most 16 flavors"),
     why=(
-        "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
-        "is on, which is off by default, so that its Configuration has to say so."
+        "Every Workload gets a variant for each flavor. This applies only if the feature gate ConcurrentAdmission is "
+        "on, and it is off by default."
     ),
     function="validateConcurrentAdmissionPolicy",
 )
 CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/check-flavor",
     title="The admission check is for a flavor that the ClusterQueue does not have",
-    why="It would never apply to another flavor.",
+    why="A check for a flavor that the queue does not have never applies.",
     function="validateAdmissionChecks",
 )
 _SEARCHES: Final = "TryNextFlavor"

@@ -40,13 +40,13 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 TOO_MANY: Final = KUEUE_QUEUE.rule(
     "kueue-queue/too-many",
     title="The queue has too many groups, flavors or resources",
-    why="The CustomResourceDefinition and the webhook bound them.",
+    why="The CustomResourceDefinition and the webhook of Kueue limit these numbers.",
     function="validateResourceGroups",
 )
 RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/raw-gpu",
     title="The quota is for `gpu`, which no pod can request",
-    why="Pods cannot ask for `gpu`, so the quota is never used.",
+    why="No pod can request `gpu`, so no job ever uses the quota.",
     refused_by="nobody; the quota is never used",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="silent",
@@ -54,50 +54,50 @@ RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
 RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/resource-name",
     title="The covered resource has an invalid name",
-    why="Pods cannot ask for another one.",
+    why="No pod can request a resource with this name.",
     function="validateResourceGroups",
 )
 COVERED_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/covered-twice",
     title="Two groups cover the same resource",
-    why="A resource of a pod is taken from one flavor.",
+    why="Kueue takes each resource of a pod from the flavors of one group, so only one group may cover it.",
     function="validateResourceGroups",
 )
 NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-resources",
     title="The ClusterQueue has no resource group",
-    why="Without one it admits not even a job without requests.",
+    why="Without a resource group the queue admits no job at all.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
 )
 FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-name",
     title="The flavor has an invalid name",
-    why="No flavor has another name.",
+    why="No ResourceFlavor can have this name.",
     function="validateResourceGroups",
 )
 FLAVOR_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-twice",
     title="The flavor is listed twice",
-    why="Its quota would be ambiguous.",
+    why="Kueue could not tell which of the two quotas counts.",
     function="validateResourceGroups",
 )
 FLAVOR_RESOURCES: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-resources",
     title="The resources of the flavor differ from the covered resources",
-    why="Kueue compares them one by one.",
+    why="Kueue requires the resources of each flavor in the order of coveredResources.",
     function="validateFlavorQuotas",
 )
 FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-missing",
     title="The ResourceFlavor does not exist",
-    why="One that is missing makes the whole ClusterQueue inactive.",
+    why="One missing flavor makes the whole ClusterQueue inactive.",
     refused_by="nobody; the queue is inactive",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
 FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-unused",
     title="No ClusterQueue or Cohort uses the flavor",
-    why="No queue has quota for it.",
+    why="No queue has quota for this flavor, so no job gets it.",
     refused_by="nobody; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
     level="advice",

@@ -39,14 +39,14 @@ PARAMETERS: Final = KUEUE_QUEUE_ADVICE.rule(
 FLAVOR_TOPOLOGY: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/topology-missing",
     title="The Topology of a flavor does not exist",
-    why="Each ClusterQueue with the flavor is inactive, however long its jobs wait.",
+    why="Each ClusterQueue with the flavor is inactive until the Topology exists.",
     refused_by="nobody; the queue is inactive",
     function="inactiveReason",
 )
 PREEMPTION: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/preemption-without-effect",
     title="A preemption setting of a ClusterQueue has no effect",
-    why="Workloads that the setting is meant to preempt keep their quota.",
+    why="Jobs that the setting should preempt keep their quota.",
     refused_by="nobody; nothing is preempted",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/preemption",
     level="advice",

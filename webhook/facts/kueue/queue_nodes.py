@@ -33,7 +33,7 @@ from webhook.yamltext.placeholders import is_placeholder
 TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/topology-levels",
     title="The levels of the topology are not 1 to 16 different node labels",
-    why="Each level divides the one above.",
+    why="Each level divides the level above, so a label may occur only once.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
@@ -47,21 +47,21 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
 NODE_LABEL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-label",
     title="The node label of the flavor is invalid",
-    why="Pods that get the flavor select nodes by them.",
+    why="Kueue adds the node labels of the flavor to the node selector of the pods.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",
 )
 NODE_TAINT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-taint",
     title="The node taint of the flavor is invalid or listed twice",
-    why="Pods that get the flavor have to tolerate them.",
+    why="Kueue compares the taints of the flavor with the tolerations of the pods.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="validateNodeTaints",
 )
 TOLERATION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/toleration",
     title="The toleration of the flavor is invalid",
-    why="Pods that get the flavor get them.",
+    why="Kueue adds the tolerations of the flavor to the pods.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",
 )

@@ -28,7 +28,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cohort-cycle",
     title="The Cohort is its own ancestor",
-    why="The ClusterQueues below stay active and admit nothing; only a log tells.",
+    why="The ClusterQueues in the cycle look active and admit no job. Kueue reports it only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
@@ -40,19 +40,19 @@ LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
 QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/quota-amount",
     title="A quota is negative or missing, or not a quantity",
-    why="Kueue calculates with them.",
+    why="Kueue computes with these amounts and accepts no other values.",
     function="validateResourceQuota",
 )
 LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/lending-above-nominal",
     title="The lending limit is above the nominal quota",
-    why="It has no more.",
+    why="A queue can lend at most its nominal quota.",
     function="validateLendingLimit",
 )
 NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/nothing-to-borrow",
     title="The cohort has nothing that the queue could borrow",
-    why="If no member of the cohort lends, the limit has no effect.",
+    why="No other member of the cohort has quota for this resource and flavor, so the limit has no effect.",
     refused_by="nobody; nothing can be borrowed",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     fails="silent",
@@ -60,7 +60,7 @@ NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
 FAIR_SHARING: Final = KUEUE_QUEUE.rule(
     "kueue-queue/fair-sharing",
     title="The fair sharing weight is negative or too small",
-    why="Shares are divided by it.",
+    why="Kueue divides the share of a queue by its weight.",
     function="validateFairSharing",
 )
 FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(

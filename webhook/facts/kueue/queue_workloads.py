@@ -47,17 +47,14 @@ WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
 WORKLOAD_RESOURCES: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-resources",
     title="The pods of the Workload request `pods` or a negative amount",
-    why="Kueue counts the pods itself under this name.",
+    why="Kueue counts the pods under the name `pods` itself.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="validateContainer",
 )
 WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-immutable",
     title="The Workload was changed although it has quota",
-    why=(
-        "Kueue admitted the Workload with them. An elastic job may shrink, and a WorkloadPriorityClass may become "
-        "another."
-    ),
+    why="Kueue reserved quota for the old values. An elastic job may shrink, and the WorkloadPriorityClass may change.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="ValidateWorkloadUpdate",
 )
@@ -65,8 +62,8 @@ WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
     "kueue-queue/priority-boost",
     title="The priority boost is not a whole number",
     why=(
-        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
-        "Configuration because the gate is off by default."
+        "Kueue adds the number to the priority. This applies only if the feature gate PriorityBoost is on, and it is "
+        "off by default."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="ValidateWorkload",

@@ -49,20 +49,23 @@ from webhook.typed.ray import RayCluster
 KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/kind-not-integrated",
     title="Kueue ignores the queue label on this kind",
-    why="Kueue ignores it on other kinds.",
+    why="Kueue does not manage this kind, so the job starts at once and uses no quota.",
 )
 INTEGRATION_OFF: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/integration-off",
     title="Kueue's integration for this kind is off",
-    why="The kinds of the Training Operator are not by default since Kueue 0.19, and Spark never is.",
+    why=(
+        "Since Kueue 0.19 the kinds of the Training Operator are off by default. SparkApplications are off by default "
+        "in every release."
+    ),
     source="kubernetes-sigs/kueue@ff69552e config/components/manager/controller_manager_config.yaml",
 )
 NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/namespace-excluded",
     title="Kueue does not manage this namespace",
     why=(
-        "Kueue does not manage its own namespace, kube-system and those that managedJobsNamespaceSelector does not "
-        "select."
+        "Kueue manages neither its own namespace, nor kube-system, nor namespaces that managedJobsNamespaceSelector "
+        "does not select."
     ),
     function="WorkloadShouldBeSuspended",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/13374",),
@@ -70,30 +73,30 @@ NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
 EXISTING_CLUSTER: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/existing-cluster",
     title="Kueue does not manage a RayJob on an existing cluster",
-    why="Kueue does not manage a RayJob that runs on an existing cluster.",
+    why="Kueue ignores the queue name of a RayJob on an existing cluster. The RayCluster needs the queue name.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob",
 )
 LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
     title="The queue name is in a place that Kueue does not read",
     why=(
-        "Kueue reads no annotation since 0.15, and by a label on the pods of an object it queues at most each pod by "
-        "itself."
+        "Kueue reads the label of the object itself. It reads no annotation since 0.15, and a label on the pods queues "
+        "each pod alone."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
 )
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
     title="The job names no queue although its namespace has one",
-    why="Without a label the job uses nodes that queued jobs wait for.",
+    why="The job starts without quota, on nodes that queued jobs wait for.",
 )
 
 NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name-in-files",
     title="The job names no queue although the files have one for its namespace",
     why=(
-        "The queues that files have may be those of another example, and not every job is meant for a queue: many only "
-        "copy data. Of a whole cluster, no-queue-name tells it."
+        "The files have a queue for this namespace, but it may belong to another example, and not every job needs a "
+        "queue. For a whole cluster the rule is no-queue-name."
     ),
     level="advice",
 )

@@ -22,9 +22,8 @@ NO_ADDRESS: Final = LAUNCH.rule(
     "launch/no-address",
     title="The launcher has no address to meet the other nodes",
     why=(
-        "torchrun does not read MASTER_ADDR. Without --master_addr, --rdzv_endpoint or their variables "
-        "PET_MASTER_ADDR and PET_RDZV_ENDPOINT every node waits for the others at 127.0.0.1. The operators of "
-        "PyTorchJobs and TrainJobs set them."
+        "torchrun ignores MASTER_ADDR. Without --master_addr or --rdzv_endpoint, every node waits for the others at "
+        "127.0.0.1."
     ),
     refused_by="nobody, the launcher waits",
     function="get_rdzv_endpoint",
@@ -54,7 +53,7 @@ MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
 FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/fewer-nodes-than-pods",
     title="The launcher counts fewer nodes than there are pods",
-    why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
+    why="The additional pods are left out, train alone, or replace others.",
     function="parse_min_max_nnodes",
     fails="silent",
 )

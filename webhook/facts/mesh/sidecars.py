@@ -48,7 +48,7 @@ SIDECAR: Final = MESH.rule(
 DEFAULT_SUBMITTER: Final = MESH.rule(
     "mesh/default-submitter",
     title="The RayJob in a mesh uses the default submitter",
-    why="The default submitter gets the proxy, which keeps running when the job has been submitted.",
+    why="The sidecar keeps running after the job was submitted, so the submitter pod never completes.",
     source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
     function="GetDefaultSubmitterTemplate",
 )

@@ -32,7 +32,7 @@ OFFLINE_MODEL: Final = MODEL_SERVER.rule(
 GATED_MODEL: Final = MODEL_SERVER.rule(
     "model-server/gated-model",
     title="A gated model is named without a token",
-    why="The hub gives gated models only to a token of somebody who accepted their licence.",
+    why="The hub allows the download only with the token of an account that has accepted the licence of the model.",
     source="https://huggingface.co/docs/hub/models-gated",
     level="advice",
 )

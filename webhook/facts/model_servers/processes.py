@@ -16,8 +16,8 @@ PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-above-gpus",
     title="tensor-parallel-size is above the GPUs of the pod",
     why=(
-        "A model server starts a process for each rank, and each process needs a GPU. With fewer GPUs in the "
-        "container the server ends at its start, and the container restarts for ever."
+        "A model server starts one process for each rank, and each process needs a GPU. With fewer GPUs the server "
+        "exits at start, and the container restarts for ever."
     ),
     refused_by="the server, when it starts",
     function="ParallelConfig.__post_init__",
@@ -30,10 +30,7 @@ PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/data-parallel-size-above-gpus",
     title="All data parallel ranks start in one pod with fewer GPUs",
-    why=(
-        "vLLM starts all data parallel ranks in the pod unless it has a local size. Each rank needs a GPU for each "
-        "of its workers, and the rank without one ends the server."
-    ),
+    why="Without a local size, vLLM starts all data parallel ranks in this pod. A rank without a GPU ends the server.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/engine/arg_utils.py",
     function="EngineArgs.create_engine_config",

@@ -68,8 +68,8 @@ WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
     "model-server/waits-for-itself",
     title="Pods of a model server are made one after the other, but start only together",
     why=(
-        "The next pod is made once the pod before is ready, and that pod is ready only once the others have joined the "
-        "server. So none is ever ready."
+        "The next pod is created when the previous pod is ready, and that pod becomes ready only when all pods have "
+        "joined. No pod ever becomes ready."
     ),
     refused_by="nobody, the pods wait",
     source="kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go",
@@ -79,7 +79,7 @@ WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
 SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
     "model-server/sidecar-in-group",
     title="The pods of one model server get the sidecar of a mesh",
-    why="The proxy stands between ranks that choose their ports at the start, and may refuse their connections.",
+    why="The ranks choose ports when they start, and the sidecar may refuse connections to these ports.",
     source="https://github.com/istio/istio/issues/7495",
     level="advice",
 )

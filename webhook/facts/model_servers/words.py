@@ -20,35 +20,35 @@ from webhook.typed.pods import Container
 JOINED_FLAG: Final = MODEL_SERVER.rule(
     "model-server/joined-flag",
     title="A flag and its value are one word",
-    why="One item of args is one word, and no flag has a blank in its name, so the server does not know the word.",
+    why="One item of args is one argument. No flag contains a space, so the server does not know the argument.",
     refused_by="the server, when it starts",
     source="https://github.com/vllm-project/vllm/issues/22072",
 )
 NOT_EXPANDED: Final = MODEL_SERVER.rule(
     "model-server/not-expanded",
     title="A variable of a shell is written where no shell runs",
-    why="Kubernetes expands $(NAME) alone, so the server gets the letters of $NAME or of a command.",
+    why="Kubernetes expands only $(NAME). The server gets the text itself, such as `$NAME`.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
 )
 COMMAND_IN_ONE_WORD: Final = MODEL_SERVER.rule(
     "model-server/command-in-one-word",
     title="A command names no program",
-    why="The first word of a command is the name of a program. A line with blanks, or a flag, is the name of none.",
+    why="The first item of a command is the name of a program. No program has this whole line as its name.",
     refused_by="the container runtime, when the container starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
 )
 WORDS_AFTER_SCRIPT: Final = MODEL_SERVER.rule(
     "model-server/words-after-script",
     title="Arguments after the script of a shell are lost",
-    why="A shell reads one word after -c as its script. The words behind it are $0, $1 and so on of the script.",
+    why="A shell reads the one argument after -c as its script. Later arguments become $0, $1 and so on.",
     source="POSIX.1-2024 sh",
     fails="silent",
 )
 COMMAND_TWICE: Final = MODEL_SERVER.rule(
     "model-server/command-twice",
     title="The arguments repeat the entrypoint of the image",
-    why="The image starts the server already, and the server does not know its own name as an argument.",
+    why="The image already starts the server, which then reads its own name as an argument.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm docker/Dockerfile",
 )

@@ -31,15 +31,15 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
     title="The resource name of the device is invalid",
-    why="The API server accepts a domain, one slash and a name. It refuses pods with another name.",
+    why="A resource name is a domain, one slash and a name. The API server refuses pods with other names.",
     function="validateContainerResourceName",
 )
 UNKNOWN_RESOURCE: Final = POD_RESOURCES.rule(
     "pod-resources/unknown-resource",
     title="Kubernetes does not know this resource",
     why=(
-        "Only cpu, memory, ephemeral-storage and hugepages have no domain. A GPU is asked for by the name of its "
-        "vendor's device plugin."
+        "Only cpu, memory, ephemeral-storage and hugepages have names without a domain. A GPU has the name of its "
+        "device plugin, such as nvidia.com/gpu."
     ),
     function="validateContainerResourceName",
     issues=(
@@ -64,38 +64,41 @@ RESOURCE_CASE: Final = POD_RESOURCES.rule(
 PAGE_SIZE: Final = POD_RESOURCES.rule(
     "pod-resources/page-size",
     title="The hugepages resource does not name a page size",
-    why="The size is read from the name, such as hugepages-2Mi. Without one, the API server refuses the pod.",
+    why="The page size is a part of the name, as in hugepages-2Mi. The API server refuses the pod without it.",
     function="validateResourceQuantityHugePageValue",
 )
 QUANTITY: Final = POD_RESOURCES.rule(
     "pod-resources/quantity",
     title="The amount is not a quantity",
-    why="Kubernetes refuses the object when it decodes it, before all other checks.",
+    why="The API server cannot read the object, and refuses it before all other checks.",
     source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
     function="ParseQuantity",
 )
 NOT_NEGATIVE: Final = POD_RESOURCES.rule(
     "pod-resources/not-negative",
     title="The amount is negative",
-    why="Nothing can be given less than nothing.",
+    why="The API server refuses negative amounts.",
     function="ValidateResourceQuantityValue",
 )
 WHOLE_NUMBER: Final = POD_RESOURCES.rule(
     "pod-resources/whole-number",
     title="The number of devices is not a whole number",
-    why="A device plugin gives a device whole. Parts of a GPU have resource names of their own, such as those of MIG.",
+    why="A device plugin gives only whole devices. Parts of a GPU, such as MIG slices, have their own resource names.",
     function="ValidateResourceQuantityValue",
 )
 WHOLE_PAGES: Final = POD_RESOURCES.rule(
     "pod-resources/whole-pages",
     title="The amount of hugepages is not a multiple of the page size",
-    why="A node gives pages whole, so an amount between two multiples of the page size cannot be given.",
+    why="A node gives only whole pages, so the amount must be a multiple of the page size.",
     function="validateResourceQuantityHugePageValue",
 )
 LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
     "pod-resources/limit-required",
     title="The device or hugepages have a request but no limit",
-    why="A device cannot be overcommitted, so the API server wants the limit, which the request then equals.",
+    why=(
+        "Kubernetes does not let containers share these resources, so request and limit must be equal. With a limit "
+        "alone, the request is set to the same amount."
+    ),
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/kubeflow/mpi-operator/issues/25",),
 )
@@ -103,8 +106,8 @@ LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
     title="The device has a limit only on GKE Autopilot",
     why=(
-        "Autopilot clusters set the limits of a pod to its requests before the API server looks at it. Elsewhere, and "
-        "in Standard clusters of GKE, it refuses every pod of the template."
+        "GKE Autopilot sets limits to the requests before the API server checks a pod. Every other cluster refuses the "
+        "pods."
     ),
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests",
     level="warn",
@@ -113,8 +116,8 @@ REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-equals-limit",
     title="The request of the device or hugepages differs from the limit",
     why=(
-        "A device cannot be overcommitted, so the two cannot differ. A limit without a request is enough because the "
-        "request follows the limit."
+        "Kubernetes does not let containers share these resources, so request and limit must be equal. With a limit "
+        "alone, the request is set to the same amount."
     ),
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/volcano-sh/kthena/issues/576",),
@@ -122,25 +125,25 @@ REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
 REQUEST_ABOVE_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-above-limit",
     title="The request is above the limit",
-    why="A container cannot be promised more than it may use.",
+    why="The API server refuses a request above the limit.",
     function="ValidateContainerResourceRequirements",
 )
 HUGEPAGES_ALONE: Final = POD_RESOURCES.rule(
     "pod-resources/hugepages-alone",
     title="Hugepages are requested without cpu or memory",
-    why="A container with only hugepages would have no place in the accounting of memory.",
+    why="The API server refuses a container with hugepages but without cpu or memory.",
     function="ValidateContainerResourceRequirements",
 )
 EPHEMERAL_CONTAINER: Final = POD_RESOURCES.rule(
     "pod-resources/ephemeral-container",
     title="An ephemeral container sets resources",
-    why="It is added to a running pod and uses what that has.",
+    why="An ephemeral container joins a running pod and uses the resources that the pod already has.",
     function="validateEphemeralContainers",
 )
 POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-name",
     title="The resource cannot be set for the pod as a whole",
-    why="Devices are given to containers, so a pod as a whole cannot have any.",
+    why="Kubernetes gives devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )
 
@@ -150,7 +153,7 @@ _OF_GKE: Final = "cloud.google.com/"
 OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
     "pod-resources/overhead-without-class",
     title="The pod sets overhead without a RuntimeClass",
-    why="The RuntimeClass sets the overhead of its pods. The API server refuses overhead without a RuntimeClass.",
+    why="The RuntimeClass sets the overhead, so the API server refuses an overhead without a RuntimeClass.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
     function="validateOverhead",
 )

@@ -25,19 +25,19 @@ from webhook.typed.pods import PodSpec
 POD_LEVEL_WINDOWS: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-windows",
     title="A Windows pod sets resources for the pod as a whole",
-    why="Resources of the pod as a whole need control groups, which Windows has not.",
+    why="Resources for the pod as a whole need Linux control groups.",
     function="validateWindows",
 )
 POD_LEVEL_SUM: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-sum",
     title="The containers request more than the pod as a whole",
-    why="The containers could not be given what they are promised.",
+    why="The pod must have at least as much as its containers together request.",
     function="validatePodResourceConsistency",
 )
 ABOVE_POD_LEVEL: Final = POD_RESOURCES.rule(
     "pod-resources/above-pod-level",
     title="The container's limit is above the limit of the pod as a whole",
-    why="The container could never use what its limit allows.",
+    why="The container can never use more than the limit of its pod.",
     function="validatePodResourceConsistency",
 )
 

@@ -34,7 +34,7 @@ HOST_USERS: Final = POD_TEMPLATE.rule(
 ACTIVE_DEADLINE: Final = POD_TEMPLATE.rule(
     "pod-template/active-deadline",
     title="activeDeadlineSeconds is not between 1 and 2147483647",
-    why="A pod without any time could not run. The API server refuses it.",
+    why="The API server refuses the pods when the controller creates them.",
     function="ValidatePodSpec",
 )
 
@@ -43,49 +43,49 @@ _SECONDS: Final = range(1, 2**31)
 ENV_NAME: Final = POD_TEMPLATE.rule(
     "pod-template/env-name",
     title="The name of the environment variable is invalid",
-    why="The API server refuses the pods otherwise, when the controller makes them.",
+    why="The API server refuses the pods when the controller creates them.",
     function="ValidateEnv",
 )
 IMAGE: Final = POD_TEMPLATE.rule(
     "pod-template/image",
     title="The image name begins or ends with a space",
-    why="The API server refuses the pods otherwise.",
+    why="The API server refuses the pods when the controller creates them.",
     function="validateContainerOnlyForPod",
 )
 MOUNT_PATH: Final = POD_TEMPLATE.rule(
     "pod-template/mount-path",
     title="The mount path is missing or used twice",
-    why="Two volumes cannot appear in one directory, and a volume without a path appears nowhere.",
+    why="Two volumes cannot be mounted at one path, and a mount needs a path.",
     function="ValidateVolumeMounts",
 )
 NAME: Final = POD_TEMPLATE.rule(
     "pod-template/name",
     title="The name of a container or volume is invalid or used twice",
-    why="Containers and mounts are found by these names.",
+    why="The API server refuses the pods, because mounts and probes find containers and volumes by name.",
     function="validateContainerCommon",
 )
 PORT: Final = POD_TEMPLATE.rule(
     "pod-template/port",
     title="The port is not between 1 and 65535",
-    why="There are no other ports.",
+    why="The API server refuses the pods when the controller creates them.",
     function="validateContainerPorts",
 )
 USER: Final = POD_TEMPLATE.rule(
     "pod-template/user",
     title="The user or group number is negative",
-    why="No user or group has a negative number.",
+    why="The API server refuses the pods when the controller creates them.",
     function="validatePodSpecSecurityContext",
 )
 SERVICE_ACCOUNT: Final = POD_TEMPLATE.rule(
     "pod-template/service-account",
     title="The service account name is invalid",
-    why="No service account has another name.",
+    why="No ServiceAccount can have this name.",
     function="ValidatePodSpec",
 )
 HOST_PATH: Final = POD_TEMPLATE.rule(
     "pod-template/host-path",
     title="The path of the hostPath volume contains `..`",
-    why="The API server refuses a path that leads out of a directory.",
+    why="The API server refuses a path with `..`, because it may lead out of the directory.",
     function="validatePathNoBacksteps",
 )
 _PORTS: Final = range(1, 65536)
@@ -95,7 +95,7 @@ _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
     "pod-template/scheduling-gate",
     title="The name of the scheduling gate is invalid",
-    why="The API server refuses another name.",
+    why="The API server refuses the pods when the controller creates them.",
     function="validateSchedulingGates",
 )
 

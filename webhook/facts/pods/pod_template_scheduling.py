@@ -41,13 +41,13 @@ from webhook.yamltext.placeholders import is_placeholder
 NODE_SELECTOR: Final = POD_TEMPLATE.rule(
     "pod-template/node-selector",
     title="The nodeSelector is not a valid label",
-    why="No node has a label of another form.",
+    why="No node can have such a label.",
     function="ValidateLabels",
 )
 LABEL: Final = POD_TEMPLATE.rule(
     "pod-template/label",
     title="A label or annotation of the pod is invalid",
-    why="The API server refuses others, and no selector could name them.",
+    why="The API server refuses the pods when the controller creates them.",
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
 )
@@ -63,7 +63,7 @@ AFFINITY: Final = POD_TEMPLATE.rule(
 TOLERATION: Final = POD_TEMPLATE.rule(
     "pod-template/toleration",
     title="The toleration is invalid",
-    why="The API server refuses a toleration that could match no taint.",
+    why="The API server refuses a toleration that can match no taint.",
     function="ValidateTolerations",
 )
 _WEIGHTS: Final = range(1, 101)

@@ -20,7 +20,7 @@ from webhook.typed.ray import RayCluster
 TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     "workload-update/template-kept",
     title="The changed pod template does not reach running pods",
-    why="The controller makes pods from the template of the moment and leaves those that run as they are.",
+    why="The controller uses the new template only for new pods and leaves running pods unchanged.",
     source="https://github.com/ray-project/kuberay/issues/289",
 )
 

@@ -34,14 +34,14 @@ RESTART: Final = PREEMPTION.rule(
 ELASTIC_LIMITS: Final = PREEMPTION.rule(
     "preemption/elastic-limits",
     title="An elastic job on spot nodes cannot shrink",
-    why="With minReplicas equal to maxReplicas all workers wait until the cloud gives back a node.",
+    why="With minReplicas equal to maxReplicas, all workers wait until a new node is there.",
     source="https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/pytorch/",
 )
 GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
     title="The pod gets no time to shut down",
     why=(
-        "A hook that sleeps as long as the grace period leaves no time between SIGTERM and SIGKILL, and 0 sends no "
+        "A hook as long as the grace period leaves no time between SIGTERM and SIGKILL. A grace period of 0 sends no "
         "SIGTERM at all."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",

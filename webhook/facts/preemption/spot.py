@@ -28,7 +28,7 @@ from webhook.yamltext import yamlfile
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
     title="The pod selects spot nodes but does not tolerate their taint",
-    why="No node fits a pod that selects spot nodes and does not tolerate the taint that they all have.",
+    why="Every spot node has this taint, and no pod is placed on a node with a taint that it does not tolerate.",
     source="https://learn.microsoft.com/azure/aks/spot-node-pool",
     fails="pending",
 )
@@ -36,8 +36,8 @@ SPOT_SELECTOR: Final = PREEMPTION.rule(
     "preemption/spot-selector",
     title="The pod tolerates spot nodes but does not select them",
     why=(
-        "A toleration only allows a node; without a selector or an affinity, pods that were meant for spot nodes also "
-        "take others, at their full price."
+        "A toleration only allows spot nodes. Without a node selector the pods may run on other nodes at the full "
+        "price."
     ),
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     severity="low",
@@ -49,9 +49,7 @@ FILE: Final = Path(__file__).with_name("spot.yaml")
 SPOT_CHECKPOINT: Final = PREEMPTION.rule(
     "preemption/spot-checkpoint",
     title="A job on spot nodes has no lasting volume",
-    why=(
-        "The cloud takes a spot node back at any time, with everything that was written on it, and the job begins anew."
-    ),
+    why="The cloud takes back a spot node at any time, together with its disks, so the job begins anew.",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
 )
 _ON_THE_NODE: Final = frozenset(

@@ -47,7 +47,7 @@ CLUSTER_REQUIRED: Final = RAY.rule(
 SUSPEND: Final = RAY.rule(
     "ray/suspend",
     title="The suspended RayJob does not shut its cluster down",
-    why="KubeRay suspends a job by deleting its cluster, and refuses the job where it may not.",
+    why="KubeRay suspends a job by deleting its cluster, and refuses jobs that keep their cluster.",
     function="ValidateRayJobSpec",
 )
 CONTAINERS_REQUIRED: Final = RAY.rule(
@@ -59,7 +59,7 @@ CONTAINERS_REQUIRED: Final = RAY.rule(
 NUM_GPUS: Final = RAY.rule(
     "ray/num-gpus",
     title="Ray is told of more GPUs than the container has",
-    why="Ray starts a task for each GPU that it counts. The tasks without a GPU fail.",
+    why="Ray starts a task for each GPU that it counts, and tasks without a GPU fail.",
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     function="addWellKnownAcceleratorResources",
@@ -68,9 +68,7 @@ NUM_GPUS: Final = RAY.rule(
 GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     "ray/gpus-without-request",
     title="Ray is told of GPUs but the container requests none",
-    why=(
-        "Ray starts tasks for these GPUs. Kubernetes gives the container none, and may place it on a node without GPUs."
-    ),
+    why="Ray starts tasks for these GPUs, but Kubernetes gives the container none, and may choose a node without GPUs.",
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     function="updateRayStartParamsResources",

@@ -36,28 +36,28 @@ from webhook.yamltext.placeholders import is_placeholder
 POOL_TEMPLATE: Final = SANDBOX.rule(
     "sandbox/pool-template",
     title="The Pool has no template",
-    why="The Pool creates its pods from it.",
+    why="The Pool creates its pods from the template.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     function="createPoolPod",
 )
 BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-range",
     title="bufferMin is above bufferMax",
-    why="The controller sets the buffer to half of both together.",
+    why="The controller then uses half of the sum of both.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
 POOL_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/pool-range",
     title="poolMin is above poolMax",
-    why="The Pool stops growing at the upper limit.",
+    why="The Pool never grows beyond poolMax.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
 BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-above-pool",
     title="The buffer is larger than the Pool may be",
-    why="The Pool stops growing before the buffer is full.",
+    why="The Pool reaches poolMax before its buffer is full.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
@@ -78,13 +78,13 @@ POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
 IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/ignored-with-pool",
     title="The template has no effect beside a Pool",
-    why="The pods of a Pool are used as they are, so template and patches change nothing.",
+    why="The pods come from the Pool unchanged, so template and patches have no effect.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
 )
 LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/limits-choose-no-pool",
     title="The device has a limit but no request to choose a Pool by",
-    why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
+    why="The controller compares requests when it chooses a Pool, and it does not read limits.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
 )
 REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(

@@ -29,13 +29,13 @@ from webhook.typed.pods import Container, PodSpec, PodTemplate
 PODS_REQUIRED: Final = SANDBOX.rule(
     "sandbox/pods-required",
     title="The BatchSandbox has neither a template nor a Pool",
-    why="There are no pods to create otherwise.",
+    why="Without a template or a Pool, no pod is created.",
     function="scaleBatchSandbox",
 )
 TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
     "sandbox/tasks-without-template",
     title="Task patches have no task template",
-    why="Without a template no task is started, so the patches change nothing.",
+    why="Without a task template no task starts, so the patches have no effect.",
     source=(
         "opensandbox-group/OpenSandbox 3bb6fad3 "
         "kubernetes/internal/controller/strategy/task_scheduling_strategy_default.go"
@@ -44,7 +44,10 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
 CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
     "sandbox/claim-named-once",
     title="The container names the same claim twice",
-    why="The CRD identifies the claims of a container by name, so the API server refuses the same claim twice.",
+    why=(
+        "The CustomResourceDefinition identifies the claims of a container by name, so the API server refuses a second "
+        "entry."
+    ),
     refused_by="the API server",
     source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
     fails="create",
@@ -52,20 +55,20 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-device",
     title="The Windows sandbox requests a device",
-    why="Windows runs as a guest of QEMU and cannot see the device, which the pod takes from others.",
+    why="Windows runs as a guest of QEMU and cannot see the device, but no other pod can use the device either.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
 )
 WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-size",
     title="The Windows sandbox is too small",
-    why="Windows does not install or start with less.",
+    why="Windows does not install or start with fewer resources.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
     fails="start",
 )
 WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-restart-policy",
     title="The Windows sandbox does not restart its container",
-    why="The installation of Windows ends the container several times, and goes on when it is restarted.",
+    why="The installation of Windows ends the container several times, and continues only after a restart.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
     fails="start",
 )

@@ -24,8 +24,8 @@ PATCH_KEY: Final = SANDBOX.rule(
     "sandbox/patch-key",
     title="A list item of the shard patch has no merge key",
     why=(
-        "A strategic merge patch finds containers, variables and claims by name. Without it the patch fails, and no "
-        "pod is created."
+        "A strategic merge patch finds containers, variables and claims by name. Without the name the patch fails, and "
+        "no pod is created."
     ),
     source="k8s.io/apimachinery v0.36 pkg/util/strategicpatch/patch.go",
     function="mergeSliceWithoutSpecialElements",
@@ -41,8 +41,8 @@ PATCH_IMAGE: Final = SANDBOX.rule(
     "sandbox/patch-image",
     title="The shard patch adds a container without an image",
     why=(
-        "A name that the template does not have adds a container, which Kubernetes refuses without an image. Mostly "
-        "it is misspelt."
+        "A name that the template does not have adds a new container, and Kubernetes refuses a container without an "
+        "image. Usually the name is misspelt."
     ),
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
@@ -50,7 +50,10 @@ PATCH_IMAGE: Final = SANDBOX.rule(
 PATCH_RESOURCES: Final = SANDBOX.rule(
     "sandbox/patch-resources",
     title="The shard patch makes the limit and request of a device differ",
-    why=("The template keeps what the patch does not name. Kubernetes refuses a limit that differs from the request."),
+    why=(
+        "The template keeps every value that the patch does not set. Kubernetes refuses a limit that differs from the "
+        "request."
+    ),
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
 )
@@ -65,7 +68,10 @@ PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
 PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
     "sandbox/patch-claim-source",
     title="The shard patch gives the claim a second source",
-    why=("The template keeps its own source beside that of the patch. Kubernetes refuses a claim with two sources."),
+    why=(
+        "The claim keeps the source of the template beside the source of the patch. Kubernetes refuses a claim with "
+        "two sources."
+    ),
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validatePodResourceClaim",
@@ -73,7 +79,7 @@ PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
 PATCH_CLAIM: Final = SANDBOX.rule(
     "sandbox/patch-claim",
     title="The shard patch uses a claim that the pod does not declare",
-    why="Kubernetes refuses a container that uses a claim that its pod does not declare.",
+    why="Kubernetes refuses a container that uses a claim which its pod does not declare.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateResourceClaimNames",
@@ -81,31 +87,31 @@ PATCH_CLAIM: Final = SANDBOX.rule(
 PATCH_NULL: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-null",
     title="The shard patch sets a field to null without effect",
-    why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
+    why="The controller lays the patched pod over the original pod, so removed values come back.",
     function="scaleBatchSandbox",
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
     title="The shard patch replaces or deletes without effect",
-    why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
+    why="The controller lays the patched pod over the original pod, so removed values come back.",
     function="scaleBatchSandbox",
 )
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
     title="The shard patch lists new containers first",
-    why="An item that takes the place of another in a list takes over the fields of that one which it does not have.",
+    why="The controller merges lists by position, so a new item gets missing fields from the item that had its place.",
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-container",
     title="The shard patch adds a container that the template does not have",
-    why="A name that the template does not have adds a container. Mostly it is misspelt.",
+    why="A name that the template does not have adds a new container. Usually the name is misspelt.",
     function="scaleBatchSandbox",
 )
 PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-decoded-twice",
     title="The patched pod is invalid after the controller decodes it twice",
-    why="The controller decodes the patched pod over the one without the patch, so that fields of two items are mixed.",
+    why="The controller lays the patched pod over the original pod by position, so fields of two items are mixed.",
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
     fails="controller",
@@ -113,7 +119,7 @@ PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
 PATCH_FIELD: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-field",
     title="The shard patch has a field that Pods do not have",
-    why="A field that no Pod has is left out when the patch is decoded.",
+    why="The controller drops fields that no Pod has when it decodes the patch.",
     function="scaleBatchSandbox",
 )
 
@@ -125,7 +131,7 @@ _COUNTED: Final = ("device", "shared", "slice")
 UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
     "sandbox/unused-patches",
     title="There are more patches than replicas",
-    why="The patch at an index is for the replica with this index. Others are never used.",
+    why="The patch at index n is for replica n. Patches beyond the last replica are never used.",
     function="scaleBatchSandbox",
 )
 

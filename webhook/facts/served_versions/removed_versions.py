@@ -34,8 +34,8 @@ REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
     title="The API version was removed from Kubernetes",
     why=(
-        "Newer clusters answer `no matches for kind`, and nothing is created. Until the version is changed, claimgate "
-        "does not check the pods and devices of the object."
+        "Newer clusters answer `no matches for kind` and create nothing. claimgate checks the pods of the object only "
+        "after the version is changed."
     ),
 )
 

@@ -55,39 +55,39 @@ POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
     "pod-template-shape/wrong-type",
     title="A value of the pod template has the wrong type",
     why=(
-        "The controller cannot decode the template, so it creates no pod. Other rules about pods are not evaluated "
-        "for this template."
+        "The controller cannot decode the template, so it creates no pod. Other rules about pods are not evaluated for "
+        "this template."
     ),
 )
 REQUIRED: Final = OBJECT_SHAPE.rule(
     "object-shape/required",
     title="A required field is missing",
-    why="The API server refuses an object of a custom kind without a required field or with an empty name.",
+    why="The API server refuses an object without a required field or with an empty name.",
 )
 OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
     "object-shape/out-of-range",
     title="The number is out of range",
-    why="The API server refuses a custom object with a number outside of it.",
+    why="The API server refuses a number outside the range that the CustomResourceDefinition allows.",
 )
 LENGTH: Final = OBJECT_SHAPE.rule(
     "object-shape/length",
     title="The list or text is too long",
-    why="The API server refuses a custom object with a longer one.",
+    why="The API server refuses longer lists and texts than the CustomResourceDefinition allows.",
 )
 DUPLICATE: Final = OBJECT_SHAPE.rule(
     "object-shape/duplicate",
     title="Two entries of the list have the same name",
-    why="The API server refuses a custom object with two entries of one name.",
+    why="The API server refuses a list with two entries of the same name.",
 )
 FORMAT: Final = OBJECT_SHAPE.rule(
     "object-shape/format",
     title="The text has an invalid format",
-    why="The API server refuses a custom object with another text there.",
+    why="The API server refuses a text that does not have the format of the CustomResourceDefinition.",
 )
 UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
     "object-shape/unsupported-value",
     title="The value is not supported",
-    why="The API server refuses a custom object with another value.",
+    why="The API server refuses a value that the CustomResourceDefinition does not list.",
 )
 UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     "object-shape/unknown-field",
@@ -104,8 +104,8 @@ FRACTION: Final = OBJECT_SHAPE.rule(
     "object-shape/fraction",
     title="A fraction must be written as a string",
     why=(
-        "The API server takes whole numbers and strings there. A webhook that changes the object before may have made "
-        "a string of it."
+        "The API server accepts only whole numbers and strings here. A mutating webhook may still turn the number into "
+        "a string."
     ),
     level="warn",
 )

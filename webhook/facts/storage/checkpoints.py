@@ -37,8 +37,8 @@ SUB_PATH: Final = STORAGE.rule(
     "storage/sub-path",
     title="All pods write to the same subPath",
     why=(
-        "A subPath is the same for all pods of a template, so they overwrite each other's files; only subPathExpr "
-        "expands variables, and a container that does not set them does not start."
+        "A subPath is the same for all pods of a template, so they overwrite each other's files. Only subPathExpr "
+        "expands variables."
     ),
     source="https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment",
     fails="silent",

@@ -23,8 +23,8 @@ ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",
     title="The update of the Deployment waits for its own volume or devices",
     why=(
-        "The new pod starts while the old one still has the volume and the devices. On another node it waits for the "
-        "volume, on the same one for devices, and the update never ends."
+        "The new pod starts while the old pod still holds the volume and the devices. On another node it waits for the "
+        "volume, on the same node for devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment",
     fails="pending",

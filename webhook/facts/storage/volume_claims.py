@@ -32,14 +32,14 @@ from webhook.yamltext.placeholders import is_placeholder
 NODE_LOCAL: Final = STORAGE.rule(
     "storage/node-local",
     title="Pods on several nodes use the disk of one node",
-    why="A local volume forces every pod onto its node, and a hostPath is another folder on each node.",
+    why="A local volume forces every pod onto its node, and a hostPath is a different folder on each node.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
     fails="silent",
 )
 READ_ONLY: Final = STORAGE.rule(
     "storage/read-only",
     title="The checkpoint volume is read-only",
-    why="The first checkpoint fails on a read-only volume.",
+    why="The first checkpoint fails because nothing can be written to the volume.",
     fails="start",
 )
 READ_ONLY_CLAIM: Final = STORAGE.rule(

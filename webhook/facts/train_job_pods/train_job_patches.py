@@ -29,8 +29,7 @@ PATCHED_JOB: Final = TRAIN_JOB.rule(
     "train-job/patched-job",
     title="The patch names a replicated job that the runtime does not have",
     why=(
-        "Trainer 2.2 and older refuse a patch of another job. Since 2.3 it is appended without containers, and JobSet "
-        "refuses it."
+        "Trainer 2.2 and older refuse the patch. Since 2.3 Trainer adds a job without containers, which JobSet refuses."
     ),
     source="https://github.com/kubeflow/trainer/pull/3948",
     fails="controller",
@@ -38,7 +37,7 @@ PATCHED_JOB: Final = TRAIN_JOB.rule(
 PATCHED_CONTAINER: Final = TRAIN_JOB.rule(
     "train-job/patched-container",
     title="The patch names a container that the runtime does not have",
-    why="Another container is appended without an image, so the pods are refused.",
+    why="Trainer adds a container without an image, so the API server refuses the pods.",
     source="https://github.com/kubeflow/trainer/pull/3948",
     fails="controller",
 )
@@ -54,20 +53,20 @@ PATCH_MERGES: Final = TRAIN_JOB.rule(
 PATCHED_ENV: Final = TRAIN_JOB.rule(
     "train-job/patched-env",
     title="The patch sets variables of a step's container",
-    why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
+    why="Trainer refuses these variables in a patch. Set them in spec.trainer.env or in the env of the initializer.",
     function="Validate of plugins/jobset/jobset.go",
 )
 IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-resources",
     title="resourcesPerNode has no effect because the runtime has no mlPolicy",
-    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
+    why="Since 2.3 Trainer ignores resourcesPerNode if the runtime has no mlPolicy.",
 )
 LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-claim",
     title="resourcesPerNode removes the claims of the container",
     why=(
-        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
-        "container sees."
+        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices, but no "
+        "container sees them."
     ),
     source="https://github.com/kubeflow/trainer/pull/4027",
 )

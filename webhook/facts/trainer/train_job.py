@@ -40,7 +40,7 @@ NAME: Final = TRAIN_JOB.rule(
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",
     title="The storageUri has no scheme that the initializer knows",
-    why="The initializer chooses by the scheme where to load from, and fails without one.",
+    why="The scheme tells the initializer where to load from. The initializer fails without a known scheme.",
     refused_by="the initializer, when it runs",
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
     fails="start",
@@ -48,12 +48,14 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
 RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
     title="spec.trainer.env sets a variable that the plugin sets",
-    why="The plugin refuses variables of its own, such as PET_NNODES of torch.",
+    why="Trainer refuses variables that the plugin sets itself, such as PET_NNODES for torch.",
 )
 NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-trainer",
     title="A TrainJob of several nodes has no spec.trainer",
-    why="Without it the plugins torch, jax and xgboost set no variables, and the nodes do not find each other.",
+    why=(
+        "Without spec.trainer the plugins torch, jax and xgboost set no variables, so the nodes do not find each other."
+    ),
     source="https://github.com/kubeflow/trainer/issues/4076",
     fails="waiting",
     issues=("https://github.com/kubeflow/trainer/pull/4082",),
@@ -61,13 +63,13 @@ NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
 MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
     title="managedBy names an unknown controller",
-    why="The rules of the CustomResourceDefinition take no other controller.",
+    why="The CustomResourceDefinition of Trainer accepts only the two known controllers.",
     refused_on_updates="",
 )
 IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
     "train-job/image-required",
     title="A container of the merged pod has no image",
-    why="The API server refuses the pods otherwise.",
+    why="The API server refuses pods with a container that has no image.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -75,37 +77,37 @@ IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
 RUNTIME_KIND: Final = TRAIN_JOB.rule(
     "train-job/runtime-kind",
     title="runtimeRef names an unknown kind of runtime",
-    why="Trainer knows no other runtimes.",
+    why="Trainer knows only TrainingRuntime and ClusterTrainingRuntime.",
 )
 RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-exists",
     title="The runtime does not exist",
-    why="Trainer refuses a TrainJob until its runtime is there.",
+    why="Trainer refuses the TrainJob until the runtime exists.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     fails="create",
 )
 RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-args",
     title="The command of the TrainJob runs with the args of the runtime",
-    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
+    why="Trainer replaces command and args separately, so the new command runs with the old args of the runtime.",
 )
 PATCH_MANAGER: Final = TRAIN_JOB.rule(
     "train-job/patch-manager",
     title="The manager of the runtime patch has no domain",
-    why="Trainer refuses other names of managers.",
+    why="Trainer refuses managers without a domain.",
     source="https://github.com/kubeflow/trainer/issues/2782",
     refused_on_updates="",
 )
 PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
     "train-job/patch-manager-twice",
     title="The manager has two runtime patches",
-    why="The list is a map by manager.",
+    why="Each manager can have only one entry in the list.",
     refused_on_updates="",
 )
 OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     "train-job/override-twice",
     title="Two podSpecOverrides target the same replicated job",
-    why="Trainer 2.0 refuses a second one.",
+    why="Trainer 2.0 accepts one override for each job.",
     source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
 )
 TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
@@ -117,7 +119,10 @@ TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
 TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/other-release-field",
     title="The field belongs to another release of Trainer",
-    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
+    why=(
+        "Several releases of Trainer share one API version. The API server drops fields that the installed release "
+        "does not have."
+    ),
     refused_by="nobody; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",
     issues=(

@@ -31,30 +31,33 @@ from webhook.typed.view import ReadingContext
 IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-field",
     title="An immutable field was changed",
-    why="The API server refuses a change of these fields, since 2.2 of all of them.",
+    why="The API server refuses the change. Since Trainer 2.2 all of these fields are immutable.",
     source="https://github.com/kubeflow/trainer/pull/3157",
 )
 IMMUTABLE_PATCH: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-patch",
     title="An immutable part of a patch was changed",
-    why="The API server refuses it, because JobSet would refuse to change its pods.",
+    why="The API server refuses the change, because JobSet cannot change its pods.",
 )
 RUNNING: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/running",
     title="Patches were changed while the job runs",
-    why="Trainer refuses a change of patches of a job that runs.",
+    why="Trainer refuses changed patches while the job runs.",
     function="checkRuntimePatchesImmutability",
 )
 ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/active-pods",
     title="Patches were changed while pods of the job still exist",
-    why="Trainer refuses a change while pods of the JobSet are active, as after suspending the job a moment ago.",
+    why=(
+        "Trainer refuses changed patches while pods of the JobSet are active, for example just after the job was "
+        "suspended."
+    ),
     function="checkRuntimePatchesImmutability",
 )
 JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/job-set-immutable",
     title="A suspended job cannot change this part of its pods",
-    why="Trainer takes the change, and JobSet refuses it again and again.",
+    why="Trainer accepts the change, but JobSet refuses it again and again.",
     refused_by="JobSet's webhook, when Trainer updates the JobSet",
     source="https://github.com/kubernetes-sigs/jobset/issues/624",
     level="warn",

@@ -37,21 +37,21 @@ from webhook.yamltext.placeholders import is_placeholder
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",
     title="resourceClaimsPerNode does not name a ResourceClaimTemplate",
-    why="Trainer accepts no other source here, because each node needs devices of its own.",
+    why="Each node needs devices of its own, so Trainer accepts only a template here.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_NAME: Final = TRAIN_JOB.rule(
     "train-job/claim-name",
     title="The claim name in resourceClaimsPerNode is not a DNS label",
-    why="The pods have a claim of that name.",
+    why="The pods get a claim with this name, and Kubernetes accepts only a DNS label.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_TWICE: Final = TRAIN_JOB.rule(
     "train-job/claim-twice",
     title="resourceClaimsPerNode has two claims of the same name",
-    why="The list is a map by name.",
+    why="The API server refuses two claims of one name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
@@ -71,7 +71,7 @@ CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
 RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
     "train-job/resources-claims",
     title="resourcesPerNode has claims, which Trainer refuses",
-    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
+    why="Trainer accepts claims only in resourceClaimsPerNode.",
     source="https://github.com/kubeflow/trainer/pull/4027",
 )
 IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
@@ -84,14 +84,14 @@ IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
 SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/shared-claim",
     title="All nodes share one ResourceClaim",
-    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
+    why="A ResourceClaim is allocated once, on one node. A template gives each pod its own claim.",
     fails="pending",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 CLAIM_DECLARED: Final = TRAIN_JOB.rule(
     "train-job/claim-declared",
     title="The container uses a claim that the merged pod does not declare",
-    why="The API server refuses the pods otherwise.",
+    why="The API server refuses pods with a container that uses an undeclared claim.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -100,10 +100,7 @@ CLAIM_DECLARED: Final = TRAIN_JOB.rule(
 CLAIM_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/claim-source",
     title="The claim of the merged pod has two sources",
-    why=(
-        "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
-        "the pods."
-    ),
+    why="The patch adds a second source to the claim of the runtime, and the API server refuses the pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -112,7 +109,7 @@ CLAIM_SOURCE: Final = TRAIN_JOB.rule(
 UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unused-claim",
     title="No container uses the claim",
-    why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
+    why="The devices of the claim are allocated for the pod and stay idle.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 _MOST: Final = 32

@@ -23,10 +23,7 @@ from webhook.typed.collections import Items
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
     title="The gang has no pod",
-    why=(
-        "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the "
-        "JobSet. One of Volcano may have none."
-    ),
+    why="A PodGroup of coscheduling needs at least one member, so Trainer creates neither the group nor the JobSet.",
     refused_by="the API server, when Trainer makes the PodGroup",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="controller",
@@ -34,7 +31,7 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
 TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-resources",
     title="The PodGroup may count too few resources",
-    why="Until 2.1 Trainer counts those of the runtime, so the gang may start without room for all its pods.",
+    why="Until 2.1 Trainer counts the resources of the runtime, so the gang may start without room for all its pods.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="waiting",
 )
@@ -48,13 +45,13 @@ GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
 VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
     "train-job/volcano-queue",
     title="The Volcano queue annotation is empty",
-    why="The volcano plugin refuses an empty name.",
+    why="The volcano plugin refuses an empty queue name.",
     function="Validate of plugins/volcano/volcano.go",
 )
 PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     "train-job/priority-class",
     title="The PriorityClass does not exist",
-    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
+    why="The volcano plugin refuses the TrainJob. Without Volcano, the API server refuses the pods.",
     source="https://github.com/kubeflow/trainer/issues/2437",
     fails="controller",
 )

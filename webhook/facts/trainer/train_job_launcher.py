@@ -34,7 +34,7 @@ LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-processes",
     title="The launcher's number of processes differs from the node's GPUs",
     why=(
-        "The number in the command wins over PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
+        "The number in the command overrides PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
         "fail or share a GPU."
     ),
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
@@ -43,7 +43,10 @@ LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-and-field",
     title="The launcher and numProcPerNode say different numbers",
-    why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer counts another number than starts.",
+    why=(
+        "The number in the command overrides PET_NPROC_PER_NODE, so Trainer counts a different number of processes "
+        "than start."
+    ),
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
     function="env",
 )
@@ -56,19 +59,19 @@ LAUNCHER_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
     "train-job/launcher-as-node",
     title="The runtime lacks the replicated jobs `launcher` and `node`",
-    why="The mpi plugin refuses more than one node otherwise.",
+    why="The mpi plugin then allows only one node.",
     function="Validate of plugins/mpi/mpi.go",
 )
 WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/worker-command",
     title="The TrainJob replaces the SSH server of the MPI workers",
-    why="The workers run the SSH server that the launcher connects to.",
+    why="The launcher connects to the SSH server of the workers, which the new command replaces.",
     fails="start",
 )
 WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/worker-image",
     title="The image does not reach the MPI workers",
-    why="Before, only the launcher gets it, and the workers keep that of the runtime.",
+    why="Only the launcher gets the image. The workers keep the image of the runtime.",
     source="https://github.com/kubeflow/trainer/issues/4030",
 )
 _READ_BY: Final = ("torch", "jax", "plain", "none")

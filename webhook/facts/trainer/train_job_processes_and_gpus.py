@@ -52,7 +52,7 @@ NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
 TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
     "train-job/flux-nodes",
     title="numNodes is missing, which crashes the flux plugin",
-    why="The flux plugin crashes without it and is started again and again.",
+    why="The flux plugin crashes without numNodes, and Trainer restarts it again and again.",
     refused_by="Trainer's controller, which crashes",
     source="https://github.com/kubeflow/trainer/issues/3667",
     fails="controller",
@@ -61,13 +61,13 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
     title="One MPI node becomes two pods",
-    why="There is at least one worker besides the launcher, and both need devices.",
+    why="The runtime has at least one worker beside the launcher, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
 IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-nodes",
     title="numNodes has no effect because the runtime has no trainer step",
-    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
+    why="Trainer sets the number only on the replicated job with the trainer label.",
 )
 LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-gpus",
@@ -90,7 +90,7 @@ PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
 AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ambiguous-gpus",
     title="Trainer cannot tell which resource counts the GPUs",
-    why="Trainer counts the first such resource that it meets, which is another one each time.",
+    why="Trainer counts the first such resource that it finds, and the order changes from run to run.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
     function="GetNumGPUPerNode",
 )
@@ -104,15 +104,15 @@ PROCESSES: Final = TRAIN_JOB.rule(
     "train-job/processes",
     title="This release of Trainer does not accept the value of numProcPerNode",
     why=(
-        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
-        "only numbers."
+        "Since 2.2 numProcPerNode is a whole number, since 2.4 at least 1. Before, torch accepts auto, cpu and gpu, "
+        "and mpi only numbers."
     ),
     source="https://github.com/kubeflow/trainer/pull/3239",
 )
 NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-processes",
     title="numProcPerNode is below 1",
-    why="Releases before 2.4 take 0 and start no process.",
+    why="Releases before 2.4 accept 0 and start no process.",
     source="https://github.com/kubeflow/trainer/pull/3809",
     fails="start",
 )

@@ -48,8 +48,8 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/trainer-step",
     title="spec.trainer has no effect because the runtime has no trainer container",
     why=(
-        "Trainer lays it over the container `node` of the replicated job that is labelled as the trainer. Without "
-        "one, it has no effect."
+        "Trainer applies spec.trainer to container `node` of the replicated job with the trainer label. Without them "
+        "the settings have no effect."
     ),
     refused_by="nobody; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
@@ -57,10 +57,7 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
 VOLUME_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/volume-source",
     title="The volume of the merged pod has two sources",
-    why=(
-        "A patch that gives a volume of the runtime another source adds it to the first, and the API server refuses "
-        "the pods."
-    ),
+    why="The patch adds a second source to the volume of the runtime, and the API server refuses the pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -68,7 +65,7 @@ VOLUME_SOURCE: Final = TRAIN_JOB.rule(
 VOLUME_EXISTS: Final = TRAIN_JOB.rule(
     "train-job/volume-exists",
     title="The container mounts a volume that the merged pod does not have",
-    why="The API server refuses the pods otherwise.",
+    why="The API server refuses pods with a mount of an undeclared volume.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
@@ -76,7 +73,7 @@ VOLUME_EXISTS: Final = TRAIN_JOB.rule(
 STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/status-volume",
     title="A container of another step mounts the status volume",
-    why="Trainer adds it only to the pods of the trainer, and only with its alpha feature TrainJobStatus.",
+    why="Trainer adds this volume only to pods of the trainer step, and only with the alpha feature TrainJobStatus.",
     refused_by="the API server, when the pods are created",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",
     fails="controller",

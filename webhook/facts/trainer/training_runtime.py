@@ -37,20 +37,20 @@ from webhook.yamltext.placeholders import is_placeholder
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/mpi-implementation",
     title="mpiImplementation is not OpenMPI",
-    why="The mpi plugin knows no other and fails on it.",
+    why="The mpi plugin fails on every other implementation.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go",
     fails="controller",
 )
 TOKEN_VOLUME: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/token-volume",
     title="Trainer overwrites a volume of this name",
-    why="Trainer overwrites it.",
+    why="Trainer replaces the volume with its own.",
     source="https://github.com/kubeflow/trainer/issues/3956",
 )
 LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/launcher-count",
     title="mlPolicy.numNodes of an MPI runtime is not 1",
-    why="The labelled job gets as many pods, which is the launcher.",
+    why="The job with the trainer label is the launcher, so Trainer starts several launchers.",
 )
 DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/deprecated",

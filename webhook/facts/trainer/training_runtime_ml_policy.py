@@ -54,28 +54,28 @@ PROCESSES: Final = TRAINING_RUNTIME.rule(
 INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
     "training-runtime/injected-node",
     title="torch.envInjection names the container `node`",
-    why="It always gets the variables, and the CustomResourceDefinition refuses its name.",
+    why="Container `node` always gets the variables, and the CustomResourceDefinition refuses its name here.",
 )
 ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/env-injection",
     title="torch.envInjection names a container that does not exist",
-    why="The torch plugin refuses TrainJobs of a runtime with other targets.",
+    why="Trainer refuses TrainJobs that use this runtime.",
     function="validateEnvInjectionTargets",
 )
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
     title="The runtime has several machine learning policies",
-    why="Each policy is a plugin that sets up the nodes in its own way.",
+    why="Each policy is a plugin that sets up the nodes differently, so Trainer accepts only one.",
 )
 ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/ml-policy",
     title="The runtime has no mlPolicy",
-    why="Since 2.3 Trainer leaves resourcesPerNode of TrainJobs out without one.",
+    why="Since 2.3 Trainer ignores resourcesPerNode of TrainJobs if the runtime has no mlPolicy.",
 )
 FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/flux-installer",
     title="The runtime has an init container `flux-installer`",
-    why="The flux plugin adds one of that name.",
+    why="The flux plugin adds an init container of this name.",
     function="Validate of plugins/flux/flux.go",
 )
 TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
@@ -89,7 +89,7 @@ TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
 PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/plugin-variable",
     title="The runtime sets a variable that the torch plugin overwrites",
-    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
+    why="The torch plugin sets PET_NNODES, PET_NODE_RANK and others for each TrainJob, over the values of the runtime.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
     function="EnforceMLPolicy",
     severity="low",

@@ -29,36 +29,39 @@ from webhook.typed.job_sets import ReplicatedJob
 JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
     "training-runtime/job-name-length",
     title="The name of the replicated job is longer than 20 characters",
-    why="Longer names leave too little for the names of TrainJobs.",
+    why="The names of pods contain it, so longer names leave too few characters for the name of the TrainJob.",
     source="https://github.com/kubeflow/trainer/pull/4394",
 )
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-replicas",
     title="A step has more than one replica",
-    why="mlPolicy.numNodes and the TrainJob say how many nodes there are.",
+    why="mlPolicy.numNodes sets the number of nodes, so each step has one replica.",
     function="validateReplicatedJobs",
 )
 STEP_CONTAINER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-container",
     title="A step does not have the container that Trainer needs",
-    why="Trainer lays settings of TrainJobs over this container, `node` for the trainer.",
+    why="Trainer applies the settings of TrainJobs to this container, which is `node` for the trainer.",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
 TRAINER_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/trainer-step",
     title="No replicated job is labelled as the trainer",
-    why="spec.trainer of TrainJobs goes to the replicated job with this label, and nowhere without one.",
+    why="Trainer applies spec.trainer only to the replicated job with this label.",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
 OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/overlooked-step",
     title="The change breaks a rule of the steps that Trainer checks only on creation",
-    why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
+    why=(
+        "Trainer's webhook checks these rules only when a TrainingRuntime is created. The same object is refused when "
+        "it is created again."
+    ),
 )
 TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/initializer-mount",
     title="The initializer does not mount the volume `initializer`",
-    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
+    why="Since 2.3 Trainer refuses TrainJobs that use the step without the mount.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="https://github.com/kubeflow/trainer/pull/3714",
     fails="create",
@@ -66,7 +69,7 @@ TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/one-scheduler",
     title="The runtime sets both coscheduling and volcano",
-    why="coscheduling and volcano both make a group of the same pods.",
+    why="Both schedulers create a group of the same pods.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="pending",
 )

@@ -25,8 +25,8 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/autoscaler-requests",
     title="The autoscaler's resource has no request",
     why=(
-        "Utilization is a share of what every container of a worker requests. Where one requests nothing, the "
-        "autoscaler reports FailedGetResourceMetric and never changes the number of workers."
+        "The autoscaler computes utilization from the requests of all containers. Without a request it reports "
+        "FailedGetResourceMetric and never changes the number of workers."
     ),
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
     function="calculatePodRequestsFromContainers",
@@ -40,7 +40,7 @@ _AT: Final = (*_POLICY, "metrics")
 AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/autoscaler-limits",
     title="The elastic limits are not valid for an autoscaler",
-    why="The operator makes a HorizontalPodAutoscaler, which the API server refuses.",
+    why="The operator creates a HorizontalPodAutoscaler, and the API server refuses it.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",
     function="ReconcileHPA",

@@ -28,14 +28,14 @@ CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(
 IMAGE_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/image-required",
     title="The container has no image",
-    why="The operator or the API server refuses the pods, after the job was stored.",
+    why="The API server refuses the pods after the job was accepted.",
     function="validateReplicaSpecs",
     fails="controller",
 )
 CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/container-name-required",
     title="The container has no name",
-    why="The API server refuses the pods, after the job was stored.",
+    why="The API server refuses the pods after the job was accepted.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateContainerCommon",
@@ -44,7 +44,7 @@ CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
 MAIN_CONTAINER: Final = TRAINING_JOB.rule(
     "training-job/main-container",
     title="No container has the name that the operator looks for",
-    why="The operator sets the variables of distributed training only in the container of this name.",
+    why="The operator sets the variables of distributed training only in the container with this name.",
     function="validateReplicaSpecs",
     issues=(
         "https://github.com/kubeflow/trainer/issues/1563",
@@ -55,7 +55,7 @@ MAIN_CONTAINER: Final = TRAINING_JOB.rule(
 OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/operator-variable",
     title="The container sets a variable that the operator overwrites",
-    why="The operator appends its own after those of the container, and the last of a name counts.",
+    why="The operator adds its own variable after those of the container, and the last value counts.",
     function="setPodEnv",
     severity="low",
 )

@@ -39,7 +39,7 @@ ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
 RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
     "training-job/rendezvous-settings",
     title="The list of rendezvous settings is empty",
-    why="The operator cuts the last comma off an empty text and crashes, for all jobs of the cluster.",
+    why="The operator removes the last comma from an empty text and crashes, which stops all jobs of the cluster.",
     refused_by="nobody, the operator crashes",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="generateEnvRDZVConf",
@@ -48,7 +48,7 @@ RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
 ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/elastic-replicas",
     title="The number of workers is outside the elastic limits",
-    why="An autoscaler changes their number, or torchrun waits for more.",
+    why="The autoscaler changes the number of workers, or torchrun waits for more.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="SetPodEnv",
     fails="waiting",
@@ -60,7 +60,7 @@ ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 ELASTIC_NODES: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/elastic-nodes",
     title="An elastic limit is below 1",
-    why="torchrun cannot meet on no node.",
+    why="torchrun needs at least one node.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="parse_min_max_nnodes",
     fails="start",

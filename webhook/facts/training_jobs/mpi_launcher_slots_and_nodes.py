@@ -23,7 +23,7 @@ from webhook.text.wording import counted, either
 LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/launcher-required",
     title="The MPIJob has no launcher",
-    why="The launcher runs mpirun. The operator refuses a job without one.",
+    why="The launcher runs mpirun, and the operator refuses a job without a launcher.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIReplicaSpecs",
     fails="controller",
@@ -32,7 +32,7 @@ LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
 ONE_LAUNCHER: Final = TRAINING_JOB.rule(
     "training-job/one-launcher",
     title="The MPIJob has several launchers",
-    why="The operator refuses several.",
+    why="The operator accepts exactly one launcher.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateLauncherReplicaSpec",
     fails="controller",
@@ -41,7 +41,7 @@ ONE_LAUNCHER: Final = TRAINING_JOB.rule(
 MPI_WORKERS: Final = TRAINING_JOB.rule(
     "training-job/mpi-workers",
     title="The MPIJob has no workers",
-    why="Without a number the MPI Operator counts none, and it refuses a role of workers without any.",
+    why="The MPI Operator counts 0 workers if replicas is not set, and refuses a Worker role with 0.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateWorkerReplicaSpec",
     fails="controller",
@@ -50,7 +50,7 @@ MPI_WORKERS: Final = TRAINING_JOB.rule(
 SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/slots-not-negative",
     title="slotsPerWorker is negative",
-    why="The MPI Operator refuses them. Of an MPIJob v1, mpirun cannot read the hostfile.",
+    why="The MPI Operator refuses a negative number. For an MPIJob v1, mpirun cannot read the hostfile.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
     fails="controller",
@@ -59,7 +59,7 @@ SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
     "training-job/mpi-implementation",
     title="The MPI Operator does not know this MPI implementation",
-    why="Names are compared letter by letter, and the operator refuses others.",
+    why="The operator compares names letter by letter and refuses others.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
     fails="controller",
@@ -68,7 +68,7 @@ MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
 SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/slots-for-ranks",
     title="mpirun starts more ranks than there are slots",
-    why=("By default Open MPI starts at most as many ranks as the hostfile has slots. Otherwise it ends at once."),
+    why="By default Open MPI starts at most as many ranks as the hostfile has slots. With more, mpirun exits at once.",
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/base/rmaps_base_map_job.c",
     function="orte_rmaps_base_map_job",
@@ -82,7 +82,7 @@ SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
 SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
     "training-job/slots-per-node",
     title="mpirun starts more ranks on a node than it has slots",
-    why=("By default Open MPI starts at most as many ranks on a node as it has slots. Otherwise it ends at once."),
+    why="By default Open MPI starts at most as many ranks on a node as it has slots. With more, mpirun exits at once.",
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",
@@ -91,9 +91,7 @@ SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
 NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/nodes-for-ranks",
     title="The nodes cannot hold all ranks of mpirun",
-    why=(
-        "With a number of ranks for each node, all nodes together take fewer than mpirun is asked for. It ends at once."
-    ),
+    why="The nodes together have fewer places than mpirun asks for, so mpirun exits at once.",
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",
@@ -103,8 +101,8 @@ SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-of-hosts",
     title="The hosts in the command have too few slots for the ranks",
     why=(
-        "Open MPI gives a host of --host one slot, or as many as stand after its colon, and starts no more ranks. It "
-        "ends at once."
+        "A host of --host has one slot, or the number after its colon. With more ranks than slots, mpirun exits at "
+        "once."
     ),
     refused_by="mpirun, when the launcher starts",
     source="https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html",
@@ -118,7 +116,7 @@ SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
     title="The launcher requests GPUs that it cannot see",
-    why="The operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher, so it holds GPUs that it cannot see.",
+    why="The operator empties NVIDIA_VISIBLE_DEVICES of a launcher, so the launcher holds GPUs that it cannot see.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
     issues=(
@@ -129,7 +127,7 @@ LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-creation-policy",
     title="The MPI Operator does not know this launcherCreationPolicy",
-    why="It takes any other text for WaitForWorkersReady.",
+    why="The operator treats every unknown value as WaitForWorkersReady.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="syncHandler",
     severity="low",

@@ -23,7 +23,7 @@ from webhook.text.wording import counted
 NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/nproc-value",
     title="nprocPerNode is neither a number nor a device kind",
-    why="torchrun ends on any other text.",
+    why="torchrun exits on any other text.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     fails="start",
@@ -39,7 +39,7 @@ MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
 WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
     "training-job/world-size-as-nodes",
     title="WORLD_SIZE counts processes but is passed as the number of nodes",
-    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for as many nodes for ever.",
+    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for so many nodes for ever.",
     refused_by="nobody, torchrun waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
     function="setPodEnv",
@@ -49,7 +49,7 @@ WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
 WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
     "training-job/world-size-unset",
     title="WORLD_SIZE is not set in a job without a master",
-    why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text itself and ends.",
+    why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text `$(WORLD_SIZE)` and exits.",
     refused_by="torchrun, when the pods start",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
     function="setPodEnv",
@@ -75,7 +75,7 @@ NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-of-the-host",
     title="torchrun starts one process for each CPU of the host",
-    why="torchrun counts the CPUs of the host and not those of the limit, so that far too many processes start.",
+    why="torchrun counts the CPUs of the node and ignores the limit of the container, so far too many processes start.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     fails="start",
@@ -84,7 +84,7 @@ PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
 GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/gpu-for-torchrun",
     title="torchrun counts GPUs but the pod has none",
-    why="With `gpu` and no GPU, torchrun ends.",
+    why="torchrun exits if nprocPerNode is `gpu` and the pod has no GPU.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     fails="start",
@@ -92,7 +92,7 @@ GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
 ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/one-process",
     title="Several GPUs have only one process",
-    why="A Python program uses one GPU unless it starts others itself.",
+    why="A Python program uses one GPU unless it starts more processes itself.",
     source="https://github.com/kubeflow/trainer/issues/1992",
     issues=(
         "https://github.com/kubeflow/trainer/issues/1872",
@@ -102,7 +102,7 @@ ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
 PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-awaited",
     title="WORLD_SIZE counts more processes than start",
-    why="Python without a launcher is one process. It waits for the others, and the job never begins to train.",
+    why="Python without a launcher is one process. The process waits for the others, and training never begins.",
     function="setPodEnv",
     fails="waiting",
     issues=(
@@ -113,14 +113,14 @@ PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
 UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/unequal-gpus",
     title="One nprocPerNode is set for roles with different GPU counts",
-    why="The number fits one role at most.",
+    why="One number cannot fit roles with different numbers of GPUs.",
     function="setPodEnv",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
 )
 PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     "training-job/processes-twice",
     title="The number of processes is set in two places",
-    why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
+    why="elasticPolicy.nProcPerNode is the older field, and the webhook refuses both together.",
     function="ValidateCreate",
 )
 _VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")

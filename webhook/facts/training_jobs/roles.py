@@ -30,13 +30,13 @@ ROLES_REQUIRED: Final = TRAINING_JOB.rule(
 ROLE_NAME: Final = TRAINING_JOB.rule(
     "training-job/role-name",
     title="The operator does not know this role",
-    why="Roles are told apart by their names, letter by letter. The operator refuses others.",
+    why="The operator compares names of roles letter by letter and refuses others.",
     function="validateReplicaSpecs",
 )
 IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/ignored-role",
     title="The operator ignores this role",
-    why="The MPI Operator starts no pods of others. For a TFJob they do not count when it succeeds or fails.",
+    why="The MPI Operator starts no pods of other roles. In a TFJob other roles do not count for success or failure.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
     function="UpdateJobStatus",
 )
@@ -49,19 +49,19 @@ ONE_CHIEF: Final = TRAINING_JOB.rule(
 CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/chief-replicas",
     title="The TFJob has more than one chief",
-    why="TensorFlow takes one chief. The others of this role do what it does a second time.",
+    why="TensorFlow allows one chief. Additional chiefs repeat its work.",
     source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
 )
 ONE_MASTER: Final = TRAINING_JOB.rule(
     "training-job/one-master",
     title="The master does not set replicas to 1",
-    why="The webhook wants the number itself. It looks before the default is filled in.",
+    why="The webhook checks replicas before the default of 1 is set.",
     function="validateReplicaSpecs",
 )
 MASTER_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/master-required",
     title="The XGBoostJob has no master",
-    why="The master coordinates the workers. The webhook refuses a job without one.",
+    why="The master coordinates the workers, and the webhook refuses a job without a master.",
     function="validateReplicaSpecs",
 )
 WORKER_REPLICAS: Final = TRAINING_JOB.rule(
@@ -73,7 +73,7 @@ WORKER_REPLICAS: Final = TRAINING_JOB.rule(
 PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/parameter-server-gpus",
     title="A parameter server requests GPUs",
-    why="They hold and add up weights, and compute on no device.",
+    why="Parameter servers store and add up weights and compute nothing on GPUs.",
     source="https://github.com/kubeflow/fairing/issues/504",
 )
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))

@@ -19,7 +19,7 @@ from webhook.text.wording import change, counted, either
 NAME_FORMAT: Final = TRAINING_JOB.rule(
     "training-job/name-format",
     title="The name of the job is not a DNS label",
-    why="Services and pods are named after the job, and a service needs a label as of RFC 1035.",
+    why="Services and pods get the name of the job, and the name of a Service must begin with a letter.",
     function="ValidateCreate",
     issues=(
         "https://github.com/kubeflow/trainer/issues/1745",
@@ -29,7 +29,7 @@ NAME_FORMAT: Final = TRAINING_JOB.rule(
 NAME_LENGTH: Final = TRAINING_JOB.rule(
     "training-job/name-length",
     title="The name of the job is too long",
-    why="The name of the last service, host or label of the job may have 63 characters.",
+    why="The job's services, hosts or labels begin with its name, and Kubernetes allows at most 63 characters there.",
     source="k8s.io/apimachinery v0.36 pkg/util/validation/validation.go",
     function="IsDNS1035Label",
     fails="controller",
@@ -42,7 +42,7 @@ NAME_LENGTH: Final = TRAINING_JOB.rule(
 MANAGED_BY: Final = TRAINING_JOB.rule(
     "training-job/managed-by",
     title="managedBy names an unknown controller",
-    why="The webhook of the operator refuses other controllers.",
+    why="The webhook of the operator refuses unknown controllers.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/common/util/webhooks.go",
     function="ValidateManagedBy",
     issues=("https://github.com/kubeflow/trainer/pull/2203",),
@@ -56,7 +56,7 @@ MANAGED_BY_IMMUTABLE: Final = TRAINING_JOB.rule(
 QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
     "training-job/queue-immutable",
     title="The queue of the job was changed",
-    why="A rule of the CRD refuses the update.",
+    why="The CustomResourceDefinition does not allow the change.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) manifests/base/crds",
     refused_on_updates="manifests/base/crds, the rules about oldSelf",
@@ -64,7 +64,7 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
     title="A deadline, retry count or TTL is negative",
-    why="A negative deadline is over before the job has begun, and the MPI Operator refuses all three.",
+    why="A negative deadline is over before the job starts. The MPI Operator refuses all three.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",
@@ -83,7 +83,7 @@ MIN_AVAILABLE: Final = TRAINING_JOB.rule(
 CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
     "training-job/clean-pod-policy",
     title="The MPI Operator does not know this cleanPodPolicy",
-    why="Names are compared letter by letter, and the operator refuses others.",
+    why="The operator compares names letter by letter and refuses others.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateRunPolicy",
     fails="controller",
@@ -92,7 +92,7 @@ CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
 MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-other",
     title="Another controller has to run the MPIJob",
-    why="The operator does not run the job, and nothing happens unless another controller exists.",
+    why="The operator ignores the job, so nothing happens unless another controller exists.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="managedByExternalController",
     fails="pending",
@@ -100,7 +100,7 @@ MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
 MANAGED_BY_IGNORED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-ignored",
     title="The JAXJob controller ignores managedBy",
-    why="The controller of JAXJobs does not look at this field and runs the job in any case.",
+    why="The controller of JAXJobs does not read managedBy and runs every job.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/jax/jaxjob_controller.go",
     function="Reconcile",
 )
@@ -108,7 +108,7 @@ MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-change",
     title="managedBy was changed while the job runs",
     why=(
-        "One controller stops, and another starts its own pods beside the first ones. The API server does not refuse "
+        "The old controller stops, and the new one starts its own pods beside the running ones. The API server allows "
         "the change for these kinds."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
@@ -117,7 +117,7 @@ MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
 CLEAN_POD_POLICY_UNKNOWN: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/clean-pod-policy-unknown",
     title="The Training Operator reads an unknown cleanPodPolicy as All",
-    why="It takes any other text for All, and deletes the pods with their logs.",
+    why="The operator treats every unknown value as All, and deletes the pods with their logs.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
     function="DeletePodsAndServices",
 )
@@ -158,7 +158,7 @@ _RESTARTS_BETA: Final = ("Never", "OnFailure")
 NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/null-amount",
     title="The amount of a GPU is null",
-    why="An amount that is null is dropped, so the pod starts without a GPU.",
+    why="The API server drops an amount that is null, so the pod starts without a GPU.",
     source=(
         "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable"
     ),
@@ -166,7 +166,7 @@ NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
 POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/pod-restart-policy",
     title="restartPolicy is set in the pod template, where the operator overwrites it",
-    why="The operator overwrites that of the pod template.",
+    why="The operator overwrites restartPolicy of the pod template with its own value.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
     function="createNewPod",
     severity="low",
@@ -174,7 +174,7 @@ POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/deprecated-field",
     title="The number of processes is set in a deprecated field",
-    why="The field of elasticPolicy is deprecated and may go in a later release.",
+    why="The field of elasticPolicy is deprecated, and a later release may remove it.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
     function="ValidateCreate",
     severity="low",
@@ -182,7 +182,7 @@ DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
 OTHER_VERSION: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/other-version",
     title="The field belongs to another version of MPIJob",
-    why="The API server drops them, so they change nothing.",
+    why="The API server drops the field, so it has no effect.",
     source="https://github.com/kubeflow/trainer/issues/1930",
     severity="low",
     issues=(

@@ -32,7 +32,7 @@ BUDGET: Final = UPDATE.rule(
 SCALING: Final = UPDATE.rule(
     "update/autoscaler-above-nodes",
     title="An autoscaler asks for more pods than the nodes have devices for",
-    why="The other pods stay Pending, and the autoscaler counts them.",
+    why="The additional pods stay Pending, and the autoscaler still counts them.",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go",
     level="advice",
 )

@@ -27,7 +27,7 @@ from webhook.yamltext.placeholders import is_placeholder
 SCHEDULE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule",
     title="The schedule is not a valid cron schedule",
-    why="It has five fields, or is a word such as @daily. The word @reboot is not known.",
+    why="A schedule has five fields, or is a word such as @daily. Volcano does not know @reboot.",
     function="validateCronjobSpec",
 )
 SCHEDULE_ZONE: Final = VOLCANO_CRON_JOB.rule(
@@ -39,19 +39,19 @@ SCHEDULE_ZONE: Final = VOLCANO_CRON_JOB.rule(
 TIME_ZONE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/time-zone",
     title="The time zone does not exist",
-    why="Names have upper and lower case letters as in Europe/Berlin.",
+    why="The names of time zones are case-sensitive, as in Europe/Berlin.",
     function="validateCronjobSpec",
 )
 NAME_LENGTH: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/name-length",
     title="The name of the CronJob is longer than 52 characters",
-    why="The names of its Jobs begin with it.",
+    why="The names of its Jobs begin with the name of the CronJob.",
     function="validateCronJobName",
 )
 SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule-never",
     title="The schedule names a day that never comes",
-    why="By a schedule for 30 February nothing ever runs.",
+    why="A schedule for 30 February, for example, starts no Job.",
     refused_by="nobody; the job never runs",
     level="warn",
     fails="silent",
@@ -59,10 +59,7 @@ SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
 STARTING_DEADLINE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/starting-deadline",
     title="startingDeadlineSeconds is below 10",
-    why=(
-        "The controller looks at schedules every 10 seconds. With a shorter startingDeadlineSeconds it may miss every "
-        "start."
-    ),
+    why="The controller reads schedules every 10 seconds, so with a shorter deadline it may miss every start.",
     refused_by="nobody; starts are missed",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/",
     level="warn",

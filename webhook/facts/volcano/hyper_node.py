@@ -30,26 +30,26 @@ from webhook.yamltext.placeholders import has_placeholder_variable, is_placehold
 MEMBER_REQUIRED: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/member-required",
     title="The HyperNode has no member",
-    why="Without members it says nothing of any node.",
+    why="A HyperNode without members contains no node.",
     function="validateHyperNode",
 )
 ONE_SELECTOR: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/one-selector",
     title="The member does not have exactly one selector",
-    why="Members are named, or found by a regular expression or by labels.",
+    why="A member is selected by name, by a regular expression or by labels, and only by one of these.",
     refused_by="the API server",
     source="volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases/topology.volcano.sh_hypernodes.yaml",
 )
 PATTERN: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/pattern",
     title="The member's pattern is not a regular expression",
-    why="No node would be found by it.",
+    why="The pattern matches no node.",
     function="validateHyperNodeRegexPattern",
 )
 MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/member-itself",
     title="The HyperNode is its own member",
-    why="The tree of the topology would have a cycle.",
+    why="The topology would contain a cycle.",
     refused_by="nobody; the topology is not a tree",
     level="warn",
     fails="silent",

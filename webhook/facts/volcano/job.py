@@ -28,7 +28,7 @@ from webhook.yamltext.placeholders import is_placeholder
 TASK_REQUIRED: Final = VOLCANO_JOB.rule(
     "volcano-job/task-required",
     title="The Job has no task",
-    why="Without tasks there are no pods.",
+    why="A Job without tasks has no pods.",
     function="validateJobCreate",
 )
 TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
@@ -48,33 +48,33 @@ MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
 PARTITION_REPLICAS: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-replicas",
     title="The replicas are not totalPartitions times partitionSize",
-    why="Every pod belongs to a partition, and partitions have one size.",
+    why="Every pod belongs to a partition, and all partitions have the same size.",
     function="validatePartitionPolicy",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-min-available",
     title="minAvailable is not minPartitions times partitionSize",
-    why="Partitions are placed as a whole.",
+    why="Volcano places a partition as a whole.",
     function="validatePartitionPolicy",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/replicas",
     title="The task does not set replicas",
-    why="Unlike in a Deployment, no replicas means none, and nothing runs.",
+    why="Unlike in a Deployment, the default is 0, so the task has no pods.",
     refused_by="nobody; the job has no pods",
 )
 NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/no-pods",
     title="The Job has no pods",
-    why="No task has replicas, so the Job does nothing.",
+    why="No task has replicas, so nothing runs.",
     refused_by="nobody; the job has no pods",
 )
 MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/min-success",
     title="minSuccess is above the number of pods",
-    why="It would never complete.",
+    why="The Job never reaches this number, so it never completes.",
     refused_by="nobody; the job never completes",
     fails="waiting",
 )
@@ -82,8 +82,8 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/task-minimum",
     title="minAvailable is below the sum of the tasks",
     why=(
-        "The scheduler looks at minAvailable of tasks only where minAvailable of the Job is not less than their sum, "
-        "to which a task without one adds all of its replicas. Otherwise any pods make up the gang."
+        "The scheduler reads minAvailable of tasks only if minAvailable of the Job is at least their sum. Otherwise "
+        "any pods can form the gang."
     ),
     refused_by="nobody; minAvailable of the tasks has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
@@ -92,21 +92,21 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
 TASKS_KEPT: Final = VOLCANO_JOB.rule(
     "volcano-job/tasks-kept",
     title="The number of tasks was changed",
-    why="Its pods and its PodGroup are made from them.",
+    why="The pods and the PodGroup were created from the old tasks.",
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 IMMUTABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/immutable",
     title="An immutable field was changed",
-    why="Volcano takes changes of minAvailable, of priorityClassName, and of replicas and minAvailable of tasks.",
+    why="Volcano accepts only changes of minAvailable, priorityClassName, and replicas and minAvailable of tasks.",
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 WHOLE_CPUS: Final = VOLCANO_JOB.rule(
     "volcano-job/whole-cpus",
     title="A task with a topologyPolicy requests a fraction of a CPU",
-    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
+    why="Volcano places only whole CPUs on NUMA nodes. It reads the limit only if a container has no requests.",
     function="validateTaskTopoPolicy",
 )
 _SCALED: Final = ("minAvailable", "priorityClassName")

@@ -46,7 +46,9 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
 RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ranks-and-slots",
     title="mpirun starts more ranks than the host file has hosts",
-    why="The file has each pod of a task once. Open MPI gives a host of --host one slot, and starts no more ranks.",
+    why=(
+        "The host file lists each pod once, which is one slot for Open MPI, and mpirun starts no more ranks than slots."
+    ),
     refused_by="mpirun, when the launcher starts",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
     fails="start",
@@ -77,8 +79,8 @@ RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-container",
     title="The plugin ray finds no container to start Ray in",
     why=(
-        "They are called head and worker, unless its arguments name others. It leaves the commands of other "
-        "containers as they are."
+        "The plugin looks for containers named head and worker, or as its arguments say. It leaves other containers "
+        "unchanged."
     ),
     refused_by="nobody; Ray does not start",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
@@ -88,7 +90,7 @@ RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
 RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-command",
     title="The plugin ray replaces the container's command",
-    why="The plugin puts `ray start` in its place, so the program that it names is never run.",
+    why="The plugin replaces the command with `ray start`, so the program never runs.",
     refused_by="nobody; the command is never run",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
     function="OnPodCreate",

@@ -23,22 +23,21 @@ from webhook.yamltext.placeholders import is_placeholder
 DEPENDENCY: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency",
     title="The task depends on a task that does not exist or is listed twice",
-    why="Volcano takes a name that is misspelt, or listed twice, for a cycle.",
+    why="Volcano treats a misspelt or repeated name as a cycle and refuses the Job.",
     function="topoSort",
 )
 DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency-cycle",
     title="Tasks depend on each other",
-    why="None of the tasks ever starts.",
+    why="Each task waits for another, so none of them starts.",
     function="topoSort",
 )
 DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/deadlock",
     title="The gang waits for tasks that wait for the gang",
     why=(
-        "Pods of a task with dependsOn are created once the tasks that it names run. The scheduler places a gang only "
-        "when minAvailable pods, and those that each task needs, are there. By default a Job needs all its pods, so "
-        "that every Job with dependsOn and no minAvailable of its own waits for ever."
+        "Tasks with dependsOn get their pods only when other tasks run, but the gang starts only when minAvailable "
+        "pods exist. By default minAvailable is all pods, so the Job waits for ever."
     ),
     refused_by="nobody; the job stays pending",
     source="https://github.com/volcano-sh/volcano/issues/2944",

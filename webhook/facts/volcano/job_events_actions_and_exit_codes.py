@@ -25,19 +25,19 @@ EVENT_AND_EXIT_CODE: Final = VOLCANO_JOB.rule(
 EVENT_OR_EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/event-or-exit-code",
     title="The policy names neither an event nor an exit code",
-    why="It would never apply.",
+    why="The policy never applies.",
     function="validatePolicies",
 )
 EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/event",
     title="The policy names an event that users cannot use",
-    why="The others are for the controller itself.",
+    why="Only the controller itself may use the other events.",
     function="validatePolicies",
 )
 ACTION: Final = VOLCANO_JOB.rule(
     "volcano-job/action",
     title="The policy names an action that users cannot use",
-    why="The controller does nothing for another one.",
+    why="The controller does nothing for an unknown action.",
     function="validatePolicies",
 )
 EVENT_TWICE: Final = VOLCANO_JOB.rule(
@@ -55,7 +55,7 @@ ANY_EVENT: Final = VOLCANO_JOB.rule(
 EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/exit-code",
     title="The policy names exit code 0",
-    why="0 is success, after which nothing is to be done.",
+    why="Exit code 0 means success, and policies are for failures.",
     function="validatePolicies",
 )
 EXIT_CODE_TWICE: Final = VOLCANO_JOB.rule(

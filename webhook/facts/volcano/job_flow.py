@@ -26,13 +26,16 @@ from webhook.yamltext.placeholders import is_placeholder
 FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-exists",
     title="The flow depends on a flow that does not exist",
-    why="It would wait for ever. Volcano's Helm chart leaves this webhook off.",
+    why="The flow waits for ever. Volcano's Helm chart does not enable the webhook that refuses such flows.",
     function="LoadVertexs",
 )
 FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-cycle",
     title="Flows depend on each other",
-    why="None of the flows ever starts. Volcano's Helm chart leaves this webhook off.",
+    why=(
+        "Each flow waits for another, so none of them starts. Volcano's Helm chart does not enable the webhook that "
+        "refuses such flows."
+    ),
     function="IsDAG",
 )
 FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
@@ -47,7 +50,7 @@ FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
 TEMPLATE_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/template-exists",
     title="The JobTemplate does not exist",
-    why="A flow is named after the JobTemplate in its namespace that its Job is made of.",
+    why="The Job of a flow is created from the JobTemplate with the name of the flow.",
     refused_by="nobody; the flow waits until the JobTemplate is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     function="loadJobTemplateAndSetJob",

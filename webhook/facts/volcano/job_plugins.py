@@ -28,7 +28,7 @@ from webhook.yamltext.placeholders import is_placeholder
 PLUGIN: Final = VOLCANO_JOB.rule(
     "volcano-job/plugin",
     title="The plugin does not exist",
-    why="Names are in lower case, and there are no others.",
+    why="Names of plugins are in lower case, and Volcano refuses unknown plugins.",
     function="validateJobCreate",
 )
 PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
@@ -53,7 +53,7 @@ PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-port",
     title="The plugin ssh has an invalid port",
-    why="The plugin takes 22 in place of a number that is not a port, and says so only in the log of the controller.",
+    why="The plugin uses port 22 instead of an invalid port and reports it only in the log of the controller.",
     refused_by="nobody; the plugin takes port 22",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="validateSSHPort",
@@ -71,7 +71,7 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
     title="The plugin does not know this task",
-    why="A plugin finds tasks by their names, which its arguments change. It does not set up the others.",
+    why="A plugin finds tasks by name and does not set up the others.",
     refused_by="nobody; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
 )
@@ -87,8 +87,8 @@ PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-variable",
     title="The command reads a variable that no plugin sets",
     why=(
-        "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
-        "and RANK from pytorch. Without it they are empty."
+        "The variable is empty in the command. VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, "
+        "MPI_HOST from mpi, MASTER_ADDR from pytorch."
     ),
     refused_by="nobody; the variable is empty",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
@@ -99,7 +99,7 @@ PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
 MPI_MASTER: Final = VOLCANO_JOB.rule(
     "volcano-job/mpi-master",
     title="The plugin mpi finds no master task",
-    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
+    why="The plugin sets up the launcher in the master task. It ignores all options after one that it cannot read.",
     function="validateJobCreate",
 )
 Reason: TypeAlias = tuple[str, str]

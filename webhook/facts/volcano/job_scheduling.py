@@ -58,7 +58,7 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
 JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-exists",
     title="The queue does not exist",
-    why="A Job is stored only for a queue that is there.",
+    why="Volcano's webhook refuses a Job for a queue that does not exist.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/195",),
 )
@@ -72,7 +72,7 @@ JOB_QUEUE_OPEN: Final = VOLCANO_JOB.rule(
 JOB_QUEUE_LEAF: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-leaf",
     title="The queue has child queues",
-    why="Queues with children share what they have among them and hold no Jobs.",
+    why="Only queues without children hold Jobs.",
     function="validateJobCreate",
 )
 JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
@@ -138,7 +138,7 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
 JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     "volcano-job/highest-tier",
     title="The highest tier is given both by number and by name",
-    why="Two statements could contradict each other.",
+    why="The number and the name could contradict each other, so Volcano accepts only one.",
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )

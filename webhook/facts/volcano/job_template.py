@@ -65,7 +65,7 @@ VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
 VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-claim-name",
     title="The claim name is not a valid name",
-    why="A claim of another name cannot exist.",
+    why="No PersistentVolumeClaim can have this name.",
     function="validateIO",
 )
 VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
@@ -80,7 +80,7 @@ VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
 CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/claim-twice",
     title="The claim is mounted at two paths",
-    why="Volcano mounts a claim at the first path that names it, and leaves out the others without a word.",
+    why="Volcano mounts a claim only at its first path and ignores the others.",
     refused_by="nobody; the volume is not mounted",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="createJobPod",

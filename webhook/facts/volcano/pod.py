@@ -83,10 +83,7 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
 BUDGET: Final = VOLCANO_POD.rule(
     "volcano-pod/budget",
     title="The Pod has two disruption budgets, or an invalid one",
-    why=(
-        "The annotations volcano.sh/jdb-min-available and jdb-max-unavailable exclude each other, and are numbers or "
-        "percentages."
-    ),
+    why="jdb-min-available and jdb-max-unavailable cannot be combined, and each is a number or a percentage.",
     refused_by="Volcano's webhook for pods, where it is on",
     function="validateAnnotation",
     level="deny",

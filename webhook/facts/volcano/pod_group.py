@@ -40,7 +40,10 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-exists",
     title="The queue does not exist",
-    why="A PodGroup is stored only for a queue that is there. The default queue may be another one in its namespace.",
+    why=(
+        "Volcano's webhook refuses a PodGroup for a queue that does not exist. Each namespace may have its own default "
+        "queue."
+    ),
     function="checkQueueState",
     issues=(
         "https://github.com/volcano-sh/volcano/issues/452",
@@ -123,7 +126,7 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/highest-tier",
     title="The highest tier is given both by number and by name",
-    why="Two statements could contradict each other.",
+    why="The number and the name could contradict each other, so Volcano accepts only one.",
     function="validateNetworkTopology",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
@@ -136,14 +139,14 @@ UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 SUB_GROUPS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/sub-groups",
     title="The gang needs more subgroups than it can have",
-    why="Subgroups are told apart by the values of labels. Without matchLabelKeys all pods that are selected make one.",
+    why="Subgroups differ in the values of matchLabelKeys. Without these keys all selected pods form one subgroup.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/sub_job_info.go",
     function="getSubJobMatchValues",
 )
 TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-members",
     title="minMember is below the sum of minTaskMember",
-    why="The scheduler looks at minTaskMember only where minMember is not less than its sum.",
+    why="The scheduler reads minTaskMember only if minMember is at least its sum.",
     refused_by="nobody; minTaskMember has no effect",
     function="CheckTaskValid",
     fails="silent",
@@ -195,7 +198,7 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
 GROUP_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/group-exists",
     title="The PodGroup does not exist",
-    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
+    why="Volcano creates no PodGroup for a Pod that names one, and waits until it exists.",
     refused_by="nobody; the pod stays pending",
 )
 POD_GROUP_QUEUE_RULES: Final = QueueRules(

@@ -44,14 +44,20 @@ QUANTITY: Final = VOLCANO_QUEUE.rule(
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/root",
     title="The amounts of the root queue were changed",
-    why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
+    why=(
+        "The root queue has the capacity of the whole cluster. Volcano's webhook refuses the change unless a flag "
+        "turns this protection off."
+    ),
     function="AdmitQueues",
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go AdmitQueues",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/unknown-resource",
     title="No node can have this resource",
-    why="A limit of a name that no pod can ask for limits nothing. A device has the domain of its vendor.",
+    why=(
+        "No pod can request a resource of this name, so the amount limits nothing. The name of a device begins with "
+        "the domain of its vendor."
+    ),
     refused_by="nobody; the amount has no effect",
     level="warn",
     fails="silent",
@@ -63,14 +69,14 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
 DEPTH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/depth",
     title="The queue is more than 5 levels deep",
-    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
+    why="Volcano refuses deeper queues unless its flag max-queue-depth allows them.",
     function="validateQueueDepth",
     refused_on_updates="",
 )
 PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-itself",
     title="The queue is its own parent",
-    why="Its place in the tree would be unknown.",
+    why="A queue that is its own parent has no place in the tree.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
@@ -89,14 +95,14 @@ PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
 PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-exists",
     title="The parent queue does not exist",
-    why="A queue is stored only below one that is there.",
+    why="Volcano's webhook refuses a queue below a queue that does not exist.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
 PARENT_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-used",
     title="The parent queue still has pods",
-    why="A queue with children holds no Jobs.",
+    why="A queue with children cannot run pods of its own.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
@@ -112,19 +118,19 @@ PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
 VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weights",
     title="The path of the queue has a missing or invalid weight",
-    why="Shares are computed of the weights.",
+    why="Volcano computes the shares of queues from these weights.",
     function="validateHierarchicalAttributes",
 )
 HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-path",
     title="The path of the queue leads to a step of another queue",
-    why="A step that has queues below it is not a queue itself.",
+    why="A step of the path that has queues below it cannot be a queue itself.",
     function="validateHierarchicalAttributes",
 )
 HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weight-finite",
     title="A weight of the path is not a finite number",
-    why="Volcano takes NaN and Inf, and cannot compute shares of them.",
+    why="Volcano accepts NaN and Inf but cannot compute shares from them.",
     refused_by="nobody; shares are undefined",
     level="warn",
     fails="silent",
@@ -140,14 +146,14 @@ STATUS: Final = VOLCANO_QUEUE.rule(
 DELETION: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion",
     title="This queue cannot be deleted",
-    why="Jobs and queues refer to them.",
+    why="Jobs and other queues refer to this queue.",
     function="validateQueueDeleting",
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
 )
 DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion-of-used",
     title="A queue with pods is deleted",
-    why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
+    why="Volcano allows the deletion unless a flag of its webhook is on, and the running pods lose their queue.",
     refused_by="nobody; pods lose their queue",
     function="validateQueueDeleting",
     level="warn",

@@ -23,34 +23,34 @@ from webhook.typed.collections import Items
 CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-ancestor",
     title="The capability is above that of a parent queue",
-    why="The nearest queue above that limits a resource counts.",
+    why="A queue can never use more than the queue above it.",
     function="validateChildAgainstAncestor",
     refused_on_updates="",
 )
 CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-descendant",
     title="The capability is below that of a child queue",
-    why="They could not have what they say.",
+    why="The queues below could never use the capability that they declare.",
     function="validateChildrenConstraints",
     refused_on_updates="",
 )
 DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-sum",
     title="The child queues deserve more than their parent",
-    why="A queue that deserves nothing has nothing to share.",
+    why="A parent can share only what it deserves itself.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
 DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-capability",
     title="deserved is above capability",
-    why="It could never have the rest.",
+    why="The queue can never use more than its capability.",
     function="validateResourceQuantityOfQueue",
 )
 GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-sum",
     title="The child queues are guaranteed more than their parent",
-    why="A queue without a guarantee has none to give.",
+    why="A parent can guarantee only what it is guaranteed itself.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )

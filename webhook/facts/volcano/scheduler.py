@@ -30,19 +30,19 @@ from webhook.yamltext.placeholders import is_placeholder
 UNREADABLE: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/unreadable",
     title="The scheduler configuration cannot be read",
-    why="It is YAML with actions as one string with commas, and switches that are true or false.",
+    why="The configuration is YAML with actions as one string with commas, and options that are true or false.",
     function="UnmarshalSchedulerConf",
 )
 ACTION: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action",
     title="The scheduler action does not exist",
-    why="With one that it does not know, the scheduler keeps the configuration before.",
+    why="The scheduler keeps its previous configuration if it meets an unknown action.",
     function="UnmarshalSchedulerConf",
 )
 PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-conflict",
     title="The plugins proportion and drf are in the same tier",
-    why="Both divide the cluster among the queues.",
+    why="Both plugins divide the cluster among the queues, so the scheduler refuses them in one tier.",
     function="UnmarshalSchedulerConf",
 )
 PLUGIN: Final = VOLCANO_SCHEDULER.rule(
@@ -55,21 +55,21 @@ PLUGIN: Final = VOLCANO_SCHEDULER.rule(
 KEY: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/key",
     title="The scheduler ignores this key",
-    why="It drops others without a word. Most switches begin with enable, some with enabled.",
+    why="The scheduler drops unknown keys without a message. Most options begin with enable, some with enabled.",
     refused_by="nobody; the key has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/conf/scheduler_conf.go",
 )
 ACTION_PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-plugin",
     title="The action has no effect without its plugin",
-    why="Plugins say which pods may go. Without them preempt, reclaim and shuffle find none.",
+    why="Plugins choose the pods to evict. Without such a plugin, preempt, reclaim and shuffle evict nothing.",
     refused_by="nobody; the action does nothing",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-missing",
     title="The scheduler has no action allocate",
-    why="Without the action allocate no gang is ever placed.",
+    why="Without the action allocate, no pod is ever placed.",
     refused_by="nobody; nothing is scheduled",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions",
     fails="pending",
@@ -77,7 +77,10 @@ ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
 ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-order",
     title="The scheduler actions are in the wrong order",
-    why="What enqueue lets in, allocate places; backfill and preempt work on what allocate left.",
+    why=(
+        "enqueue admits jobs, allocate places them, and backfill and preempt handle the rest, so they must run in this "
+        "order."
+    ),
     refused_by="nobody; pods wait a cycle longer",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/scheduler.go",
     function="runOnce",
@@ -92,7 +95,7 @@ PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
 PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin-missing",
     title="The scheduler lacks the plugin gang or predicates",
-    why="Without gang, minAvailable is not looked at; without predicates, pods are put on nodes that refuse them.",
+    why="Without gang the scheduler ignores minAvailable. Without predicates it places pods on nodes that refuse them.",
     refused_by="nobody; pods are placed otherwise",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
