@@ -323,7 +323,7 @@ def test_what_no_node_of_today_has_is_not_known_where_nodes_may_be_added(tmp_pat
     (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))
     code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     assert (code, told["answer"]) == (3, "unknown")
-    what = "no node of today has 4 nvidia.com/gpu, and NodePool gpu may add one that does"
+    what = "no current node has 4 nvidia.com/gpu, and NodePool gpu may add one that does"
     assert {"what": what, "aspects": ["nodes"], "rules": ["node-devices/largest-node"]} in told["unknown"]
 
 

@@ -87,7 +87,7 @@ RULES = "failurePolicy.rules"
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "c"}]), job("c")]},
             "dependency-order",
             "replicatedJobs[1].dependsOn[0].name",
-            "`c` must stand in replicatedJobs before",
+            "`c` must come before",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "b"}])]},

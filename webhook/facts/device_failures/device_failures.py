@@ -109,6 +109,6 @@ def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
         if container.image_pull_policy == "Always" and "@sha256:" in container.image
     ]
     if places:
-        message = "makes every restart depend on the registry, though an image named by digest cannot change"
+        message = "makes every restart pull the image again, although an image with a digest never changes"
         problem = IMAGE_PULL.problem(places[0], message, "set IfNotPresent", "Always")
         yield replace(problem, also=tuple(places[1:]))

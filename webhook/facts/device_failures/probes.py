@@ -147,7 +147,7 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
     seconds = _seconds_until_kill(probe) if probe else None
     if seconds is None:
         return
-    message = f"kills the container {seconds} s after its start if it does not answer by then"
+    message = f"kills the container {seconds} s after its start if the server does not answer by then"
     at = pods.locate(probe.at)
     if seconds < _seconds_to_load_model(container):
         fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"

@@ -157,8 +157,8 @@ def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods],
         missing = [] if "*" in events else [event for event in wanted if event not in events]
         if missing:
             message = (
-                f"have no policy for {' and '.join(missing)}, so after the loss of a pod, the other pods keep "
-                "their devices and wait"
+                f"have no policy for {' and '.join(missing)}, so when one pod is lost, the other pods wait and keep "
+                "their devices"
             )
             fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
             yield GANG_POLICY.problem((*at, "policies"), message, fix)

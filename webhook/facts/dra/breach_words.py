@@ -118,7 +118,7 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
     "forbidden": _words_for_forbidden_field,
     "excluded": _words_for_excluded_field,
     "allocationMode": lambda breach: BreachWords("must be ExactCount or All", "set one of them", f"`{breach.given}`"),
-    "noAttribute": lambda _: BreachWords("must have an attribute", "set one of matchAttribute and distinctAttribute"),
+    "noAttribute": lambda _: BreachWords("has no attribute", "set one of matchAttribute and distinctAttribute"),
     "unknownField": _words_for_unknown_field,
     "unknownRequest": _words_for_unknown_request,
     "noCapacity": _words_for_bad_capacity_name,

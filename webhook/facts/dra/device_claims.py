@@ -155,7 +155,7 @@ def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
 
 def _check_claim_name(claim: PodClaim) -> Iterator[Problem]:
     if not claim.name:
-        message = "must be set because containers refer to the claim by its name"
+        message = "is not set, but containers refer to a claim by its name"
         yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
     elif not has_placeholder_variable(claim.name) and dns1123_label_errors(claim.name):
         message = f"cannot be the name of a claim because {label_fault(claim.name)}"
@@ -195,7 +195,7 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
         requests = before.setdefault(claim.name, set())
         if not claim.name:
             fix = "set name to the name of an entry of spec.resourceClaims"
-            yield CONTAINER_CLAIM_NAME.problem(claim.at, "must have the name of a claim", fix)
+            yield CONTAINER_CLAIM_NAME.problem(claim.at, "is not set, so the entry refers to no claim", fix)
         elif claim.request and not has_placeholder_variable(claim.request) and dns1123_label_errors(claim.request):
             message = f"cannot be the name of a request because {label_fault(claim.request)}"
             fix = "write the name of a request of the claim"

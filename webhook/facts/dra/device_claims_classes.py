@@ -136,7 +136,7 @@ def validate_class_exists(
         fix = f"{near} the driver that brings the class"
         yield CLASS_EXISTS.problem(path, message, fix, for_administrators=not state.nearest)
     elif name in _NOT_INSTALLED and not state.is_found:
-        message = f"{asks} `{name}`, which only examples of its driver name and no present release of it installs"
+        message = f"{asks} `{name}`, which no current release of its driver installs"
         yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])
     elif name and not state.is_found and not devices.is_class_installed_by_driver(name):
         view = subject.cluster_view()
@@ -173,11 +173,12 @@ def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount |
         return
     message, fix = "must be a whole number because a device cannot be divided", "set a whole number such as 1"
     if limit is None:
-        message = "must be in limits too because a device cannot be overcommitted"
+        message = "has no limit, and Kubernetes requires one for a device"
         fix = "set the limit to the request"
     elif request is not None and str(request) != str(limit):
         message = (
-            f"must equal the request {amounts.amount_for_message(request)} because a device cannot be overcommitted"
+            f"must equal the request {amounts.amount_for_message(request)} because Kubernetes does not overcommit "
+            "devices"
         )
         fix = "set the limit and the request to the same whole number"
     yield CLASS_AMOUNT.problem(

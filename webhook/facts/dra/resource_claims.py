@@ -349,18 +349,18 @@ def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> It
 def _request_kind_problem(request: DeviceRequestOfClaim, *, is_flat: bool) -> Problem:
     exactly = "`deviceClassName`" if is_flat else "`exactly`"
     if request.kind == "both":
-        message, fix = f"must not have both {exactly} and `firstAvailable`", "keep one of them"
+        message, fix = f"has both {exactly} and `firstAvailable`, but only one is allowed", "keep one of them"
     else:
-        message, fix = f"must have one of {exactly} and `firstAvailable`", "set one of them"
+        message, fix = f"has neither {exactly} nor `firstAvailable`", "set one of them"
         if request.device_class:
             where = "beside its name" if is_flat else "under exactly"
-            fix = f"in this version, write deviceClassName and all the rest {where}"
+            fix = f"in this API version, move deviceClassName and the other fields {where}"
     return REQUEST_KIND.problem(request.at, f"request `{request.name}` {message}", fix)
 
 
 def _check_class_required(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     if not request.device_class:
-        message = "must be set because every request names the DeviceClass of its devices"
+        message = "is not set, but every request must name a DeviceClass"
         yield CLASS_REQUIRED.problem((*request.at, "deviceClassName"), message, "name a DeviceClass")
 
 
@@ -408,8 +408,8 @@ def _check_single_claim_source(groups: Iterable[PodGroupSpec]) -> Iterator[Probl
     for group in groups:
         for claim in group.resource_claims:
             if claim.has("resourceClaimName") == claim.has("resourceClaimTemplateName"):
-                message, fix = "must have a source", "set one of resourceClaimName and resourceClaimTemplateName"
+                message, fix = "has no source", "set one of resourceClaimName and resourceClaimTemplateName"
                 if claim.has("resourceClaimName"):
-                    message = "must not have two sources"
+                    message = "has two sources, but only one is allowed"
                     fix = "keep one of resourceClaimName and resourceClaimTemplateName"
                 yield GROUP_SOURCE.problem(claim.at, message, fix)

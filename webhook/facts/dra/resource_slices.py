@@ -109,8 +109,8 @@ def _check_different_models(selection: SelectedDevices) -> Iterator[Problem]:
     if mixed is not None:
         models = " and ".join(f"`{model}`" for model in mixed.models)
         message = (
-            f"takes any {selection.wanted} devices that fit, and those of node `{mixed.node}` are of the models "
-            f"{models}, so a slower device slows the others"
+            f"takes any {selection.wanted} devices that fit, but node `{mixed.node}` has the models {models}, so "
+            "a slower device slows the others"
         )
         fix = f"add a constraint with matchAttribute {mixed.attribute}, or a selector for one model"
         yield DIFFERENT_MODELS.problem(selection.at, message, fix)

@@ -276,15 +276,12 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
     if not kind:
         if not parse_resource_name(name).is_qualified:
             return  # the API server refuses the name, which is told by pod-resources
-        message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
+        message = f"no known device plugin offers `{name}`, so the pod stays Pending"
         yield UNKNOWN_DEVICE.problem(
             requesting.path_of(asked), message, f"write `{asked.nearest_known_resource}` if that is meant"
         )
     elif kind == "shared" and asked.whole_amount > 1 and name.startswith("nvidia.com/"):
-        message = (
-            "must be 1 because several shares give no more of the GPU than one share, and the device plugin may "
-            "refuse them"
-        )
+        message = "must be 1 because more shares do not give more of the GPU, and the device plugin may refuse them"
         yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.whole_amount)
     elif kind == "monitor":
         message = "gives the container every GPU of the node because this is the resource for monitoring"
@@ -304,7 +301,7 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
         }
         if len(by_vendor) > 1:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
-            message = f"requests {names}, but nodes rarely have GPUs of several vendors, so the pod would stay Pending"
+            message = f"requests {names}, but hardly any node has GPUs of several vendors, so the pod stays Pending"
             yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
 
 

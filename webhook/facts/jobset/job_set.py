@@ -225,7 +225,7 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
         message = "is the replicated job itself, which waits for itself and never starts"
         yield SELF_DEPENDENCY.problem(path, message, "remove the entry", name)
     elif place is not None:
-        message = "must stand in replicatedJobs before the replicated job that depends on it"
+        message = "must come before the replicated job that depends on it"
         yield _dependency_order_problem(path, message, f"move `{name}` up in replicatedJobs", name)
     else:
         message = "is not the name of a replicated job of this JobSet"

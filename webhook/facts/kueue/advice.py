@@ -139,7 +139,7 @@ def _check_flavor_without_nodes(
     fitting = [flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)]
     labels = labels_without_nodes(fitting, queue, subject.cluster_view()) if fitting else ""
     if labels:
-        message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
+        message = f"can be admitted, but no node has the labels {labels}, so the pods stay Pending"
         fix = "use another queue, or ask the administrator to add such a node or to correct the labels of the flavor"
         yield FLAVOR_WITHOUT_NODES.problem(pod_set.path_in_object(("spec",)), message, fix)
 
@@ -154,8 +154,8 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFi
     if first and key:
         path = pod_set.path_in_object(("spec", "nodeSelector", key))
         message = (
-            f"does not exclude flavor `{first.name}`, which has no label `{key}`, so the job may get this flavor, "
-            "and then the pods wait for nodes with both this label and the labels of the flavor"
+            f"does not rule out flavor `{first.name}`, which has no label `{key}`, and with this flavor the pods "
+            "wait for a node with both this label and the labels of the flavor"
         )
         fix = "use a queue without this flavor, or ask the administrator to add this label to the flavor"
         yield FLAVOR_AMBIGUOUS.problem(path, message, fix)

@@ -116,10 +116,10 @@ def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
     group, count = metadata.labels.get(POD_GROUP, ""), metadata.annotations.get(POD_GROUP_COUNT)
     path = metadata.path("annotations", POD_GROUP_COUNT)
     if group and count is None:
-        message = f"must be set because the label {POD_GROUP} makes the pod a member of a group"
+        message = f"is not set, but the label {POD_GROUP} makes the pod a member of a group"
         yield KUEUE_JOB_POD_GROUP.problem(path, message, "set the number of pods of the group")
     elif count is not None and not group:
-        message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
+        message = f"is not set, but the annotation {POD_GROUP_COUNT} counts the pods of a group"
         yield KUEUE_JOB_POD_GROUP.problem(
             metadata.path("labels", POD_GROUP), message, "set the label to the name of the group"
         )
@@ -201,7 +201,7 @@ def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
         message = "must not be set with rayClusterSpec because a job that Kueue manages has its own Ray cluster"
         yield RAY_CLUSTER.problem(spec.path("clusterSelector"), message, "remove clusterSelector")
     if not spec.cluster_selector and not spec.has_cluster:
-        message = "must be set because Kueue counts the pods of the Ray cluster"
+        message = "is not set, but Kueue counts the pods of the Ray cluster"
         yield RAY_CLUSTER.problem(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
     runs_on_another = spec.cluster_selector and not spec.has_cluster  # Kueue does not manage it
     if not spec.shutdown_after_job_finishes and not runs_on_another:

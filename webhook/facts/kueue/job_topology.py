@@ -133,7 +133,7 @@ def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     notes, path, count = pods.annotations, pods.path_of_annotation(SLICE_SIZE), pods.pod_set.count
     if SLICE_SIZE not in notes:
         if SLICE_REQUIRED in notes:
-            message = f"must be set because {SLICE_REQUIRED} is set"
+            message = f"is not set, but {SLICE_REQUIRED} is"
             yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
         return
     given = notes[SLICE_SIZE]

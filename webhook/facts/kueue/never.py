@@ -188,7 +188,7 @@ class JobInClusterQueue:
         told = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
-            told = f"{told}; and {counted(left, 'other flavor')} do not fit"
+            told = f"{told} (and {counted(left, 'other flavor')} do not fit)"
         at = wanted.pod_set.path_in_object(("spec",))
         if any(reason.resource for reason in reasons):
             told = f"{self.describe_request(wanted, reasons)}, but {told}{self._origin_of_quota()}"

@@ -121,7 +121,9 @@ def count_claimed_devices(
 
 
 def _direct_claim_problem(path: FieldPath) -> Problem:
-    return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
+    return DIRECT_CLAIM.problem(
+        path, "names a ResourceClaim, and Kueue cannot count the devices of a ResourceClaim", USE_TEMPLATE
+    )
 
 
 def refuse_all_claims(template: PodTemplate, locate: Locate) -> QuotaDevices:

@@ -83,10 +83,7 @@ def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: Qu
 
 
 def _pod_group_differs_problem(path: FieldPath, what: str, first: _FirstPodOfGroup, wanted: str, given: str) -> Problem:
-    message = (
-        f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never admits a "
-        "group whose pods differ in this"
-    )
+    message = f"must be `{wanted}`, the {what} of pod `{first.name}` in the same group, or Kueue never admits the group"
     return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
 
 

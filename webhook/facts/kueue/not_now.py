@@ -134,7 +134,7 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     if subject.once(is_made_by_controller) or not is_namespace_known(subject):
         return
     queues = local_queue_names(subject)
-    message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"
+    message = "the object names no queue, so Kueue suspends it and never admits it (manageJobsWithoutQueueName is on)"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield QUEUE_REQUIRED.problem("", message, fix)
 

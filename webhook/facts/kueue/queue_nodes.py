@@ -107,7 +107,7 @@ def _keeps_hostname_level(before: list[str], after: list[str]) -> bool:
 def validate_node_labels_for_topology(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     """Yield the problem of a flavor with a topology and without node labels."""
     if spec.topology_name and not spec.node_labels:
-        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
+        message = "has no label, but Kueue finds the nodes of the topology by a label"
         fix = "add a label that the nodes of the topology have"
         yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)
 

@@ -159,11 +159,11 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
     release, source = release_as_text(find_kueue_release(subject)), source_of_kueue_release_as_text(subject)
-    default = f"which is not the default in Kueue {release}{source}"
+    default = f"which is off by default in Kueue {release}{source}"
     if not is_kueue_release_stated(subject):
         is_recent = how.framework in default_integrations(OLDEST)
         since = f"since Kueue {release_as_text(TRAINING_OFF)}" if is_recent else "in any release of Kueue"
-        default = f"which is not the default {since} (the release here is not known)"
+        default = f"which is off by default {since}"
     message = f"has no effect unless {where} lists {how.framework}, {default}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"
@@ -201,7 +201,7 @@ def _misplaced_queue_label_problem(
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
         fix = "move the label to metadata.labels of the object"
     if of_pods == "queued":
-        message = "queues each pod by itself and not the object, whose pods then do not start together"
+        message = "queues each pod alone instead of the object, so the pods do not start together"
     return LABEL_PLACE.problem(path, message, fix, queue)
 
 

@@ -130,7 +130,7 @@ def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterato
     gpus = member.gpus
     if gpus and devices not in (0, gpus):
         outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
-        message = f"tells the trainer of {counted(devices, 'device')}, but the container has {counted(gpus, 'GPU')}"
+        message = f"passes {counted(devices, 'device')} to the trainer, but the container has {counted(gpus, 'GPU')}"
         yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}")
 
 
@@ -140,7 +140,7 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
         return
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
-        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_pod_count_with_verb(pods)}, {outcome}"
+        message = f"passes {counted(nodes, 'node')} to the trainer, but there {_pod_count_with_verb(pods)}, {outcome}"
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}")
 
 

@@ -85,7 +85,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
     """
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
-            "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
+            "is not set, so the default submitter pod gets the sidecar of Istio, which keeps running, and the "
             "pod never completes"
         )
         fix = f'set a template with the label {_INJECT}: "false"'

@@ -64,7 +64,9 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
     offline = member.server.variables.get("HF_HUB_OFFLINE", "")
     has_volume = any(mount.mount_path != "/dev/shm" for mount in member.container.volume_mounts)  # noqa: S108
     if offline in ("1", "true", "True", "ON") and not has_volume:
-        message = f"names the model {model} of the hub, but HF_HUB_OFFLINE keeps {member.server.name} from the hub"
+        message = (
+            f"names the model {model} of the hub, but HF_HUB_OFFLINE stops {member.server.name} from downloading it"
+        )
         yield OFFLINE_MODEL.problem(member.path, message, "mount the model, or remove HF_HUB_OFFLINE")
     elif _GATED.fullmatch(model) and names.isdisjoint(_TOKENS) and not has_volume:
         message = f"names the gated model {model}, but sets no HF_TOKEN, so the hub refuses the download"

@@ -312,7 +312,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
             yield HEADLESS.problem(member.path, message, fix)
         return
     if arguments.has("socket") and asked and not arguments.is_open:
-        message = f"listens on the Unix socket of --uds, but its {asked[0][0]} asks port {asked[0][1]}"
+        message = f"listens on the Unix socket of --uds, but its {asked[0][0]} connects to port {asked[0][1]}"
         yield PROBE_PORT.problem(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
         return
     loopback = _loopback_of_server(member)
@@ -326,7 +326,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
     yield from _check_scheme(member, port)
     wrong = next(((probe, number) for probe, number in asked if number != port), None)
     if wrong is not None and not _may_be_elsewhere(member, wrong[1]):
-        message = f"asks port {wrong[1]}, but {name} listens on {port}, so the probe never succeeds"
+        message = f"connects to port {wrong[1]}, but {name} listens on {port}, so the probe never succeeds"
         at = member.locate((*member.container.at, wrong[0]))
         yield PROBE_PORT.problem(at, message, f"use port {port} in both")
 

@@ -39,5 +39,5 @@ def processes_of_nim(server: StartedServer) -> ServerProcesses:
         return ServerProcesses()
     total = int(tensor) * int(pipeline)
     return ServerProcesses(
-        here=total, total=total, sizes=written, lower=lower, outcome="finds no profile for them", is_advice=True
+        here=total, total=total, sizes=written, lower=lower, outcome="has no profile for them and exits", is_advice=True
     )

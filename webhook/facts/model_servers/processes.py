@@ -102,7 +102,7 @@ class ServerProcesses:
     sizes: str = ""
     data_ranks: int = 1
     lower: str = ""
-    outcome: str = "ends at its start"
+    outcome: str = "exits at start"
     is_advice: bool = False
     is_anywhere: bool = False
     unknown: str = ""

@@ -91,7 +91,7 @@ def check_ray_in_image(container: Container, server: StartedServer | None, path:
         message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
     elif server is not None and "ray" in (server.arguments.text("backend"), server.arguments.text("data-backend")):
-        message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM ends at its start"
+        message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM exits at start"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
 
 

@@ -137,7 +137,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         return
     metadata = template_of(member.pod_set, subject).metadata
     if "true" in (metadata.labels.get(_INJECT), metadata.annotations.get(_INJECT)):
-        message = f"joins {nodes} nodes, but the sidecar of the mesh stands between their pods"
+        message = f"joins {nodes} nodes, but the sidecar of the mesh intercepts the traffic between their pods"
         yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f'set {_INJECT}: "false"')
     yield from _check_address(member, nodes, subject)
     yield from _check_node_rank(member, nodes, is_of_worker_set=subject.group_kind == LWS)
@@ -152,7 +152,7 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
     is_joined = nodes is not None and nodes > 1 and processes.total is not None
     is_by_ray = processes.is_anywhere and processes.total is not None
     if is_by_ray and member.gpus.is_without and group.gpus:
-        message = f"{name} starts on Ray in the leader, which has no GPU, so {name} ends at once"
+        message = f"{name} starts on Ray in the leader, which has no GPU, so {name} exits at once"
         yield LEADER_WITHOUT_GPU.problem(member.path, message, "request at least 1 GPU for the leader")
     elif (is_by_ray or is_joined) and group.gpus is not None and (processes.total or 0) > group.gpus:
         yield _problem_of_group(member, group)
@@ -243,7 +243,7 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
         is_leader = member.pod_set.name in _WITH_LEADER or member.server.arguments.number("node-rank", 0) == 0
         if policy == "LeaderReady" and needs_others and is_leader and (group.pods or 0) > 1:
             message = (
-                "is LeaderReady, so workers are made once the leader is ready, but it is ready once they have joined"
+                "is LeaderReady, so workers start only when the leader is ready, but the leader waits for the workers"
             )
             yield _problem_of_waiting("spec.startupPolicy", message, "set startupPolicy: LeaderCreated")
     elif subject.group_kind == _STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
@@ -251,5 +251,5 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
         if policy != "OrderedReady":
             yield from _check_published_addresses(member, subject)
         else:
-            message = "makes pod 1 once pod 0 is ready, but pod 0 is ready once pod 1 has joined (OrderedReady)"
+            message = "starts pod 1 only when pod 0 is ready, but pod 0 waits for pod 1 (OrderedReady)"
             yield _problem_of_waiting("spec.podManagementPolicy", message, "set podManagementPolicy: Parallel")

@@ -29,6 +29,6 @@ def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:
         plural="ranks",
         sizes=" times ".join(f"{name} {size}" for name, size in named.items() if name == "tensor" or size > 1),
         lower="set sizes whose product is {}",
-        outcome="ends at its start" if per_node else "takes them for several nodes, or fails",
+        outcome="exits at start" if per_node else "treats them as processes of several nodes, or fails",
         is_advice=not per_node,
     )

@@ -79,7 +79,8 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
         library = "HIP" if member.gpus.vendor == "amd" else "CUDA"
         has = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
         message = (
-            f"{names} names GPU {beyond[0]}, but the container has {has}, so {library} hides it and those after it"
+            f"{names} names GPU {beyond[0]}, but the container has {has}, so {library} hides this GPU and "
+            "those listed after it"
         )
     elif needed is not None and visible < needed:
         message = f"{names} leaves {counted(visible, 'GPU')} visible, but {member.server.name} needs {needed}"

@@ -92,7 +92,7 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
         total=world if is_named and not arguments.has("data") else None,
         sizes=_words_for_sizes(arguments.number("tensor") or 1, arguments.number("pipeline") or 1, 1),
         lower=_lower_size(arguments, arguments.number("tensor") or 1, arguments.number("pipeline") or 1),
-        outcome="waits half an hour and ends",
+        outcome="waits half an hour and exits",
         is_anywhere=not is_alone,
         unknown="" if is_alone else "Ray places the workers of vLLM in any pod of its cluster",
     )
@@ -126,7 +126,7 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
     if arguments.has("data-external") and arguments.has("data-hybrid"):
         yield "vLLM refuses two modes of load balancing", "remove --data-parallel-hybrid-lb or the external one"
     if context is not None and data is not None and context > 1 and data > 1:
-        yield "vLLM refuses --prefill-context-parallel-size beside data parallel ranks", "remove one of them"
+        yield "vLLM refuses --prefill-context-parallel-size together with data parallel ranks", "remove one of them"
     if tensor and decode and decode > 1 and tensor % decode:
         size = f"--decode-context-parallel-size {decode}"
         message = f"vLLM refuses --tensor-parallel-size {tensor} because it is not a multiple of {size}"
@@ -140,9 +140,9 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
         )
     if arguments.has("headless"):
         if (number("api-servers", 0) or 0) > 0:
-            yield "vLLM refuses --headless beside --api-server-count", "remove --api-server-count, or --headless"
+            yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
-            yield "vLLM refuses --headless beside --data-parallel-hybrid-lb", "remove one of them"
+            yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
     memory = text("memory")
     if memory and _DECIMAL.fullmatch(memory) and memory.strip("-.") and not 0 < float(memory) <= 1:
         yield (
@@ -156,7 +156,7 @@ def _refusals_of_several_nodes(
 ) -> Iterator[tuple[str, str]]:
     for name, option in (("backend", "--distributed-executor-backend"), ("data-backend", "--data-parallel-backend")):
         if arguments.text(name) == "ray":
-            yield f"vLLM refuses --nnodes {nodes} beside {option} ray", f"remove --nnodes, or {option}"
+            yield f"vLLM refuses --nnodes {nodes} together with {option} ray", f"remove --nnodes, or {option}"
     if None not in sizes:
         tensor, pipeline, data = (size or 0 for size in sizes)
         total = tensor * pipeline * data

@@ -89,10 +89,10 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
     yield from _check_repeated_entrypoint(container, server, path)
     for word in [each for each in server.arguments.joined[:1] if "{{" not in each]:
         flag, _, value = word.partition(" ")
-        message = f"`{_cut(word)}` is one word, which {server.name} does not know as a flag"
+        message = f"`{_cut(word)}` is one argument, and {server.name} does not know it"
         has_more = any(each.startswith("-") for each in value.split()[1:])
         items = f"two items, {flag} and {_cut(value.strip())}, or use ="
-        fix = "write each flag and each value as an item of its own" if has_more else f"write {items}"
+        fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield JOINED_FLAG.problem(path, message, fix)
     if not server.is_in_script:
         yield from _check_unexpanded(container, path)
@@ -109,8 +109,10 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
         message = f"has a command that begins with the flag `{_cut(first)}`, which is not a program"
         yield COMMAND_IN_ONE_WORD.problem(path, message, "move the flags to args, which follow the image's entrypoint")
     elif len(first.split()) > 1 and "{{" not in first:
-        message = f"has the command `{_cut(first)}` in one word, which is the name of one program that does not exist"
-        yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as an item of its own")
+        message = (
+            f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
+        )
+        yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as a separate item")
 
 
 def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
@@ -130,7 +132,7 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
 def _check_repeated_entrypoint(container: Container, server: StartedServer, path: FieldPath) -> Iterator[Problem]:
     first = container.args[0] if server.by_image and container.args else ""
     if first in _TWICE.get(server.name, ()):
-        message = f"begins args with `{first}`, but the image starts {server.name} already and takes args as arguments"
+        message = f"begins args with `{first}`, but the image already starts {server.name} with args as its arguments"
         yield COMMAND_TWICE.problem(path, message, "move the words to command, or remove them")
 
 
@@ -143,8 +145,8 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
         is_variable = _SHELL_VARIABLE.fullmatch(value) is not None
         if is_variable or (len(value) < _LONGEST_SHOWN and "{" not in value and _SUBSTITUTION.search(value)):
             fix = f"write $({value.strip('${}')})" if is_variable else "run the command in a shell"
-            given = f"gives {_cut(flag)} the text" if flag.startswith("-") else "has the word"
-            message = f"{given} `{_cut(value)}`, because no shell runs here that would expand it"
+            to = f" to {_cut(flag)}" if flag.startswith("-") else ""
+            message = f"passes the text `{_cut(value)}`{to}, because no shell expands it here"
             yield NOT_EXPANDED.problem(path, message, fix)
 
 

@@ -96,7 +96,7 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
     missing = MissingObject(
-        kind=f"no node of today has {amounts}{suffix},", name="", why=f"and {source} may add one that does"
+        kind=f"no current node has {amounts}{suffix},", name="", why=f"and {source} may add one that does"
     )
     return Problem(code=problem.code, path=problem.path, missing=(missing,))
 

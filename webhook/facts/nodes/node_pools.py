@@ -143,7 +143,7 @@ def starts_all_pods_at_once(subject: Subject) -> bool:
 def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Problem:
     others = len(excluded) - 1
     also = f", and {counted(others, 'other NodePool')} can add no node either" if others else ""
-    message = f"fits no node of today, and {excluded[0].message}{also}, so the pods wait for ever"
+    message = f"fits no current node, and {excluded[0].message}{also}, so the pods stay Pending"
     return structs.replace(excluded[0], path=path_as_text(each.pods.podset.path), message=message)
 
 
@@ -366,7 +366,7 @@ def _problems_of_limits(each: PodsAndNodes) -> Iterator[Problem]:
         most = sum(limit or 0 for limit in limits) + sum(offer.amounts.get(name, 0) for offer in own)
         if None not in limits and wanted * count > most:
             names = ", ".join(pool.name for pool in compatible[:_MOST_NAMED])
-            also = f" beside {counted(len(own), 'node')} of today" if own else ""
+            also = f" beside {counted(len(own), 'current node')}" if own else ""
             message = (
                 f"NodePool {names}{also} may have {most} `{name}` by its limits, and the {count} pods request "
                 f"{wanted * count}, so some pods wait for ever"

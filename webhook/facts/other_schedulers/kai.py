@@ -147,7 +147,7 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
         annotations = subject.metadata.annotations
         for name in _SHARES:
             if name in annotations and not any(name in each.template.metadata.annotations for each in pods):
-                message = f"`{name}` is read of pods alone, so the pods get no GPU"
+                message = f"has no effect because KAI reads `{name}` only from pods, so the pods get no GPU"
                 fix = "move the annotation to the metadata of the pod template"
                 yield FRACTION_PLACE.problem(subject.metadata.path("annotations", name), message, fix)
         yield from _check_min_member(pods, subject)
@@ -217,7 +217,7 @@ def _check_amounts(pods: KaiPods, chain: list[KaiQueue], subject: Subject) -> It
             return
         if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
             message = (
-                f"{why} of class {priority_class}, which KAI does not preempt and which may use only quota, and queue "
+                f"{why} of class {priority_class}, which may use only quota because KAI never preempts it, and queue "
                 f"{queue.name} has {quota:g} GPUs of quota"
             )
             fix = f"give the queue a quota, or label the pod template `{_PREEMPTIBILITY}: preemptible`"
@@ -258,11 +258,11 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
         message = f"`{_MEMORY}: {memory}` must be a whole number of MiB without a unit, so KAI refuses the pods"
         yield _fraction_problem(pods, _MEMORY, message, "write a number such as 2048")
     if fraction is not None and memory is not None:
-        message = f"`{_FRACTION}` and `{_MEMORY}` exclude each other, so KAI refuses the pods"
+        message = f"`{_FRACTION}` and `{_MEMORY}` cannot be combined, so KAI refuses the pods"
         yield _fraction_problem(pods, _FRACTION, message, "remove one of them")
     shared = _FRACTION if fraction is not None else _MEMORY if memory is not None else ""
     if shared and pods.gpus:
-        message = f"`{shared}` excludes `{_GPU}`, so KAI refuses the pods"
+        message = f"`{shared}` cannot be combined with `{_GPU}`, so KAI refuses the pods"
         yield _fraction_problem(pods, shared, message, f"remove `{_GPU}`, or the annotation")
     if not shared and annotations.get("mps") == "true":
         message = "`mps` needs `gpu-fraction` or `gpu-memory`, so KAI refuses the pods"

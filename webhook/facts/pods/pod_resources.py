@@ -227,7 +227,7 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
                 place, name, value
             )
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
-                message = "needs a limit, which only Autopilot clusters of GKE set themselves"
+                message = "has no limit, and only GKE Autopilot adds one itself"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
             if broken:
                 yield broken.problem_at((*place.path, "requests", name), value)
@@ -257,7 +257,7 @@ def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | 
 def _broken_pod_level_rule(name: str, text: str) -> BrokenRule | None:
     is_written = not (is_placeholder(name) or is_placeholder(text))
     if is_written and name not in ("cpu", "memory") and amounts.parse_resource_name(name).page is None:
-        rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
+        rule = f"`{name}` cannot be requested for the pod as a whole, only for its containers"
         return BrokenRule(POD_LEVEL_NAME, rule, f"request `{name}` in a container", is_shown=False)
     return None
 
@@ -326,7 +326,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
     if name not in place.limits:
         if known.may_be_overcommitted:
             return None
-        message = "must have a limit because an extended resource cannot be overcommitted"
+        message = "has no limit, and Kubernetes requires one for an extended resource"
         return BrokenRule(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
     shown = amounts.amount_as_string(place.limits[name])
     request, limit = amounts.read_quantity(text), amounts.read_quantity(shown)
@@ -334,7 +334,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
         return None
     difference = request.milli_value() - limit.milli_value()
     if difference and not known.may_be_overcommitted:
-        message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
+        message = f"must equal the limit `{shown}` because Kubernetes does not overcommit an extended resource"
         return BrokenRule(REQUEST_EQUALS_LIMIT, message, "set only the limit, or both to the same number")
     if difference > 0:
         message = f"must not be above the limit `{shown}`"

@@ -181,7 +181,7 @@ def _is_env_name(name: str) -> bool:
 def _env_name_fault(name: str) -> tuple[str, str]:
     """Return the fault of a variable's name, and the fix."""
     if not name:
-        return "must be set because a variable without a name cannot be read", "set the name of the variable"
+        return "is not set, so no program can read the variable", "set the name of the variable"
     fix = "use only letters, digits and underscores"
     if "=" in name:
         fix = "remove `=` from the name, and write the value in the field value"

@@ -125,7 +125,7 @@ def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
 def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
     """Yield the problems that ValidateNodeSelector would report."""
     if not selector.node_selector_terms:
-        message = "must have at least one term because without a term no node fits"
+        message = "has no term, so no node fits"
         yield _affinity_problem(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
     for term in selector.node_selector_terms:
         yield from _validate_term(term)
@@ -159,7 +159,7 @@ def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
     key, path = term.topology_key, term.path("topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield _affinity_problem(path, "must be set because it says which nodes are compared", fix)
+        yield _affinity_problem(path, "is not set, but the key says which nodes are compared", fix)
     else:
         yield from _check_affinity_key(key, path)
 

@@ -113,7 +113,7 @@ def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
         yield CLUSTER_REQUIRED.problem("spec.clusterSelector", message, f"set {_SELECTED}")
     elif not spec.cluster_selector and not spec.ray_cluster_spec:
-        message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
+        message = "has neither rayClusterSpec nor clusterSelector, so the job has no Ray cluster to run on"
         fix = "set rayClusterSpec, or select a Ray cluster with clusterSelector"
         yield CLUSTER_REQUIRED.problem("spec", message, fix)
 
@@ -123,7 +123,7 @@ def check_groups_have_containers(subject: Subject) -> Iterator[Problem]:
     for group in ray_cluster_spec_of(subject).groups():
         pod = group.template.spec
         if pod.json.get("containers") == []:  # the schema refuses a template without the list
-            message = "must have a container because Ray runs in a container"
+            message = "has no container, but Ray runs in a container"
             yield CONTAINERS_REQUIRED.problem(pod.path("containers"), message, "add a container")
 
 

@@ -191,14 +191,14 @@ def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Probl
     if isinstance(scaling, dict):
         yield from _check_fields(scaling, "autoscaling_config")
         if isinstance(number, int):
-            message = f"{who} sets num_replicas beside autoscaling_config, which Ray refuses"
+            message = f"{who} sets num_replicas and autoscaling_config, which Ray refuses together"
             yield _refusal(message, "remove one of them")
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
         if isinstance(least, int) and isinstance(most, int) and least > most:
             message = f"{who} has min_replicas {least} above max_replicas {most}, so it fails"
             yield _refusal(message, f"set max_replicas to at least {least}")
     if "max_replicas_per_node" in deployment and deployment.get("placement_group_bundles"):
-        message = f"{who} sets max_replicas_per_node beside placement_group_bundles, which Ray refuses"
+        message = f"{who} sets max_replicas_per_node and placement_group_bundles, which Ray refuses together"
         yield _refusal(message, "remove one of them")
 
 

@@ -118,7 +118,7 @@ def validate_pool_template(pool: Pool) -> Iterator[Problem]:
     """Require a template of a Pool that may have pods."""
     capacity = pool.spec.capacity_spec
     if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
-        message = "must be set because the Pool creates its pods from this template"
+        message = "is not set, but the Pool creates its pods from this template"
         yield POOL_TEMPLATE.problem(pool.spec.path("template"), message, "set a pod template")
 
 
@@ -178,9 +178,7 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
         yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
         return
     close = view.nearest_here(name, kind.gvk)
-    message = (
-        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
-    )
+    message = f"names a {kind.gvk.kind} that does not exist in the namespace, so no pod is created"
     fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
     yield REFERENCE_EXISTS.problem(path, message, fix, name)
 
@@ -242,7 +240,7 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
     spec, pool = batch.spec, batch.spec.pool_ref
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
         if spec.is_omitted(name) or spec.json.get(name):  # an empty one says nothing
-            message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
+            message = f"is ignored because spec.poolRef `{pool}` takes ready pods from a Pool"
             yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
 
 

@@ -81,7 +81,7 @@ def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
     """Require a template or a Pool for the pods."""
     spec = batch.spec
     if not spec.pool_ref and not spec.has("template") and spec.replicas:
-        message = "must be set because spec.poolRef is not set either, so there are no pods to create"
+        message = "is not set, and spec.poolRef is not set either, so no pod is created"
         fix = "set spec.template, or name a Pool in spec.poolRef"
         yield PODS_REQUIRED.problem(spec.path("template"), message, fix)
 

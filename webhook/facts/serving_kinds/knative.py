@@ -107,7 +107,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
     if not isinstance(spec, dict):
         return
     if spec.get(_NEVER) is not None:
-        message = "is a field that Knative never takes"
+        message = "is a field that Knative never accepts"
         yield _problem_of_field((*at, _NEVER), message, "remove it, and set timeoutSeconds")
     features = _features(subject)
     asked = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]

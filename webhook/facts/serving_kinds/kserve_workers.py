@@ -77,7 +77,7 @@ def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator
     for name in _SIZES:
         if name in model.environment.names:
             field = "tensorParallelSize" if name == _SIZES[0] else "pipelineParallelSize"
-            message = f"sets {name}, which KServe refuses beside a workerSpec"
+            message = f"sets {name}, which KServe refuses together with a workerSpec"
             yield WORKER_SPEC.problem(model.path("env"), message, f"set workerSpec.{field}")
     if model.storage_uri and not model.storage_uri.startswith(_MODELS):
         message = "must begin with pvc:// or oci:// because several pods read the model"
@@ -90,7 +90,7 @@ def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator
     listed = annotations.get(_GPU_TYPES, "")
     for resources in (model.resources, *(container.resources for container in worker.containers)):
         for name in _unknown_resources(resources, listed):
-            message = f"requests {name}, which KServe takes for an unknown GPU beside a workerSpec, and refuses"
+            message = f"requests {name}, which KServe refuses with a workerSpec because it treats it as an unknown GPU"
             yield WORKER_SPEC.problem(resources.at, message, f"list it in the annotation {_GPU_TYPES}")
 
 

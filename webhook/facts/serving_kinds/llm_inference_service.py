@@ -75,16 +75,16 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
     sizes = workload.parallelism
     at = sizes.at if sizes else workload.at
     if workload.worker and sizes.data is None and sizes.pipeline is None:
-        message = "must have parallelism.data or parallelism.pipeline because a worker makes a group of pods"
+        message = "has a worker, but neither parallelism.data nor parallelism.pipeline"
         yield LLM_PARALLELISM.problem(workload.worker.at, message, "set parallelism.data and parallelism.dataLocal")
     if (sizes.data is None) != (sizes.data_local is None):
         has, lacks = ("data", "dataLocal") if sizes.data is not None else ("dataLocal", "data")
         yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", f"set {lacks}")
     if sizes.data is not None and sizes.pipeline is not None:
-        message = "sets data beside pipeline, which KServe refuses"
+        message = "sets data and pipeline, which KServe refuses together"
         yield LLM_PARALLELISM.problem(at, message, "remove one of them")
     if workload.replicas is not None and workload.scaling:
-        message = "sets replicas beside scaling, which KServe refuses"
+        message = "sets replicas and scaling, which KServe refuses together"
         yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
     yield from _check_sizes(workload)
 
@@ -110,7 +110,7 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
     if gpus and needed > gpus:
         words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
         message = f"vLLM starts {needed} workers in a pod ({words}), but container main has {counted(gpus, 'GPU')}"
-        yield LLM_GPUS.problem(sizes.path("tensor"), f"{message}, so vLLM ends at its start", f"set limits to {needed}")
+        yield LLM_GPUS.problem(sizes.path("tensor"), f"{message}, so vLLM exits at start", f"set limits to {needed}")
 
 
 def _gpus_of_container(container: Container) -> int | None:

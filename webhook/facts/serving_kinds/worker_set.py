@@ -32,7 +32,7 @@ def check_worker_set(subject: Subject) -> Iterator[Problem]:
     if isinstance(strategy, dict):
         surge, unavailable = strategy.get("maxSurge", 0), strategy.get("maxUnavailable", 1)
         if surge in _ZERO and unavailable in _ZERO:
-            message = "must not have both maxUnavailable 0 and maxSurge 0 because no group could be updated"
+            message = "has maxUnavailable 0 and maxSurge 0, so no group can be updated"
             yield WORKER_SET.problem(_STRATEGY, message, "set maxUnavailable 1")
     size, part = get(subject.object, ("spec", "leaderWorkerTemplate", "size"), 1), get(subject.object, _SUBGROUP)
     is_number = isinstance(size, int) and isinstance(part, int) and not isinstance(part, bool)

@@ -58,8 +58,8 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 
 def _rolling_update_problem(name: str, mode: str, mounting: Sequence[VolumeMountInObject]) -> Problem:
     message = (
-        f"claim `{name}` is {mode}, and a rolling update starts the new pod while the old one keeps the claim and its "
-        "devices, so the update waits for ever unless the same node has as many devices free"
+        f"claim `{name}` is {mode}, so the new pod of a rolling update must start on the node of the old pod, "
+        "and waits for ever unless that node has as many devices free"
     )
     if mode == "ReadWriteOncePod":
         message = f"claim `{name}` is {mode}, so a rolling update waits for ever: the old pod keeps the claim"

@@ -199,8 +199,7 @@ def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem
     """
     if not job.trainer and job.number_of_nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
-            f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.number_of_nodes} "
-            "nodes of "
+            f"is not set, so the {job.plugin} plugin sets no variables, and the {job.number_of_nodes} nodes of "
             f"{job.runtime} train alone or wait for each other"
         )
         yield NO_TRAINER.problem(

@@ -70,9 +70,8 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
         return
     if job.release < GANG_RESOURCES and job.trainer.resources_per_node:
         message = (
-            f"is not counted by Trainer {release_as_text(job.release)} in the PodGroup for {by}, which asks only "
-            "for the "
-            f"resources of {job.runtime}, so some pods may start before there is room for the others"
+            f"is not counted in the PodGroup for {by} because Trainer {release_as_text(job.release)} counts only "
+            f"the resources of {job.runtime}, so some pods may start before there is room for the others"
         )
         fix = "use a runtime that requests these resources"
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
@@ -83,8 +82,8 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
     first = sum(replicated.parallelism for replicated in job.replicated_jobs if not replicated.depends_on)
     if first != sum(pods):
         message = (
-            f"names {job.runtime}, whose {sum(pods)} pods wait for each other ({by}), but {sum(pods) - first} of them "
-            "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
+            f"names {job.runtime}, where {sum(pods)} pods start only together ({by}), but {sum(pods) - first} of "
+            "them are created only after other pods run (dependsOn), so no pod ever starts"
         )
         yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
 

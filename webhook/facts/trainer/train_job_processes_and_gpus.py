@@ -131,9 +131,7 @@ def check_num_nodes_not_zero(job: MergedTrainJob) -> Iterator[Problem]:
 def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a flux TrainJob without numNodes (kubeflow/trainer#3667)."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
-        message = (
-            f"must be set because the flux plugin of Trainer {release_as_text(job.release)} crashes without numNodes"
-        )
+        message = f"is not set, and the flux plugin of Trainer {release_as_text(job.release)} crashes without numNodes"
         yield TRAIN_JOB_FLUX_NODES.problem(NUM_NODES, message, f"set numNodes, such as to {job.number_of_nodes}")
 
 
@@ -231,8 +229,8 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
-            "has several resources with `gpu` in their names, but Trainer takes only one of them, chosen at random, as "
-            "the number of processes per node"
+            "has several resources with `gpu` in their names, and Trainer counts the processes per node from any "
+            "one of them"
         )
         number = "set spec.trainer.numProcPerNode to the number you want"
         fix = "keep one of them" if job.plugin == "xgboost" else number

@@ -90,8 +90,10 @@ def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Pro
     elif not role.has_main:
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
-        message = f"must have a container named `{main}` because the operator sets up only that container for training"
-        yield MAIN_CONTAINER.problem(role.containers_path, message, f"rename {there}, whichever trains, to {main}")
+        message = f"has no container named `{main}`, the only container that the operator sets up for training"
+        yield MAIN_CONTAINER.problem(
+            role.containers_path, message, f"rename the container that trains ({there}) to {main}"
+        )
 
 
 def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
@@ -99,11 +101,11 @@ def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
     for container in () if role.is_open else role.containers:
         name = container.name
         if not container.image:
-            message = "must be set because a container cannot start without an image"
+            message = "is not set, and no container starts without an image"
             fix = f"set the image of `{name}`" if name else "set an image"
             yield IMAGE_REQUIRED.problem(container.path("image"), message, fix)
         if not name:
-            message = "must be set because Kubernetes refuses a container without a name"
+            message = "is not set, and Kubernetes refuses a container without a name"
             yield CONTAINER_NAME_REQUIRED.problem(container.path("name"), message, "set a name")
 
 

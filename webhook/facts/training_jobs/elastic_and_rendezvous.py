@@ -80,7 +80,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
         and "Worker" not in job.roles
         and _is_worker_role_required(job)
     ):
-        message = "must be set because elasticPolicy scales the workers"
+        message = "is not set, but elasticPolicy scales the workers"
         yield ELASTIC_WORKERS.problem((*job.roles_path, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
         yield from check_nproc_field_set_once(job)

@@ -147,7 +147,7 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     if launcher is None and job.roles:
         yield LAUNCHER_REQUIRED.problem(
             (*job.roles_path, "Launcher"),
-            "must be set because the launcher runs mpirun",
+            "is not set, but the launcher runs mpirun",
             "add a Launcher",
         )
     if launcher is not None and launcher.replicas not in (None, 1):
@@ -155,11 +155,7 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield ONE_LAUNCHER.problem((*launcher.path, "replicas"), message, "set 1", launcher.replicas)
     if job.is_beta and worker is not None and worker.replicas is not None and worker.replicas < 1:
         reason = "the MPI Operator refuses a Worker role without replicas"
-        message = (
-            f"must be at least 1 because {reason}"
-            if worker.is_given
-            else f"must be set because the default is 0 and {reason}"
-        )
+        message = f"must be at least 1 because {reason}" if worker.is_given else f"is not set, so it is 0, and {reason}"
         replicas = worker.replicas if worker.is_given else None
         yield MPI_WORKERS.problem((*worker.path, "replicas"), message, "set 1 or more", replicas)
 

@@ -167,8 +167,8 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
         message = (
-            "makes WORLD_SIZE count processes, but the command uses WORLD_SIZE as the number of nodes (--nnodes) of "
-            "torchrun, which then waits for nodes that never come"
+            "makes WORLD_SIZE the number of processes, but the command passes it to torchrun as --nnodes, so "
+            "torchrun waits for nodes that never come"
         )
         fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
         yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, said)
@@ -250,11 +250,11 @@ def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
-    """Return the problem of roles without GPUs that start a process for every CPU of the node, as a setting or command
-    says.
+    """Return the problem of roles without GPUs that start one process for each CPU of the node, as a setting or
+    command says.
     """
     roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
-    many = "a process for every CPU of the node"
+    many = "one process for each CPU of the node"
     why = f"{_role_names_as_text(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
     fix = f"{roles[0].cpus}, the number of CPUs of a pod"
     if not silent:
@@ -283,9 +283,8 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         message = (
-            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_role_names_as_text(alone)} "
-            "starts only "
-            "one, which waits for the others without end"
+            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of "
+            f"{_role_names_as_text(alone)} starts only one process, which waits for the others for ever"
         )
         yield PROCESSES_AWAITED.problem(
             _AT, message, f"start the script with torchrun, or remove {_name_of_processes_field(job)}"

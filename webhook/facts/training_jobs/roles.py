@@ -85,7 +85,7 @@ def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
         yield ROLES_REQUIRED.problem(
             job.roles_path,
-            "must have a role because the job has nothing to run otherwise",
+            "has no role, so the job has nothing to run",
             f"add {names}",
         )
     for role in job.roles.values():
@@ -116,7 +116,7 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
         if job.is_beta and _is_unknown_role(role, job):
             message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"
         elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
-            message = "is ignored when the operator works out whether the job has succeeded or failed"
+            message = "does not count when the operator decides whether the job succeeded or failed"
             fix = "use `Chief`, `Worker`, `PS` or `Evaluator`"
         else:
             continue
@@ -144,10 +144,10 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
         message = f"must be 1 because {job.kind_with_article} has one master"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
     elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
-        message = "must be set because the webhook of the operator reads the field before the default is filled in"
+        message = "is not set, and the webhook of the operator checks the field before the default of 1 is set"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:
-        message = "must be set because the master coordinates the workers"
+        message = "is not set, but the master coordinates the workers"
         yield MASTER_REQUIRED.problem((*job.roles_path, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
         for role in job.roles.values():

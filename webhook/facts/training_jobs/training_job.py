@@ -350,7 +350,7 @@ def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
 def check_null_gpu_amounts(role: RoleOfJob) -> Iterator[Problem]:
     """Report GPUs of a role whose amount is null, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
-        message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
+        message = f"requests no GPU because the amount of `{role.null_gpus[0]}` is null, which the API server drops"
         yield NULL_AMOUNT.problem(role.template_path, message, "set a number of GPUs")
 
 

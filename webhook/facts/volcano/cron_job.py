@@ -126,7 +126,7 @@ def _check_name_length(cron_job: CronJob) -> Iterator[Problem]:
 def _check_starting_deadline(spec: CronJobSpec) -> Iterator[Problem]:
     seconds = spec.starting_deadline_seconds
     if seconds and seconds < _SHORTEST_DEADLINE:
-        message = "is so short that the controller, which checks every 10 seconds, may miss every start"
+        message = "is below 10 s, the interval at which the controller reads schedules, so it may miss every start"
         path = spec.path("startingDeadlineSeconds")
         yield STARTING_DEADLINE.problem(path, message, f"set {_SHORTEST_DEADLINE} or more", seconds)
 

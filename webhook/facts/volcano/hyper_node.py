@@ -63,7 +63,7 @@ def check_hyper_node(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a HyperNode's members."""
     node = subject.typed(HyperNode)
     if not node.spec.has("members"):  # an empty list is against the schema
-        message = "must have a member because a HyperNode stands for the nodes that its members name"
+        message = "has no member, so the HyperNode contains no node"
         yield MEMBER_REQUIRED.problem(node.spec.path("members"), message, "add a member")
     for member in node.spec.members:
         yield from _check_one_selector(member)

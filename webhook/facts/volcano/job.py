@@ -120,7 +120,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     """Yield the problems of missing tasks, repeated names, and tasks that need more pods than they have."""
     tasks = job.spec.tasks
     if not tasks:
-        message = "must have a task because the job has nothing to run otherwise"
+        message = "has no task, so the job has nothing to run"
         yield TASK_REQUIRED.problem(job.spec.path("tasks"), message, "add a task")
     seen: dict[str, int] = {}
     for task in tasks:

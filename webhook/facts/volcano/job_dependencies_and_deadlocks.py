@@ -71,7 +71,7 @@ def _check_dependency(task: Task, job: Job) -> Iterator[Problem]:
             seen.add(name)
             continue
         message = (
-            "is named twice, which Volcano treats as a cycle"
+            "is listed twice, and Volcano treats that as a cycle"
             if name in seen
             else "is not the name of a task of this job"
         )
@@ -118,17 +118,17 @@ def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iter
     needing = next((task for task in late if task.min_available), None)
     if spec.min_available > pods:
         message = (
-            f"leads to a job that never starts because only {counted(pods, 'pod')} can be created at first, and "
-            f"{named([f'`{task.name}`' for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until other "
-            "tasks run"
+            f"keeps the job from starting because only {counted(pods, 'pod')} can be created at first, and "
+            f"{named([f'`{task.name}`' for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until "
+            "other tasks run"
         )
         fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         shown = f"`{spec.min_available}`" + (", the default," if is_default else "")
         yield DEADLOCK.problem(spec.path("minAvailable"), message, fix, shown=shown)
     elif needing is not None and spec.min_available >= spec.needed_pod_count:
         message = (
-            f"leads to a job that never starts because no pod starts before {counted(needing.min_available, 'pod')} of "
-            f"task `{needing.name}` can start, and this task is created only when another task runs"
+            f"keeps the job from starting because no pod starts before {counted(needing.min_available, 'pod')} of "
+            f"task `{needing.name}` can start, but this task is created only when another task runs"
         )
         fix = "set minAvailable of the task to 0"
         yield DEADLOCK.problem(needing.path("minAvailable"), message, fix, needing.min_available)

@@ -108,7 +108,7 @@ def _check_policy_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Itera
             yield broken
             break
     if ANY in events and len(events) > 1:
-        message = "must not have policies for other events next to a policy for `*`, which means every event"
+        message = "has a policy for `*`, which means every event, so policies for other events are not allowed"
         yield ANY_EVENT.problem(at, message, "remove the policies for the other events, or the policy for `*`")
 
 
@@ -168,7 +168,7 @@ def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | No
 
 
 def _event_or_exit_code_problem(policy: LifecyclePolicy) -> Problem:
-    message, fix = "must have an event or an exit code", "add one of them, such as `event: PodFailed`"
+    message, fix = "has neither an event nor an exit code", "add one of them, such as `event: PodFailed`"
     return EVENT_OR_EXIT_CODE.problem(policy.at, message, fix)
 
 

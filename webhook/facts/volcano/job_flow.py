@@ -170,7 +170,7 @@ def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
 def _missing_template_problem(flow: Flow, view: ClusterView, *, is_known: bool) -> Problem:
     if not is_known:
         return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing_objects_by_field()[""])
-    message = "names a JobTemplate that does not exist in the namespace, so the flow waits until somebody creates it"
+    message = "names a JobTemplate that does not exist in the namespace, so the flow waits for it"
     return TEMPLATE_EXISTS.problem(flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name)
 
 

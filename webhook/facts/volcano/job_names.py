@@ -125,9 +125,7 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
 
 def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
     """Return the problem of a name with dots in fields of the pods, or of a pod with too long a name."""
-    message = (
-        f"leads to pods that are refused because plugin svc uses the name as their {fields}, where dots are not allowed"
-    )
+    message = f"contains dots, but plugin svc uses the name as {fields} of the pods, so Kubernetes refuses the pods"
     fix = "use dashes instead of dots"
     if pod:
         message = (

@@ -166,7 +166,7 @@ def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
         other = task.pod_spec.scheduler_name or of_job
         if other != of_job and not is_placeholder(other + of_job):
             message = (
-                f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
+                f"places these pods without scheduler `{of_job}` of the job, which starts all pods of the job together"
             )
             yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
 
@@ -203,7 +203,7 @@ def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_polic
         yield RESTART_POLICY.problem(path, message, _FIX, policy)
     elif not policy and not ends and _starts_training(task, subject):
         why = "so the training starts again when it has ended, and the job never completes"
-        yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
+        yield RESTART_POLICY.problem(path, f"is not set, which means Always, {why}", _FIX)
 
 
 def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
@@ -242,8 +242,8 @@ def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterato
 def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
     if len(job.spec.queue) > _LONGEST_LABEL:
         message = (
-            f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
-            "characters"
+            f"is too long for a label of the pods, of at most {_LONGEST_LABEL} characters, so Kubernetes refuses "
+            "the pods"
         )
         fix = "name a queue with a shorter name"
         yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)

@@ -157,7 +157,7 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
     if not container.name:
         yield container.path("name"), "must be set", "name the container", None
     if not container.image:
-        message, fix = "must be set because a container cannot start without an image", "set the image of the container"
+        message, fix = "is not set, and no container starts without an image", "set the image of the container"
         yield container.path("image"), message, fix, None
     yield from _check_values_are_allowed(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
     yield from _check_container_restart_policy(container)
@@ -185,7 +185,10 @@ def _check_env_names(container: Container) -> Iterator[BrokenValue]:
         return
     for index, name in enumerate(names):
         if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):
-            message = "must be letters, digits, `_`, `-` and `.`, and not begin with a digit, for Volcano's webhook"
+            message = (
+                "must have only letters, digits, `_`, `-` and `.`, and not begin with a digit, or Volcano's webhook "
+                "refuses it"
+            )
             yield container.path("env", index, "name"), message, "rename the variable", name
 
 
@@ -200,7 +203,7 @@ def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[BrokenValue]
     """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
-            message, fix = "must be at least 1 for Volcano's webhook", "set 1, or remove the hook"
+            message, fix = "must be at least 1, or Volcano's webhook refuses it", "set 1, or remove the hook"
             yield hook.sleep.path("seconds"), message, fix, hook.sleep.seconds
 
 
@@ -235,7 +238,7 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
 def _check_volume_source(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if not volume.volume_claim and not name:
-        message = "must have volumeClaimName or volumeClaim because the volume otherwise has nothing to mount"
+        message = "has neither volumeClaimName nor volumeClaim, so there is nothing to mount"
         yield VOLUME_SOURCE.problem(volume.at, message, "set one of them")
     elif volume.volume_claim and name:
         message = "must not be set together with volumeClaim, which creates another claim"
@@ -268,7 +271,7 @@ def _check_volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
     if "storage" not in claim.resources.requests:
         lacking.append("resources.requests.storage")
     if lacking:
-        message = f"makes a claim that Kubernetes refuses because the claim has no {' and no '.join(lacking)}"
+        message = f"has no {' and no '.join(lacking)}, so Kubernetes refuses the claim"
         yield VOLUME_CLAIM.problem(claim.at, message, f"set {' and '.join(lacking)}")
 
 
@@ -281,9 +284,7 @@ def _check_claim_twice(volume: JobVolume) -> Iterator[Problem]:
 
 
 def _mount_path_conflict_problem(volume: JobVolume, task: str) -> Problem:
-    message = (
-        f"leads to pods that are refused because a container of task `{task}` mounts another volume at the same path"
-    )
+    message = f"is also the mount path of a container of task `{task}`, so Kubernetes refuses the pods"
     return MOUNT_PATH_IN_PODS.problem(volume.path("mountPath"), message, "choose another path", volume.mount_path)
 
 

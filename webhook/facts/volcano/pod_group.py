@@ -274,7 +274,7 @@ def _check_min_member_covers_tasks(group: PodGroup) -> Iterator[Problem]:
 
 def _check_min_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
     if policy.min_sub_groups > 1 and not policy.match_label_keys:
-        message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
+        message = "is above 1, but without matchLabelKeys the pods form one subgroup, so no pod is ever placed"
         fix = "set 1, or set matchLabelKeys"
         yield SUB_GROUPS.problem(policy.path("minSubGroups"), message, fix, policy.min_sub_groups)
 
@@ -352,7 +352,7 @@ def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Pro
     path = (*ANNOTATIONS, types.GROUP_NAME)
     if not is_known:
         return GROUP_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
-    message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
+    message = "is a PodGroup that does not exist in the namespace, so the pod stays Pending"
     return GROUP_EXISTS.problem(path, message, "create the PodGroup, or remove the annotation", name)
 
 

@@ -187,7 +187,7 @@ def validate_quantity(queue: Queue) -> Iterator[Problem]:
 def changed_root_queue_problem(differing: list[str]) -> Problem:
     """Return the problem of changed amounts of the root queue."""
     names = " and ".join(differing)
-    message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
+    message = f"must not change {names} of the root queue because the root queue is the whole cluster"
     return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
 
 
@@ -242,7 +242,7 @@ def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subje
     above = [name, *(ancestor.parent for ancestor in queues.queue_and_ancestors(name) if ancestor.parent)]
     if queue.name in above:
         message = (
-            "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
+            "makes the queue its own ancestor, which Volcano accepts, but its webhook then hangs when one of "
             "these queues changes"
         )
         yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
@@ -316,7 +316,7 @@ def _annotation_value(queue: Queue, name: str) -> str:
 def _check_hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
     for text in numbers:
         if not math.isfinite(_parse_weight(text)):
-            message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
+            message = f"has the weight `{text}`, which Volcano accepts but cannot compute shares from"
             yield HIERARCHY_WEIGHT_FINITE.problem(_WEIGHTS, message, "write a finite number, such as 1", weights)
 
 

@@ -180,7 +180,7 @@ def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
     for name, least in spec.guarantee.resource.items():
         path = spec.path("deserved", name)
         if name not in spec.written_deserved:
-            message = f"must be set because the guarantee has {least} of this resource, and deserved must not be less"
+            message = f"is not set, but must be at least the guarantee of {least}"
             yield GUARANTEE_DESERVED.problem(path, message, f"set {least} or more")
         elif (share := spec.deserved.get(name, least)) < least:
             message, fix = f"must not be less than the guarantee of {least}", "raise the amount, or lower the guarantee"
