@@ -7,13 +7,33 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
+from webhook.export.lockout import INFRASTRUCTURE
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 
 
 def test_the_base_cannot_block_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["webhook-config", "--check", str(BASE)]) == 0
-    assert capsys.readouterr().out == "nothing can block the cluster\n"
+    told = "no request is refused while the webhooks do not answer: each has failurePolicy Ignore\n"
+    assert capsys.readouterr().out == told
+
+
+def test_what_enforce_refuses_while_nobody_answers_is_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shipped policies themselves ask about nothing that a cluster needs to start."""
+    bundle, file = tmp_path / "ca.crt", tmp_path / "enforced.yaml"
+    bundle.write_text("-----BEGIN CERTIFICATE-----\n")
+    assert run_command_line(["webhook-config", "--failure-policy", "Fail", "--ca-bundle", str(bundle)]) == 0
+    file.write_text(capsys.readouterr().out)
+    code = run_command_line(["webhook-config", "--check", str(file)])
+    out = " ".join(capsys.readouterr().out.split())
+    assert code == 0, out
+    assert "- CREATE, UPDATE of pods (matchConditions: not-a-mirror-pod, not-bookkeeping, concerns-a-policy)" in out
+    assert "workflows.argoproj.io" in out
+    assert f"in all namespaces but {', '.join(sorted([*INFRASTRUCTURE, 'claimgate-system']))}" in out
+    assert "never refused, of what a cluster needs to start: CREATE of pods, UPDATE of leases in kube-system;" in out
+    assert "CREATE of nodes, UPDATE of nodes/status" in out
 
 
 def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,7 +41,9 @@ def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pyte
     file = tmp_path / "enforced.yaml"
     file.write_text(capsys.readouterr().out)
     assert run_command_line(["webhook-config", "--check", str(file)]) == 1
-    assert capsys.readouterr().out.count("no call of it can succeed, because it has no caBundle") == 10
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("no call can succeed, because there is no caBundle") == 1
+    assert "10 webhooks of ValidatingWebhookConfiguration claimgate and MutatingWebhookConfiguration claimgate" in out
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from tests.yamldata import document, documents
 from webhook import assembly
 from webhook.cli import run_command_line
+from webhook.export.lockout import INFRASTRUCTURE
 from webhook.settings.shared import Settings
 from webhook.workloads import table
 from webhook.yamltext.yamlfile import dump
@@ -60,7 +61,11 @@ def test_what_both_have_in_common(capsys: Capture) -> None:
         assert (webhook["matchPolicy"], webhook["sideEffects"]) == ("Equivalent", "None")
         assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 5)
         assert webhook["namespaceSelector"]["matchExpressions"] == [
-            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "claimgate-system"]},
+            {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": [*INFRASTRUCTURE, "claimgate-system"],
+            },
             OPTED_OUT,
         ]
         assert len(webhook["name"].split(".")) >= 3
@@ -136,7 +141,7 @@ FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
                     {
                         "key": "kubernetes.io/metadata.name",
                         "operator": "NotIn",
-                        "values": ["kube-system", "gate", "infra"],
+                        "values": [*INFRASTRUCTURE, "gate", "infra"],
                     },
                     OPTED_OUT,
                 ]

@@ -79,6 +79,40 @@ def workloads() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"PodTemplate with {name}", {"apiVersion": "v1", "kind": "PodTemplate", "template": template}
 
 
+WORKFLOWS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "workflows.argoproj.io"},
+    "spec": {
+        "group": "argoproj.io",
+        "names": {"kind": "Workflow", "plural": "workflows", "singular": "workflow", "listKind": "WorkflowList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+"""As Argo's own, without a sub-resource of status: its controller writes status with the object."""
+WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": [{"container": {}}]}}
+
+
+def stored() -> list[dict[str, Any]]:
+    """What was stored before nobody answered: a Pod, a Job and a Workflow, each with a finalizer."""
+    metadata = {"name": "stored", "finalizers": ["example.org/kept"]}
+    template = {"spec": {**SPECS["a device"], "restartPolicy": "Never"}}
+    given = [
+        {"apiVersion": "v1", "kind": "Pod", "spec": SPECS["a device"]},
+        {"apiVersion": "batch/v1", "kind": "Job", "spec": {"suspend": True, "template": template}},
+        WORKFLOW,
+    ]
+    return [{**each, "metadata": metadata} for each in given]
+
+
 OBJECTS = dict([*pods(), *((name, {**each, "metadata": {"name": "o"}}) for name, each in workloads())])
 
 
@@ -88,6 +122,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("conditions")) as running:
         running.kubectl("create", "namespace", "claimgate-system")
+        running.apply(WORKFLOWS)
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+        for each in stored():
+            running.apply(each)
         printed = claimgate(
             "webhook-config", "--failure-policy", "Fail", "--timeout", "1", "--url", "https://127.0.0.1:9"
         )
@@ -103,6 +141,36 @@ def test_the_api_server_asks_what_our_engine_says_it_asks(obj: dict[str, Any], s
     assert ("failed calling webhook" in done.stderr) is (done.returncode != 0), done.stderr
     ours = any(asked(request(obj), phase) for phase in Phase)
     assert (done.returncode != 0) is ours, done.stderr
+
+
+def test_controllers_go_on_while_nobody_answers(server: ApiServer) -> None:
+    """Status, finalizers and deletions pass; a label and the spec are asked about, and so refused."""
+    kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
+    refused = "failed calling webhook"
+    for kind in kinds:
+        patch = ["patch", kind, "stored", "--type=merge", "-p"]
+        sub_resource = [] if kind.startswith("workflows") else ["--subresource=status"]
+        server.kubectl(*patch, '{"status": {"phase": "Running"}}', *sub_resource)
+        server.kubectl(*patch, '{"metadata": {"finalizers": ["example.org/kept", "example.org/more"]}}')
+        label = '{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}}'
+        assert refused in server.kubectl(*patch, label, code=1).stderr, kind
+    suspend = ["patch", "jobs.batch", "stored", "--type=merge", "-p", '{"spec": {"suspend": false}}']
+    assert refused in server.kubectl(*suspend, code=1).stderr
+    for kind in kinds:
+        server.kubectl("delete", kind, "stored", "--wait=false", "--grace-period=0")
+        server.kubectl("patch", kind, "stored", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+    assert server.kubectl("get", ",".join(kinds), "--no-headers").stdout == ""
+
+
+def test_infrastructure_starts_while_nobody_answers(server: ApiServer) -> None:
+    """Its namespaces are left out, and elsewhere a variable in an argument is no launcher."""
+    given = yaml.safe_dump(OBJECTS["Pod with a device"])
+    for namespace in ("cert-manager", "gpu-operator"):
+        server.kubectl("create", "namespace", namespace)
+        server.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", given=given)
+    env = [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
+    plain = {**OBJECTS["Pod with ordinary"], "spec": spec({"args": ["--ns=$(POD_NAMESPACE)"], "env": env})}
+    server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(plain))
 
 
 def test_a_kubelet_shows_its_static_pods(server: ApiServer) -> None:

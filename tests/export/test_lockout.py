@@ -8,7 +8,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.errors import ConfigurationError
-from webhook.export.lockout import lockout_dangers
+from webhook.export.lockout import lockout_dangers, sentences_about_dangers
 from webhook.manifests.webhook_configurations import is_webhook_configuration, parse_webhook_configuration
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -93,7 +93,7 @@ def test_labels_of_a_namespace_count_where_they_are_known() -> None:
         configuration(namespaceSelector={"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]})
     )
     found = list(lockout_dangers(given, {"kube-system": {"free": ""}}))
-    (told,) = map(str, found)
+    (told,) = sentences_about_dangers(found)
     assert told.startswith("ValidatingWebhookConfiguration w: w.example.com: while it does not answer, its own Pods")
     assert told.endswith("; exclude namespace policy in its namespaceSelector, or set failurePolicy to Ignore")
 

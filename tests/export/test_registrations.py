@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.export.asked import COMMON, CONDITIONS, REGISTERED, SHIPPED, asked, is_common
-from tests.literals import PODS, policies, validating
+from tests.literals import PODS, pod, policies, request, validating
 from webhook.admission import phases
 from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
-from webhook.export.concerns import MEANINGS
+from webhook.export.concerns import MEANINGS, bookkeeping_condition
 from webhook.export.registrations import webhook_registrations
 from webhook.manifests.annotations import CONCERNS
 
@@ -88,20 +88,81 @@ def test_a_resource_is_asked_about_by_one_webhook(phase):
 def test_conditions_stay_far_below_the_limits_of_an_api_server(phase):
     for webhook in REGISTERED[phase].webhooks:
         assert len(webhook.conditions) <= 64
-        assert (webhook.name == "") == (not webhook.conditions)
+        assert webhook.conditions
     assert all(not policy.gate().conditions or policy.body() for policy in CONDITIONS[phase].validating)
 
 
 def test_a_policy_that_does_not_say_what_concerns_it_is_asked_about_everything():
     found = webhook_registrations(policies(validating("true", rule=PODS)), Phase.VALIDATE)
-    assert [(webhook.name, webhook.conditions) for webhook in found.webhooks] == [("", ())]
+    assert [(webhook.name, webhook.conditions) for webhook in found.webhooks] == [("every-update", ())]
     concerned = policies(validating("true", rule=PODS, annotations={"concerns": "claims"}))
     assert [webhook.name for webhook in webhook_registrations(concerned, Phase.VALIDATE).webhooks] == ["pods"]
     wide = policies(
         validating("true", rule=PODS, annotations={"concerns": "claims"}),
         validating("true", name="all", rule={**PODS, "apiGroups": ["*"], "resources": ["*"]}),
     )
-    assert [webhook.name for webhook in webhook_registrations(wide, Phase.VALIDATE).webhooks] == [""]
+    assert [webhook.name for webhook in webhook_registrations(wide, Phase.VALIDATE).webhooks] == ["every-update"]
+
+
+GPU = pod(containers=[{"name": "c", "image": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+WORKFLOW = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Workflow",
+    "metadata": {"name": "w", "namespace": "default"},
+    "spec": {"entrypoint": "a", "templates": [{"name": "a", "container": {"image": "a"}}]},
+}
+CLONES = {**WORKFLOW, "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "spec": {"template": {"spec": {}}}}
+JOB = {**WORKFLOW, "apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": GPU["spec"]}}}
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+CHANGES = {  # of the metadata and of the object, and whether a policy may have something to say
+    "nothing": ({}, {}, False),
+    "the status": ({}, {"status": {"phase": "Succeeded"}}, False),
+    "finalizers": ({"finalizers": ["a.b/c"]}, {}, False),
+    "managed fields and the version": ({"managedFields": [{"manager": "a"}], "resourceVersion": "7"}, {}, False),
+    "a label": ({"labels": {"kueue.x-k8s.io/queue-name": "q"}}, {}, True),
+    "an annotation": ({"annotations": {"a": "b"}}, {"status": {}}, True),
+    "the owner": ({"ownerReferences": []}, {}, True),
+    "the spec": ({}, {"spec": {**GPU["spec"], "x": 1}}, True),
+    "a field beside the spec": ({}, {"data": {}}, True),
+    "the beginning of a deletion": (DELETED, {}, True),
+}
+
+
+@pytest.mark.parametrize("obj", [GPU, JOB, WORKFLOW, CLONES], ids=lambda obj: obj["kind"])
+def test_an_update_that_only_keeps_track_of_an_object_is_not_asked_about(obj):
+    for name, (metadata, fields, is_asked) in CHANGES.items():
+        changed = {**obj, **fields, "metadata": {**obj["metadata"], **metadata}}
+        for new, old in ((changed, obj), (obj, changed)):
+            assert asked(request(new, "UPDATE", old), Phase.VALIDATE) is is_asked, name
+        new, old = ({**each, "metadata": {**each["metadata"], **DELETED}} for each in (changed, obj))
+        assert not asked(request(new, "UPDATE", old), Phase.VALIDATE), name
+
+
+def test_a_policy_as_the_api_server_knows_it_is_asked_about_every_update():
+    """One with `stored: warn` sees the fields that it names, and where it shares a kind, the kind's webhook does."""
+    native = validating("true", rule={**PODS, "resources": ["pods/ephemeralcontainers"]}, name="native")
+    maps = {**PODS, "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
+    rules = {"a": "true", "b": "object.?status.?x.orValue(1) == 1"}
+    stored = [validating(text, rule=maps, name=name, annotations={"stored": "warn"}) for name, text in rules.items()]
+    found = webhook_registrations(policies(native, *stored), Phase.VALIDATE).webhooks
+    conditions = {webhook.name: webhook.conditions for webhook in found}
+    assert conditions["every-update"] == ()
+    assert conditions[""] == (("not-bookkeeping", bookkeeping_condition(("finalizers", "managedFields"))),)
+
+
+VARIABLES = {  # the arguments and variables of a container that has no device, and whether it may start a launcher
+    "the namespace of the Pod": (["--namespace=$(POD_NAMESPACE)"], [{"name": "POD_NAMESPACE", "valueFrom": {}}], False),
+    "an ordinary variable": (["$(LEVEL)"], [{"name": "LEVEL", "value": "info"}], False),
+    "a variable with a launcher": (["$(RUN) train.py"], [{"name": "RUN", "value": "torchrun"}], True),
+    "a variable that is too long to be read": (["$RUN"], [{"name": "RUN", "value": "x" * 65}], True),
+    "a launcher that no command names": (["--x"], [{"name": "RUN", "value": "torchrun"}], False),
+}
+
+
+def test_a_variable_in_a_command_is_no_launcher():
+    for name, (words, env, is_asked) in VARIABLES.items():
+        started = pod(containers=[{"name": "c", "image": "a", "args": words, "env": env}])
+        assert asked(request(started), Phase.VALIDATE) is is_asked, name
 
 
 def test_rules_about_any_pod_can_be_asked():

@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from webhook.cel.library.declaration import Version
 from webhook.errors import InputError, LookupFailed, Problem
 from webhook.export.condition_costs import costly_conditions
-from webhook.export.lockout import Namespaces, lockout_dangers
+from webhook.export.lockout import (
+    Namespaces,
+    lockout_dangers,
+    sentences_about_dangers,
+    sentences_about_refused_requests,
+)
 from webhook.input import documents
 from webhook.manifests.label_selectors import labels_of
 from webhook.manifests.webhook_configurations import (
@@ -24,8 +29,6 @@ from webhook.manifests.webhook_configurations import (
 )
 from webhook.policy.policy_set import PolicySet
 from webhook.text import terminal
-
-_FINE: Final = "nothing can block the cluster"
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
@@ -47,9 +50,9 @@ def check_files(named: Sequence[str], version: Version) -> int:
     ]
     if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    dangers = [str(danger) for each in configurations for danger in lockout_dangers(each, {})]
+    dangers = sentences_about_dangers(danger for each in configurations for danger in lockout_dangers(each, {}))
     costs = [told for each in configurations for told in costly_conditions(each, version)]
-    return _print_and_return_exit_code([*dangers, *costs])
+    return _print_and_return_exit_code([*dangers, *costs], configurations)
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
@@ -98,7 +101,7 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
     ]
     ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == wanted.name]
     others = [each for each in configurations if each.metadata.name != wanted.name]
-    lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
+    lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
     lacks = list(steps_before_enforcing(cluster, ours, wanted.role, wanted.phases))
     if not lacks:  # else that would be why no answer comes
         answers = check_answer_to_dry_run_pod(
@@ -107,7 +110,7 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, ours, namespaces)
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded))
-    return _print_and_return_exit_code([*lacks, *lines, *costs, *edits], notes)
+    return _print_and_return_exit_code([*lacks, *lines, *costs, *edits], ours, notes)
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:
@@ -115,7 +118,9 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
     return configuration.model_copy(update={"webhooks": webhooks})
 
 
-def _print_and_return_exit_code(lines: Sequence[str], notes: Iterable[str] = ()) -> int:
-    """Print what is wrong, or that nothing is, and notes, which do not count."""
-    sys.stdout.write(terminal.lines([*(lines or [_FINE]), *notes]))
+def _print_and_return_exit_code(
+    lines: Sequence[str], configurations: Sequence[WebhookConfiguration], notes: Iterable[str] = ()
+) -> int:
+    """Print what is wrong, or what is refused while configurations do not answer, and notes, which do not count."""
+    sys.stdout.write(terminal.lines([*(lines or sentences_about_refused_requests(configurations)), *notes]))
     return int(bool(lines))

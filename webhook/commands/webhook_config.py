@@ -26,6 +26,7 @@ from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
+from webhook.export.lockout import INFRASTRUCTURE
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs.structured import Log
@@ -96,7 +97,8 @@ def command(
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Namespace to exclude, besides kube-system and the webhook's own; repeatable."
+            metavar="NAME",
+            help="Namespace to exclude, besides those of the infrastructure and the webhook's own; repeatable.",
         ),
     ] = None,
     any_pod: Annotated[
@@ -146,8 +148,9 @@ def command(
     """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match.
 
     With --live --watch it prints nothing, changes rules and matchConditions of the configurations that are there, and
-    keeps all else of them. With --check, exits with 0 when nothing can block the cluster, and with 1 when something can
-    or, with --live, when something is missing before `failurePolicy: Fail` is safe.
+    keeps all else of them. With --check, exits with 1 when something can block the cluster or, with --live, when
+    something is missing before `failurePolicy: Fail` is safe. Else it lists the requests that are refused while the
+    webhook does not answer, and the requests that it checked.
     """
     is_live = live or kubeconfig is not None
     if check and bool(path) == is_live:
@@ -163,7 +166,7 @@ def command(
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
     if ca_bundle is not None:
         client["caBundle"] = base64.b64encode(_read_ca_bundle(ca_bundle)).decode()
-    excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
+    excluded = dict.fromkeys([*INFRASTRUCTURE, *own, *(exclude_namespace or ())])
     registration = Registration(
         name=name,
         client=client,

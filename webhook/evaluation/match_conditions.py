@@ -40,7 +40,7 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
     present: frozenset[str] | None = None
     kept = []
     for candidate in candidates:
-        if candidate.policy.spares_stored and is_bookkeeping(context, candidate.policy):
+        if candidate.policy.ignores_bookkeeping and is_bookkeeping(context, candidate.policy):
             continue
         if candidate.concerns:
             if present is None:

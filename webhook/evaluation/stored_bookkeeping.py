@@ -1,4 +1,6 @@
-"""Which updates keep track of an object and change nothing that a policy is about: `stored: warn` lets them pass.
+"""Which updates keep track of an object and change nothing that a policy is about.
+
+Policies as the API server knows them see these updates, and no others do.
 
 A Pod that is being deleted keeps its finalizer, and a Job never ends, where a policy refuses such updates of objects
 that were stored before the policy was applied.

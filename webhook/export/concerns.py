@@ -22,22 +22,43 @@ _WORD: Final = 256
 _IMAGE: Final = 256
 _ENTRIES: Final = 64
 _NAME: Final = 64
+_VALUE: Final = 64
 _KEY: Final = 317
 _QUANTITY: Final = 64
+_FIELDS: Final = 32
+_FIELD: Final = 64
 """The most that is walked or read: containers of a list, words of a command, characters of a word and of an image,
-variables, labels or annotations, characters of a variable's name, of a label's key (253 of its domain, a slash, 63),
-and of a quantity. An ordinary Pod has fewer."""
+variables, labels or annotations, characters of a variable's name and value, of a label's key (253 of its domain, a
+slash, 63), and of a quantity; fields of an object and of its metadata, and characters of a field's name. An ordinary
+Pod has fewer."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
-_LAUNCHERS: Final = "torch|accelerate|deepspeed|\\\\bds\\\\b|[$`]"
-"""As `mentions_launcher` of webhook/facts/launch."""
-_VARIABLES: Final = "RANK|TF_CONFIG|MASTER_ADDR|WORLD_SIZE|VISIBLE_DEVICES"
+_LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
+"""The beginnings of the launchers of webhook/facts/launch: a match costs its text times its pattern."""
+_VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
+"""Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
 """Wider than `images` of webhook/facts/gpu/devices.yaml."""
 
 
 def _is_no_short_quantity(value: str) -> str:
     return f"type({value}) != string || {value}.size() > {_QUANTITY} || !isQuantity({value})"
+
+
+def _has_word_that(test: str) -> str:
+    return (
+        f"[c.?command, c.?args].exists(w, w.orValue(null) != null && (w.value().size() > {_WORDS} || "
+        f"w.value().exists(a, a.size() > {_WORD} || {test})))"
+    )
+
+
+def _has_variable_that(test: str) -> str:
+    return f"c.?env.orValue(null) != null && (c.env.size() > {_ENTRIES} || c.env.exists(e, {test}))"
+
+
+def _is_long_or_matches(field: str, length: int, pattern: str) -> str:
+    text = f'e.?{field}.orValue("")'
+    return f'{text}.size() > {length} || {text}.matches("{pattern}")'
 
 
 _SPEC: Final = {
@@ -64,8 +85,8 @@ _CONTAINER: Final = {
         "quantity(c.resources.requests[k]).compareTo(quantity(c.resources.limits[k])) > 0))"
     ),
     "launchers": (
-        f"[c.?command, c.?args].exists(w, w.orValue(null) != null && (w.value().size() > {_WORDS} || "
-        f'w.value().exists(a, a.size() > {_WORD} || a.matches("{_LAUNCHERS}"))))'
+        f"""{_has_word_that(f'a.matches("{_LAUNCHERS}")')} || {_has_word_that('a.contains("$")')} && """
+        + _has_variable_that(_is_long_or_matches("value", _VALUE, _LAUNCHERS))
     ),
     "gpu-images": f'c.?image.orValue("").size() > {_IMAGE} || c.?image.orValue("").matches("{_IMAGES}")',
 }
@@ -101,10 +122,7 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
     parts = [text for word, text in _SPEC.items() if word in wanted]
     of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
     if wanted & _VARIABLE:
-        of_containers.append(
-            f"c.?env.orValue(null) != null && (c.env.size() > {_ENTRIES} || "
-            f'c.env.exists(e, e.?name.orValue("").size() > {_NAME} || e.?name.orValue("").matches("{_VARIABLES}")))'
-        )
+        of_containers.append(_has_variable_that(_is_long_or_matches("name", _NAME, _VARIABLES)))
     if of_containers:
         lists = "[s.?containers, s.?initContainers, s.?ephemeralContainers]"
         any_container = " || ".join(f"({text})" for text in of_containers)
@@ -120,3 +138,33 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
             f'(m.value().size() > {_ENTRIES} || m.value().exists(k, k.size() > {_KEY} || k.matches("{_KEYS}"))))'
         )
     return f"[object, oldObject].exists(o, o != null && ({' || '.join(alternatives)}))" if alternatives else "false"
+
+
+def bookkeeping_condition(fields: Iterable[str]) -> str:
+    """Return CEL that is false of updates of what is being deleted, and of those that change nothing but some fields.
+
+    Nothing in it depends on types: objects of any kind have metadata with a schema. A list of one value is compared in
+    the place of the value, because the cost of a comparison is the number of items.
+
+    Args:
+        fields: of webhook.policy.compiled.BOOKKEEPING.
+    """
+    kept = sorted({*fields, "generation", "resourceVersion"})
+    is_deleted = " && ".join(f"{each}.?metadata.?deletionTimestamp.hasValue()" for each in ("object", "oldObject"))
+    differs = " || ".join(
+        (
+            _has_other_field_that_differs("object", "oldObject", ["metadata", *kept]),
+            _has_other_field_that_differs("object.metadata", "oldObject.metadata", kept),
+        )
+    )
+    return f'request.operation != "UPDATE" || object == null || oldObject == null || !({is_deleted}) && ({differs})'
+
+
+def _has_other_field_that_differs(new: str, old: str, others: Iterable[str]) -> str:
+    listed = "[" + ", ".join(f'"{each}"' for each in others) + "]"
+    is_other = f"k.size() > {_FIELD} || !(k in {listed}) &&"
+    return (
+        f"{new}.size() > {_FIELDS} || {old}.size() > {_FIELDS} || "
+        f"{new}.exists(k, {is_other} (!(k in {old}) || [{new}[k]] != [{old}[k]])) || "
+        f"{old}.exists(k, {is_other} !(k in {new}))"
+    )

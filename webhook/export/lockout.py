@@ -8,7 +8,7 @@ kubelet, kube-scheduler and kube-controller-manager v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -16,10 +16,20 @@ from webhook.apimachinery.attributes import NAME_LABEL
 from webhook.manifests.label_selectors import EVERYTHING, Labels, compile_selector
 from webhook.manifests.models import NamedRule
 from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
+from webhook.text.wording import counted
 
 Namespaces: TypeAlias = Mapping[str, Labels]
 """The labels of namespaces by name; one that is not there has the label of its name alone."""
 
+INFRASTRUCTURE: Final = (
+    *("kube-system", "kube-public", "kube-node-lease"),
+    *("calico-system", "tigera-operator", "kube-flannel", "metallb-system", "istio-system"),
+    *("gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin", "nvidia-dra-driver-gpu", "kube-amd-gpu"),
+    *("nvidia-network-operator", "node-feature-discovery", "inteldeviceplugins-system", "karpenter"),
+    *("rook-ceph", "longhorn-system", "cert-manager"),
+)
+"""Namespaces without which nodes, networks, devices, volumes or certificates do not come back: they run no jobs of
+users. Each is the one into which the project's own instructions install it."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
 _PATIENCE_S: Final = 15
@@ -79,8 +89,66 @@ class Danger:
     harm: str
     fix: str
 
-    def __str__(self) -> str:
-        return f"{self.configuration}: {self.webhook}: {self.harm}; {self.fix}"
+
+def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
+    """Yield a sentence about each cause, whatever the number of webhooks that have it."""
+    causes: dict[tuple[str, str], list[Danger]] = {}
+    for each in dangers:
+        causes.setdefault((each.harm, each.fix), []).append(each)
+    for (harm, fix), dangers_of_cause in causes.items():
+        where = f"{dangers_of_cause[0].configuration}: {dangers_of_cause[0].webhook}"
+        if len(dangers_of_cause) > 1:
+            places = " and ".join(dict.fromkeys(each.configuration for each in dangers_of_cause))
+            where = f"{counted(len(dangers_of_cause), 'webhook')} of {places}"
+        yield f"{where}: {harm}; {fix}"
+
+
+def sentences_about_refused_requests(configurations: Iterable[WebhookConfiguration]) -> Iterator[str]:
+    """Yield which requests are refused while the webhooks of some configurations do not answer, and which are not.
+
+    Webhooks with `failurePolicy: Ignore` refuse none. Resources with the same operations and the same names of
+    matchConditions share a line.
+
+    Args:
+        configurations: without dangers.
+    """
+    closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
+    if not closed:
+        yield "no request is refused while the webhooks do not answer: each has failurePolicy Ignore"
+        return
+    yield "while the webhooks do not answer, these requests are refused:"
+    for (operations, conditions), resources in _resources_by_conditions(closed).items():
+        where = f" (matchConditions: {', '.join(conditions)})" if conditions else ""
+        yield f"- {operations} of {', '.join(sorted(resources))}{where}"
+    spared = {name for one in closed for name in _excluded_namespaces(one)}
+    everywhere = sorted(name for name in spared if all(name in _excluded_namespaces(one) for one in closed))
+    if everywhere:
+        yield f"in all namespaces but {', '.join(everywhere)}"
+    needs: dict[str, list[str]] = {}
+    for need in _NEEDS:
+        place = {"": "", _OWN: " in the namespace of the webhook"}.get(need.namespace, f" in {need.namespace}")
+        needs.setdefault(place, []).append(f"{need.operation} of {need.resource}")
+    listed = "; ".join(f"{', '.join(each)}{place}" for place, each in needs.items())
+    yield f"checked, and never refused, of what a cluster needs to start: {listed}"
+
+
+def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tuple[str, ...]], set[str]]:
+    grouped: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+    for one in webhooks:
+        conditions = tuple(each.name for each in one.match_conditions)
+        for rule in one.rules:
+            names = {".".join(filter(None, (each, group))) for group in rule.api_groups for each in rule.resources}
+            grouped.setdefault((", ".join(sorted(rule.operations)), conditions), set()).update(names)
+    return grouped
+
+
+def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
+    """Return the namespaces that the selector of a webhook excludes by name."""
+    selector = webhook.namespace_selector
+    listed = (selector.match_expressions or ()) if selector is not None else ()
+    return frozenset(
+        name for each in listed if each.key == NAME_LABEL and each.operator == "NotIn" for name in each.values or ()
+    )
 
 
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
@@ -105,7 +173,7 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
     service = webhook.client_config.service
     if service is not None and not webhook.client_config.ca_bundle:
         yield (
-            "no call of it can succeed, because it has no caBundle",
+            "no call can succeed, because there is no caBundle",
             "write clientConfig.caBundle, as `claimgate certs inject` does",
         )
     if webhook.timeout_seconds > _PATIENCE_S:

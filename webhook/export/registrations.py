@@ -7,19 +7,19 @@ the policies (concerns.py); everything else is one webhook without conditions. A
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.attributes import Phase
-from webhook.export.concerns import concerns_condition
+from webhook.export.concerns import bookkeeping_condition, concerns_condition
 from webhook.export.webhook_rules import (
     MatchedResource,
     WebhookRule,
     matched_resources_of_policies,
     merge_into_webhook_rules,
 )
-from webhook.policy.compiled import Policy
+from webhook.policy.compiled import BOOKKEEPING, Policy
 from webhook.policy.policy_set import PolicySet
 
 NOT_A_MIRROR: Final = (
@@ -87,16 +87,14 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhooksOfPhase:
-    """The webhooks of a phase; `left_out` are policies with rules about any Pod, which no webhook asks about.
-    `left_out`: policies with the rules that are about any Pod, and are not asked.
-    """
+    """The webhooks of a phase; `left_out` are policies with their rules about any Pod, which no webhook asks about."""
 
     webhooks: tuple[Webhook, ...]
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
-    """Return the webhooks of a phase, the one without conditions first.
+    """Return the webhooks of a phase, those of all kinds but the common ones first.
 
     Args:
         policies: all that are loaded.
@@ -105,26 +103,50 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
     """
     wanted = matched_resources_of_policies(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
-        return WebhooksOfPhase(webhooks=_webhook_without_conditions(wanted))
-    general: set[MatchedResource] = {wish for _, wish in wanted if (wish.group, wish.resource) not in _COMMON}
+        return WebhooksOfPhase(webhooks=_webhooks_without_places(wanted))
+    general = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) not in _COMMON]
     special: list[Webhook] = []
     for place in PLACES:
         listed = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) in place.resources]
         unconditional = {
             (wish.group, wish.resource) for policy, wish in listed if _needs_no_match_condition(policy, any_pod=any_pod)
         }
-        general |= {wish for _, wish in listed if (wish.group, wish.resource) in unconditional}
+        general += [(policy, wish) for policy, wish in listed if (wish.group, wish.resource) in unconditional]
         special += _webhooks_of_pod_location(
             place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional]
         )
     left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in wanted if policy.any_pod}
-    rules = merge_into_webhook_rules(general)
-    return WebhooksOfPhase(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
+    return WebhooksOfPhase(webhooks=(*_webhooks_without_places(general), *special), left_out=left_out)
 
 
-def _webhook_without_conditions(wanted: Iterable[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    rules = merge_into_webhook_rules({wish for _, wish in wanted})
-    return (Webhook(name="", rules=rules),) if rules else ()
+def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
+    """Return a webhook for resources about whose bookkeeping nothing is asked, and one for those with every update."""
+    seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
+    if any("*" in each for each in seen):
+        seen = {_resource_without_part(wish) for _, wish in wanted}  # the wildcard has the other resources, too
+    every = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) in seen]
+    others = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) not in seen]
+    listed = (("", others), ("every-update", every))
+    return tuple(
+        Webhook(name=name, rules=rules, conditions=_bookkeeping_conditions([policy for policy, _ in pairs]))
+        for name, pairs in listed
+        if (rules := merge_into_webhook_rules({wish for _, wish in pairs}))
+    )
+
+
+def _resource_without_part(wish: MatchedResource) -> tuple[str, str]:
+    return wish.group, wish.resource.partition("/")[0]
+
+
+def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str], ...]:
+    unseen = _unseen_bookkeeping(policies)
+    return (("not-bookkeeping", bookkeeping_condition(unseen)),) if unseen else ()
+
+
+def _unseen_bookkeeping(policies: Iterable[Policy]) -> frozenset[str]:
+    """Return the fields of BOOKKEEPING that none of some policies looks at; none where a policy sees every update."""
+    fields = (BOOKKEEPING - policy.named_bookkeeping if policy.ignores_bookkeeping else () for policy in policies)
+    return BOOKKEEPING.intersection(*fields)
 
 
 def _needs_no_match_condition(policy: Policy, *, any_pod: bool) -> bool:
@@ -137,4 +159,5 @@ def _webhooks_of_pod_location(place: PodLocation, listed: list[tuple[Policy, Mat
     rules = merge_into_webhook_rules({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
     if rules and concerned != "false":
         mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
-        yield Webhook(name=place.name, rules=rules, conditions=(*mirror, ("concerns-a-policy", concerned)))
+        tracked = _bookkeeping_conditions([policy for policy, _ in listed])
+        yield Webhook(name=place.name, rules=rules, conditions=(*mirror, *tracked, ("concerns-a-policy", concerned)))

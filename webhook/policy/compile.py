@@ -111,6 +111,7 @@ def compile_policy(
         docs=settings.docs,
         obstacles=export_obstacles(manifest, settings),
         spares_stored=settings.spares_stored,
+        is_about_specs=is_about_specs,
         named_bookkeeping=frozenset(word for word in BOOKKEEPING if word in text),
         mentions_namespace="namespaceObject" in text,
     )

@@ -157,7 +157,8 @@ class Policy:
     `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is `pods` in the
     annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is `resources`, `phase`
     where a validating policy speaks, `is_registered` whether webhook configurations name its kinds,
-    `spares_stored` whether it lets be what was stored with a problem, `named_bookkeeping` the words of
+    `spares_stored` whether it lets be what was stored with a problem, `is_about_specs` whether it has the annotation
+    `updates: spec`, `named_bookkeeping` the words of
     BOOKKEEPING that it has, `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others,
     `judges_types` whether it is about what is not of its type. `checks` are the groups whose problems it reads,
     `catalogue` their rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without
@@ -192,6 +193,7 @@ class Policy:
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
     spares_stored: bool = False
+    is_about_specs: bool = False
     named_bookkeeping: frozenset[str] = frozenset()
     concerns: tuple[str, ...] = ()
     any_pod: tuple[str, ...] = ()
@@ -204,6 +206,13 @@ class Policy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "computed", frozenset(("request", *self.facts, *([PROBLEMS] if self.checks else ()))))
+
+    @property
+    def ignores_bookkeeping(self) -> bool:
+        """Return whether updates that only keep track of an object are none of its business: a policy as the API server
+        knows it sees every update.
+        """
+        return self.spares_stored or self.is_about_specs or self.reports_problems
 
     def rule_id(self, index: int | None) -> str:
         """Return the id of a validation; the policy's name if it has no id, and for the policy as a whole."""
