@@ -32,6 +32,7 @@ CHARGES_BY_HAND = {
     "model_servers/checks.py": "reads the words of each command",
     "model_servers/listening.py": "asks an index about each label",
     "model_servers/parts_of_pods.py": "walks lists of kinds without typed classes",
+    "model_servers/words.py": "compares each word of a command with patterns",
     "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
     "ray/gpus_of_groups.py": "walks what a text with YAML holds",
     "ray/serve_config.py": "parses YAML, which nothing interrupts, and walks it",

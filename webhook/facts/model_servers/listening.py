@@ -9,8 +9,9 @@ huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@0
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
@@ -323,30 +324,37 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
         return
     if port is None:
         return
-    yield from _check_scheme(member, port)
-    wrong = next(((probe, number) for probe, number in asked if number != port), None)
+    for probe, message, fix in chain(_wrong_scheme(member, port, asked), _wrong_port(member, port, asked)):
+        at = member.locate((*member.container.at, probe))
+        yield PROBE_PORT.problem(at, f"{message}, so the probe never succeeds", fix)
+
+
+def _wrong_port(
+    member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the first probe that connects to another port than the server's, with the message and the fix."""
+    wrong = next(((probe, number) for probe, number, _ in asked if number != port), None)
     if wrong is not None and not _may_be_elsewhere(member, wrong[1]):
-        message = f"connects to port {wrong[1]}, but {name} listens on {port}, so the probe never succeeds"
-        at = member.locate((*member.container.at, wrong[0]))
-        yield PROBE_PORT.problem(at, message, f"use port {port} in both")
+        message = f"connects to port {wrong[1]}, but {member.server.name} listens on {port}"
+        yield wrong[0], message, f"use port {port} in both"
 
 
-def _check_scheme(member: ServerContainer, port: int) -> Iterator[Problem]:
-    """Report a probe by HTTP where the server speaks TLS, and one by HTTPS where it does not."""
+def _wrong_scheme(
+    member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the first probe by HTTP where the server speaks TLS, or by HTTPS where it does not, likewise."""
     arguments, name = member.server.arguments, member.server.name
     if name not in _SPEAKS_TLS or arguments.is_open:
         return
     has_tls = arguments.has("certificate")
-    for probe in _PROBES:
-        asked = get(member.container.json, (probe, "httpGet"))
-        if not isinstance(asked, dict) or _number_of_port(asked.get("port"), member) != port:
+    for probe, number, scheme in asked:
+        if number != port or not scheme:
             continue
-        if (asked.get("scheme") == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
+        if (scheme == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
             has = "asks by HTTP, but --ssl-certfile makes" if has_tls else "asks by HTTPS, but without --ssl-certfile"
             speaks = f"{name} speak TLS alone" if has_tls else f"{name} speaks no TLS"
             fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
-            at = member.locate((*member.container.at, probe))
-            yield PROBE_PORT.problem(at, f"{has} {speaks}, so the probe never succeeds", fix)
+            yield probe, f"{has} {speaks}", fix
             return
 
 
@@ -357,13 +365,14 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     return any(not ports or not set(ports).isdisjoint(numbers) for ports in listed)
 
 
-def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int]]:
-    """Yield the probes of a container that ask a port, with its number."""
+def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
+    """Yield the probes of a container that ask a port, with its number, and the scheme of a probe by HTTP."""
     for name in _PROBES:
         for handler in ("httpGet", "tcpSocket", "grpc"):
             number = _number_of_port(get(member.container.json, (name, handler, "port")), member)
             if number is not None:
-                yield name, number
+                asked = member.container.json[name][handler]
+                yield name, number, asked.get("scheme", "HTTP") if handler == "httpGet" else ""
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
