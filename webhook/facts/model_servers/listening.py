@@ -352,7 +352,7 @@ def _wrong_scheme(
             continue
         if (scheme == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
             has = "asks by HTTP, but --ssl-certfile makes" if has_tls else "asks by HTTPS, but without --ssl-certfile"
-            speaks = f"{name} speak TLS alone" if has_tls else f"{name} speaks no TLS"
+            speaks = f"{name} speak only TLS" if has_tls else f"{name} speaks no TLS"
             fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
             yield probe, f"{has} {speaks}", fix
             return
@@ -372,7 +372,8 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
             number = _number_of_port(get(member.container.json, (name, handler, "port")), member)
             if number is not None:
                 asked = member.container.json[name][handler]
-                yield name, number, asked.get("scheme", "HTTP") if handler == "httpGet" else ""
+                scheme = asked.get("scheme") or "HTTP"
+                yield name, number, scheme if handler == "httpGet" else ""
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
@@ -435,8 +436,10 @@ def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, su
     for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, _BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
             name, container = metric.resource_and_container
+            if container or name not in _SCALED:
+                continue
             lacking = next((each for each in members if not _requests(each, name)), None)
-            if name in _SCALED and not container and lacking is not None:
+            if lacking is not None:
                 message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
                 fix = f"request {name}, or scale by the server's own metrics"
                 yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
