@@ -40,8 +40,8 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     "device-failures/image-pull",
     title="imagePullPolicy is Always for an image that cannot change",
     why=(
-        "A restart pulls the image again and fails while the registry cannot be reached, although the node has the "
-        "image."
+        "A restart asks the registry about the image, and fails while the registry cannot be reached, although the "
+        "node has the image."
     ),
     source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
     level="advice",
@@ -109,6 +109,6 @@ def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
         if container.image_pull_policy == "Always" and "@sha256:" in container.image
     ]
     if places:
-        message = "makes every restart pull the image again, although an image with a digest never changes"
+        message = "makes every restart ask the registry, although an image with a digest never changes"
         problem = IMAGE_PULL.problem(places[0], message, "set IfNotPresent", "Always")
         yield replace(problem, also=tuple(places[1:]))

@@ -86,7 +86,7 @@ MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
 VENDORS: Final = GPU_REQUESTS.rule(
     "gpu-requests/vendors",
     title="The container requests GPUs of several vendors",
-    why="Hardly any node has GPUs of several vendors, so the pod stays Pending.",
+    why="Hardly any node has GPUs of several vendors, so the pod probably stays Pending.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
 )
 WINDOWS: Final = GPU_REQUESTS.rule(
@@ -301,7 +301,8 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
         }
         if len(by_vendor) > 1:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
-            message = f"requests {names}, but hardly any node has GPUs of several vendors, so the pod stays Pending"
+            because = "hardly any node has GPUs of several vendors, so the pod probably stays Pending"
+            message = f"requests {names}, but {because}"
             yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
 
 
