@@ -39,6 +39,21 @@ VERBS = {
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
 
+VERB_GROUPS = {
+    "Check manifests": ("audit", "replay", "simulate", "queues", "backtest"),
+    "Run the webhook": ("serve", "certs", "webhook-config"),
+    "Write policies": ("policies", "test", "cel", "ui"),
+    "Look things up": ("explain", "config", "version", "demo"),
+}
+"""The verbs in the order of --help, by what a person wants to do."""
+
+_EXAMPLES = """\b
+Examples:
+  claimgate audit manifests/                     what is wrong with these files
+  claimgate simulate job.yaml --context cluster  why this job would not start
+  claimgate explain job-set/dns-label            what a rule demands, and why
+  claimgate VERB --help                          all options of a verb"""
+
 _VERBS_OF_OTHERS = {
     "lint": "audit",
     "validate": "audit",
@@ -80,8 +95,9 @@ class _VerbGroup(TyperGroup):
         return _show_arguments_by_name(typer.main.get_command(_application_of_verb(cmd_name, module)))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+        for heading, verbs in VERB_GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(verb, VERBS[verb]) for verb in verbs])
 
 
 class _PlainArgument(TyperArgument):
@@ -135,7 +151,7 @@ def create_typer_application() -> typer.Typer:
         cls=_VerbGroup,
         rich_markup_mode=None,
         no_args_is_help=True,
-        epilog=_exit_code_table(),
+        epilog=f"{_EXAMPLES}\n\n{_exit_code_table()}",
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
     )

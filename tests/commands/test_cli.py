@@ -13,7 +13,7 @@ from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
 from webhook.input import shipped
-from webhook.typer_application import EXIT_CODES, VERBS
+from webhook.typer_application import EXIT_CODES, VERB_GROUPS, VERBS
 
 
 def test_help_names_every_verb_and_every_exit_code(capsys):
@@ -48,7 +48,8 @@ def test_version_is_the_distribution_s(capsys):
             id="none of the choices",
         ),
         pytest.param(["--nope"], "error: no such option: --nope", id="unknown flag"),
-        pytest.param(["replay"], "error: missing argument 'FIXTURE'", id="no fixture"),
+        pytest.param(["replay"], "error: replay: names no file; name FIXTURE or -f FILE", id="no fixture"),
+        pytest.param(["simulate", "a", "-f", "b"], "error: simulate: name one file, as FILE or -f FILE", id="two jobs"),
         pytest.param(["replay", "--phase", "later", "x"], "error: invalid value for '--phase'", id="bad phase"),
     ],
 )
@@ -268,3 +269,17 @@ def test_a_dangling_link_is_a_name_too(tmp_path, monkeypatch, capsys):
     Path("--output=json").symlink_to("nowhere")
     assert run_command_line(["audit", "--output=json", "z.yaml"]) == 2
     assert "also the name of a file" in capsys.readouterr().err
+
+
+def test_files_may_be_named_as_for_kubectl(tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}")
+    file = str(tmp_path / "pod.yaml")
+    for verb in (["audit"], ["replay"]):
+        answers = [
+            (run_command_line([*verb, *how]), capsys.readouterr().out) for how in ([file], ["-f", file], [f"-f{file}"])
+        ]
+        assert answers[0] == answers[1] == answers[2]
+
+
+def test_help_shows_each_verb_in_one_group():
+    assert sorted(verb for verbs in VERB_GROUPS.values() for verb in verbs) == sorted(VERBS), "typer_application.py"

@@ -42,6 +42,7 @@ def command(
         typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.", show_default=False),
     ] = None,
     *,
+    filename: options.FilesByOption = None,
     live: live_options.Live = False,
     kubeconfig: live_options.Kubeconfig = None,
     namespace: live_options.Namespaces = None,
@@ -115,6 +116,7 @@ def command(
     summary counts what configuration and annotations left out. After Ctrl-C the report has what was audited by then,
     and the exit code is 130.
     """
+    named = options.named_files(path, filename)
     flags = live_options.LiveFlags(
         live=live,
         kubeconfig=kubeconfig,
@@ -124,7 +126,7 @@ def command(
         publish=publish,
         fails_only=fails_only,
     )
-    flags.check_flag_combinations(path, settings)
+    flags.check_flag_combinations(named, settings)
     report = AuditReport(chosen, write_baseline, report_options.parse_shown(show), is_verbose=verbose)
     given = report_options.ReportFlags(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
 
@@ -151,7 +153,6 @@ def command(
                 contents=flags.contents_with_published(report.required_contents),
             )
             return report.audit_and_report(live_audit, totals, flags.publisher(cluster, live_audit.read))
-    named = path or []
     ray_audit.refuse_other_options(
         ray, named=named, render=is_rendered, render_remote=render_remote, changed_since=changed_since
     )

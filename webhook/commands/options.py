@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -47,6 +47,19 @@ def complete_output(*formats: str) -> Callable[[str], list[str]]:
         return [text for name in formats for text in (name, f"{name}=") if text.startswith(incomplete)]
 
     return complete
+
+
+FilesByOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename", "-f", metavar="FILE", help="The same as the argument, as kubectl spells it; repeatable."
+    ),
+]
+
+
+def named_files(arguments: Sequence[str] | None, by_option: Sequence[str] | None) -> list[str]:
+    """Return the files of the argument and then those of -f."""
+    return [*(arguments or ()), *(by_option or ())]
 
 
 ReportOutputs: TypeAlias = Annotated[

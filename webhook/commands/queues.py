@@ -12,7 +12,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
-from webhook.commands.options import complete_output
+from webhook.commands.options import FilesByOption, complete_output, named_files
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
 from webhook.facts.kueue.overview import read_queue_overview
@@ -43,6 +43,7 @@ def command(
         typer.Argument(metavar="PATH", show_default=False, help="Folders, files or - for stdin: YAML, JSON or NDJSON."),
     ] = None,
     *,
+    filename: FilesByOption = None,
     chosen: Outputs = None,
     live: Annotated[bool, typer.Option("--live", help="Read the queues of the cluster that kubectl uses.")] = False,
     kubeconfig: Annotated[
@@ -62,12 +63,13 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
-    if is_live == bool(path):
+    named = named_files(path, filename)
+    if is_live == bool(named):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
     made = (
         _overview_of_live_cluster(kubeconfig)
         if is_live
-        else _overview_of_cluster(_view_of_files(path or [], context_is_whole=context_is_whole))
+        else _overview_of_cluster(_view_of_files(named, context_is_whole=context_is_whole))
     )
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))

@@ -42,14 +42,16 @@ from webhook.workloads import table
 @options.add_settings_flags(ReportSettings)
 def command(
     fixture: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FIXTURE",
+            show_default=False,
             help="Files, folders or - for stdin: AdmissionReviews, bare requests, plain objects (taken as CREATE), "
             "or lists of them, in YAML, JSON or NDJSON.",
         ),
-    ],
+    ] = None,
     *,
+    filename: options.FilesByOption = None,
     phase: Annotated[
         PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
     ] = "auto",
@@ -87,6 +89,9 @@ def command(
     allowed, 1 when one is denied, and 2 when an input or a policy cannot be read, or a server gives no answer.
     --fail-on changes what fails.
     """
+    named = options.named_files(fixture, filename)
+    if not named:
+        raise ConfigurationError("replay: names no file; name FIXTURE or -f FILE (see `claimgate replay --help`)")
     failing = report_options.parse_fail_on(fail_on, "deny")
     writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)
@@ -107,7 +112,7 @@ def command(
     details = ReviewOptions(
         advice=advice, enforcement_action=settings.enforcement_action, docs_address=settings.docs_address
     )
-    inputs = documents.read_documents(fixture)
+    inputs = documents.read_documents(named)
     how = {"unbound": unbound, "explains": explain, "records": record is not None}
     local = partial(_local_backend, settings, inputs, details=details, **how)
     with _server_backend(server, ca, settings) if server else local() as asked:
@@ -117,7 +122,7 @@ def command(
                 report.write_entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(failing, documents.problem_of_nothing_read(fixture, inputs, "review"))
+    return replay.exit_code(failing, documents.problem_of_nothing_read(named, inputs, "review"))
 
 
 class ReplayBackend(Struct, frozen=True):

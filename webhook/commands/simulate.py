@@ -74,8 +74,13 @@ _TEMPLATES: Final = frozenset(
     ),
 )
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A job in YAML or JSON, or - for stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", show_default=False, help="A job in YAML or JSON, or - for stdin.")
+    ] = "",
     *,
+    filename: Annotated[
+        str, typer.Option("--filename", "-f", metavar="FILE", help="The same as the argument, as kubectl spells it.")
+    ] = "",
     live: Annotated[bool, typer.Option("--live", help="Look everything up in the cluster that kubectl uses.")] = False,
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Look everything up in the cluster of this kubeconfig.")
@@ -96,6 +101,9 @@ def command(
     it or a policy cannot be read, and 3 when something other than nodes that decides it is not known. Of several jobs
     in FILE the worst counts.
     """
+    if bool(file) == bool(filename):
+        raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")
+    file = file or filename
     outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
     if is_live and settings.names_given_by_flags & {"context", "context_is_whole"}:

@@ -49,6 +49,7 @@ def command(
         ),
     ] = None,
     *,
+    filename: options.FilesByOption = None,
     require_tests: Annotated[
         bool, typer.Option("--require-tests", help="Exit with 2 also when every case is skipped.")
     ] = False,
@@ -77,7 +78,8 @@ def command(
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
-    named = folder or [Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
+    given = [Path(each) for each in options.named_files([str(each) for each in folder or ()], filename)]
+    named = given or [Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
     chosen_cases = _compile_regex(run)
     how = _TestOptions(
         options=assembly.create_compile_options(settings),
@@ -95,7 +97,7 @@ def command(
     _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
     if problems := tests.problems():
         raise InputError(*problems)
-    return tests.exit_code(folder, require_tests=require_tests)
+    return tests.exit_code(given or None, require_tests=require_tests)
 
 
 def _compile_regex(text: str) -> re.Pattern[str]:
