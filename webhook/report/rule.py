@@ -18,11 +18,12 @@ from webhook.rules.rule import page_address
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule as its author describes it. `id` is stable; `docs` is a link, "" if there is none."""
+    """A rule as its author describes it. `id` is stable; `docs` is a link and `why` a reason, "" if there is none."""
 
     id: str
     policy: str
     description: str = ""
+    why: str = ""
     severity: str = ""
     category: str = ""
     docs: str = ""
@@ -72,6 +73,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
             id=name,
             policy=policy.name,
             description=described if checked is None else checked.title,
+            why="" if checked is None else checked.why,
             severity=policy.severity_of_rule(name),
             category=policy.category,
             docs=page_address(self._address, name) if has_page else policy.docs,

@@ -24,6 +24,8 @@ from webhook.yamltext.source_line import Place, SourceLine
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
+_SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
+"""Numbers by which GitHub orders rules, in the middle of its ranges (9.0, 7.0, 4.0)."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
 """What stands for the long arrays while the rest of the log is written. A text has no line break, so none is taken for
@@ -116,13 +118,23 @@ def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
     """Return a reportingDescriptor; a rule without a description is described by its id."""
     described = rule.description or rule.id
+    example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
+    severity = _SECURITY_SEVERITIES.get(rule.severity)
+    link = f"[{rule.id}]({rule.docs})" if rule.docs.startswith("https://") else ""
     made: dict[str, Any] = {
         "id": rule.id,
         "shortDescription": {"text": described},
-        "help": {"text": f"{described}\nMore: claimgate policies rules --rule {rule.id}"},
-        "properties": {"tags": list(dict.fromkeys(filter(None, (rule.category, rule.policy))))},
+        "fullDescription": {"text": rule.why or described},
+        "help": {
+            "text": "\n".join(filter(None, (described, rule.why, example))),
+            "markdown": "\n\n".join(filter(None, (f"**{described}**", rule.why, example, link))),
+        },
+        "properties": {
+            "tags": list(dict.fromkeys(filter(None, (rule.category, rule.policy)))),
+            **({"security-severity": severity} if severity else {}),
+        },
     }
-    if rule.docs.startswith("https://"):
+    if link:
         made["helpUri"] = rule.docs
     return made
 
