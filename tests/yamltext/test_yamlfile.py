@@ -383,6 +383,10 @@ def test_unreadable_files_are_reported(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9")
     with pytest.raises(InputError, match=r"latin.yaml:2: is not UTF-8 text"):
         read(tmp_path / "latin.yaml")
+    for name in ("powershell.yaml", "powershell.json"):
+        (tmp_path / name).write_bytes('{"a": 1}'.encode("utf-16"))
+        with pytest.raises(InputError, match=rf"{name}:1: is not UTF-8 but UTF-16; save the file as UTF-8"):
+            read(tmp_path / name)
     with pytest.raises(InputError, match=r"absent.yaml: cannot be read: no such file or directory"):
         read(tmp_path / "absent.yaml")
     (tmp_path / "large.yaml").write_bytes(b"#" * (1 << 20) + b"#")

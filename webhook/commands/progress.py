@@ -6,33 +6,43 @@ properly.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
+_QUIET_S: Final = 1.0
+"""Seconds before a bar appears."""
+
 
 class Progress:
-    """A bar on stderr; nothing if stderr is not a terminal. A context manager that removes the bar.
+    """A bar on stderr, for commands that take more than a second. A context manager that removes the bar.
+
+    Nothing is shown if stderr is not a terminal, or with the variable CI set: logs of CI keep each line.
 
     Args:
         total_bytes: how much there is to read; 0 where nobody knows.
         what: what is counted, in the plural.
         is_shown: whether a bar may be shown, as where stdout does not write to the same terminal meanwhile.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, total_bytes: int, what: str, *, is_shown: bool = True) -> None:
+    def __init__(
+        self, total_bytes: int, what: str, *, is_shown: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._bar: Any = None
         self._what = what
         self._count = 0
-        if is_shown and sys.stderr.isatty():
-            self._bar = _rich_progress_bar()
-            self._task = self._bar.add_task(what, total=total_bytes or None, counted="")
+        self._size_bytes = 0
+        self._total_bytes = total_bytes
+        self._clock, self._began = clock, clock()
+        self._may_show = is_shown and sys.stderr.isatty() and not os.environ.get("CI")
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
         return self
 
     def __exit__(
@@ -44,10 +54,16 @@ class Progress:
     def advance(self, size_bytes: int, count: int) -> None:
         """Add bytes that were read, and the number of things in them."""
         self._count += count
-        if self._bar is not None:
-            elapsed = self._bar.tasks[0].elapsed or 0
-            rate = f", {self._count / elapsed:,.0f}/s" if elapsed > 0 else ""
-            self._bar.update(self._task, advance=size_bytes, counted=f"{self._count:,} {self._what}{rate}")
+        self._size_bytes += size_bytes
+        elapsed = self._clock() - self._began
+        if not self._may_show or elapsed < _QUIET_S:
+            return
+        if self._bar is None:
+            self._bar = _rich_progress_bar()
+            self._task = self._bar.add_task(self._what, total=self._total_bytes or None, counted="")
+            self._bar.start()
+        rate = f"{self._count:,} {self._what}, {self._count / elapsed:,.0f}/s"
+        self._bar.update(self._task, completed=self._size_bytes, counted=rate)
 
 
 def _rich_progress_bar() -> Any:

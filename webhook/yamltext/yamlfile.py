@@ -7,6 +7,7 @@ jsontext's.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -55,6 +56,8 @@ __all__ = [
 
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How a file begins that PowerShell wrote with `>`."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -173,7 +176,8 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
         problem = Problem(message=f"cannot be read: {reason}", file=file)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=file, line=line)
+        told = "but UTF-16; save the file as UTF-8" if data[:2] in _UTF_16 else "text; expected YAML or JSON"
+        problem = Problem(message=f"is not UTF-8 {told}", file=file, line=line)
     raise InputError(problem)
 
 
@@ -186,7 +190,7 @@ def decode_text(data: bytes, file: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        if file.endswith(_JSON) or data.lstrip()[:2] in (b'{"', b"[{"):
+        if data[:2] not in _UTF_16 and (file.endswith(_JSON) or data.lstrip()[:2] in (b'{"', b"[{")):
             return jsontext.text_of_bytes(data)
         raise
 
