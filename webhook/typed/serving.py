@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text
+from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.view import Typed
@@ -47,6 +47,34 @@ class InferenceService(Object):
 
     gvk = GroupVersionKind("serving.kserve.io", "v1beta1", "InferenceService")
     spec = Part(InferenceServiceSpec)
+
+
+class SupportedFormat(Typed):
+    """serving.kserve.io SupportedModelFormat."""
+
+    name = Text()
+    auto_select = Truth()
+
+
+class ServingRuntimeSpec(Typed):
+    """serving.kserve.io ServingRuntimeSpec, whose containers KServe merges with those of InferenceServices."""
+
+    containers = Parts(Container)
+    supported_model_formats = Parts(SupportedFormat)
+    worker_spec = Part(WorkerSpec)
+
+
+class ServingRuntime(Object):
+    """serving.kserve.io ServingRuntime."""
+
+    gvk = GroupVersionKind("serving.kserve.io", "v1alpha1", "ServingRuntime")
+    spec = Part(ServingRuntimeSpec)
+
+
+class ClusterServingRuntime(ServingRuntime):
+    """serving.kserve.io ClusterServingRuntime."""
+
+    gvk = GroupVersionKind("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
 
 
 class Parallelism(Typed):

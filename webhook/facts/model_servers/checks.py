@@ -77,11 +77,22 @@ CHECKS: Final = (
         group="model-server",
         run=parts_of_pods.check_parts_of_inference_service,
         kinds=frozenset((("serving.kserve.io", "InferenceService"),)),
+        lookups=parts_of_pods.LOOKUPS,
+    ),
+    Check(
+        group="model-server",
+        run=parts_of_pods.check_serving_runtime,
+        kinds=frozenset(("serving.kserve.io", kind) for kind in ("ServingRuntime", "ClusterServingRuntime")),
+    ),
+    Check(
+        group="model-server",
+        run=parts_of_pods.check_parts_of_llm_service,
+        kinds=frozenset((("serving.kserve.io", "LLMInferenceService"),)),
     ),
     Check(
         group="model-server",
         run=parts_of_pods.check_dynamo_graph,
-        kinds=frozenset((("nvidia.com", "DynamoGraphDeployment"),)),
+        kinds=frozenset(("nvidia.com", kind) for kind in ("DynamoGraphDeployment", "DynamoComponentDeployment")),
     ),
     Check(
         group="model-server",

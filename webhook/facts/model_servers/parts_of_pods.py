@@ -1,7 +1,7 @@
 """Model servers in kinds whose controller merges the container: the part that the object holds is read.
 
 Dynamo and NIM make a container of fields of their own. KServe appends the arguments of `model` to those of the chosen
-runtime, in one container with the resources of `model`. What a controller adds is not known.
+runtime, in one container with the resources of both. What a controller adds is not known.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
 pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-operator@f63f74d7.
@@ -14,18 +14,28 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.model_servers.gpus import COMPARABLE
 from webhook.facts.model_servers.groups import MODEL_SERVER
-from webhook.facts.model_servers.processes import problem_of_parallel_size
+from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
 from webhook.facts.model_servers.server_checks import check_server
 from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container
 from webhook.facts.model_servers.started_servers import may_start_server, started_server
+from webhook.facts.model_servers.words import check_words_of_command
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.pods import Container, PodSpec
-from webhook.typed.serving import InferenceService
+from webhook.typed.serving import (
+    ClusterServingRuntime,
+    InferenceService,
+    LlmInferenceService,
+    Model,
+    ServingRuntime,
+)
+from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 NIM_REQUESTS: Final = MODEL_SERVER.rule(
@@ -45,23 +55,104 @@ DYNAMO_TAG: Final = MODEL_SERVER.rule(
     source="ai-dynamo/dynamo deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go@006b6e10",
     level="advice",
 )
-_HUGGING_FACE: Final = "huggingface"
+_FORMATS: Final = ("huggingface", "vLLM")
+"""Formats of models whose runtimes mostly start vLLM."""
+_KSERVE: Final = "kserve-container"
+_MAIN: Final = "main"
+_ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
+"""What the presets of KServe add to the arguments of vLLM."""
+_LONGEST: Final = 4096
+_NIM_IMAGE: Final = "nvcr.io/nim/model"
+"""Stands for the image of a NIMService, which is one of NIM whatever its name is."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
+LOOKUPS: Final = tuple(
+    interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
+    for kind in (ServingRuntime, ClusterServingRuntime)
+)
 
 
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Check the arguments that an InferenceService gives the runtime of vLLM."""
+    """Check the server that an InferenceService and its runtime start together.
+
+    The runtime is a known object, or the one for Hugging Face that KServe ships. One that nobody names or knows is
+    assumed by the format of the model.
+    """
     predictor = subject.typed(InferenceService).spec.predictor
     model = predictor.model
-    runtime = model.runtime.lower()
-    name = get(model.json, ("modelFormat", "name"), "")
-    is_shipped = runtime.startswith(_SHIPPED_RUNTIME)
-    if predictor.worker_spec or model.has("command") or not (is_shipped or (not runtime and name == _HUGGING_FACE)):
+    if not model or predictor.worker_spec:
         return
-    obj = {"name": "kserve-container", "command": ["vllm", "serve"], "image": "", "args": list(model.args)}
-    obj |= {key: model.json[key] for key in ("env", "envFrom", "resources") if key in model.json}
-    yield from _problems_of_part(obj, model.at, subject, is_advice=not is_shipped)
+    runtime, is_named = _runtime_of_model(model, subject.cluster_view())
+    if runtime is not None:
+        main = next((each for each in runtime.spec.containers if each.name == _KSERVE), None)
+        if main is not None:
+            yield from _problems_of_part(_merged(main.json, model.json), model.at, subject, is_advice=not is_named)
+        return
+    named = model.runtime.lower()
+    is_shipped = named.startswith(_SHIPPED_RUNTIME)
+    is_assumed = get(model.json, ("modelFormat", "name"), "") in _FORMATS and (not named or "vllm" in named)
+    if model.has("command") or not (is_shipped or is_assumed):
+        return
+    server = {"name": _KSERVE, "command": ["vllm", "serve"], "image": ""}
+    yield from _problems_of_part(_merged(server, model.json), model.at, subject, is_advice=not is_shipped)
+
+
+def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
+    """Return the runtime of a model, as far as it is known, and whether the model names the runtime."""
+    if name := model.runtime:
+        held = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
+            ClusterServingRuntime.gvk, "", name
+        )
+        return (ServingRuntime.of(held, (), ReadingContext(view.deadline)) if held else None), True
+    wanted = get(model.json, ("modelFormat", "name"), "")
+    listed = (*view.typed_here(ServingRuntime), *view.typed_here(ClusterServingRuntime))
+    fitting = [each for each in listed if _selects_format(each, wanted)]
+    return (fitting[0] if len(fitting) == 1 else None), False
+
+
+def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
+    return any(each.auto_select and each.name == name for each in runtime.spec.supported_model_formats)
+
+
+def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a container of a runtime with what an InferenceService sets of it: KServe appends arguments alone."""
+    merged = {**main, **{key: model[key] for key in ("command", "image", "envFrom") if model.get(key)}}
+    merged["args"] = [*_list(main.get("args")), *_list(model.get("args"))]
+    merged["env"] = [*_list(main.get("env")), *_list(model.get("env"))]
+    own, amounts = _map(model.get("resources")), _map(main.get("resources"))
+    merged["resources"] = {
+        **amounts,
+        **own,
+        **{side: {**_map(amounts.get(side)), **_map(own.get(side))} for side in ("limits", "requests")},
+    }
+    return merged
+
+
+def check_serving_runtime(subject: Subject) -> Iterator[Problem]:
+    """Advise on the servers of a runtime, whose arguments and GPUs an InferenceService may still change."""
+    spec = ServingRuntime.of(subject.object, (), subject.reading_context).spec
+    for container in (*spec.containers, *spec.worker_spec.containers):
+        for problem in _problems_of_part(container.json, container.at, subject, is_advice=True):
+            if problem.code not in (GPUS_UNUSED.id, NO_GPU.id):
+                yield problem
+
+
+def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
+    """Check containers of an LLMInferenceService that have arguments of their own, or a whole command."""
+    spec = subject.typed(LlmInferenceService).spec
+    for workload in (spec, spec.prefill):
+        for pod in (workload.template, workload.worker):
+            main = next((each for each in pod.containers if each.name == _MAIN), None)
+            if main is None:
+                continue
+            added = main.environment.by_name().get(_ADDED_ARGUMENTS) or ""
+            if main.command:
+                yield from _problems_of_part(main.json, main.at, subject)
+            elif main.args or "-parallel" in added or "-tp" in added:
+                sizes = workload.parallelism
+                words = [*main.args, *([f"--tensor-parallel-size={sizes.tensor}"] if sizes.tensor else ())]
+                server = {**main.json, "command": ["vllm", "serve"], "args": [*words, *added[:_LONGEST].split()]}
+                yield from _problems_of_part(server, main.at, subject, is_advice=True)
 
 
 def _problems_of_part(
@@ -69,12 +160,17 @@ def _problems_of_part(
 ) -> Iterator[Problem]:
     """Yield what is wrong with a container that is a part of a pod, at the place of the part."""
     container = Container.of(obj, (), subject.reading_context)
-    if not may_start_server(container) or (server := started_server(container)) is None:
+    if not may_start_server(container):
+        return
+    server = started_server(container)
+    yield from check_words_of_command(container, server, at)
+    if server is None:
         return
     podset = PodSet(name="", path=at, template={}, elsewhere=True)
     member = server_container(server, container, PodSpec.of({}), podset, subject)
     if is_advice:
-        member = replace(member, processes=replace(member.processes, is_advice=True))
+        outcome = member.processes.outcome.replace("ends", "may end", 1)
+        member = replace(member, processes=replace(member.processes, is_advice=True, outcome=outcome))
     if nodes == 1:
         yield from check_server(member)
         return
@@ -86,7 +182,14 @@ def _problems_of_part(
 
 
 def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
-    """Check the servers of a DynamoGraphDeployment, in both of its versions."""
+    """Check the servers of a DynamoGraphDeployment, in both of its versions, and of one component of it."""
+    if subject.group_kind[1] == "DynamoComponentDeployment":
+        component = _map(subject.object.get("spec"))
+        container = get(component, ("extraPodSpec", "mainContainer"))
+        if isinstance(container, dict):
+            merged, own = _with_gpus_of_service(container, component), ("spec", "extraPodSpec", "mainContainer")
+            yield from _problems_of_part(merged, own, subject, _nodes(component))
+        return
     services = get(subject.object, ("spec", "services"))
     for name, service in subject.deadline.charge_for_items(list(_map(services).items())):
         main = get(service, ("extraPodSpec", "mainContainer"))
@@ -118,7 +221,7 @@ def _nodes(service: Any) -> int:
 
 def _with_gpus_of_service(main: Mapping[str, Any], service: Any) -> Mapping[str, Any]:
     """Return a container with the GPUs that Dynamo's own field gives it."""
-    limits = _map(get(service, ("resources", "limits")))
+    limits = {**_map(get(service, ("resources", "requests"))), **_map(get(service, ("resources", "limits")))}
     gpus, kind = limits.get("gpu"), limits.get("gpuType") or "nvidia.com/gpu"
     own = _map(main.get("resources"))
     if gpus is None or kind not in COMPARABLE:
@@ -139,10 +242,14 @@ def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: 
 
 
 def check_nim_service(subject: Subject) -> Iterator[Problem]:
-    """Check the GPUs of a NIMService: over several nodes the operator tells NIM the tensor size for each pod."""
+    """Check the GPUs of a NIMService: by its variables, or over several nodes by the tensor size for each pod."""
     spec = _map(subject.object.get("spec"))
     resources, parallelism = _map(spec.get("resources")), _map(get(spec, ("multiNode", "parallelism")))
     tensor = parallelism.get("tensor")
+    if not parallelism:
+        own = ("command", "args", "env", "resources")
+        obj = {"image": _NIM_IMAGE, **{key: spec[key] for key in own if key in spec}}
+        yield from _problems_of_part(obj, ("spec",), subject)
     if isinstance(tensor, int):
         limits = {**_map(resources.get("requests")), **_map(resources.get("limits"))}
         gpus = next((str(limits[name]) for name in COMPARABLE if name in limits), "")

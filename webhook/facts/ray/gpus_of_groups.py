@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.ray.groups import RAY
 from webhook.facts.ray.serve_config import read_serve_config
@@ -50,7 +51,7 @@ HIDDEN_FROM_RAY: Final = RAY.rule(
 )
 ENTRYPOINT_GPUS: Final = RAY.rule(
     "ray/entrypoint-gpus",
-    title="No pod of a Ray cluster has the GPUs of entrypointNumGpus",
+    title="No pod of a Ray cluster has the GPUs or CPUs of the entrypoint",
     why="Ray places the entrypoint in one pod, waits 900 s for it, and the job fails.",
     refused_by="Ray, after 900 s",
     source="PyPI ray 2.60.0 ray/dashboard/modules/job/job_manager.py",
@@ -72,6 +73,8 @@ RESOURCES_TWICE: Final = RAY.rule(
     function="ValidateRayClusterSpec",
 )
 _LLM_APP: Final = "ray.serve.llm:build_openai_app"
+_LLM_APP_OF_TWO: Final = "ray.serve.llm:build_pd_openai_app"
+"""An application whose prefill and decode are a deployment each."""
 _NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
@@ -86,17 +89,27 @@ class RayGpus:
         total: of all pods, as many as there may be; None where nobody knows.
         hiding: the path of a num-gpus 0 beside a limit, None if there is none.
         limit: the GPU limit beside it.
+        unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
     """
 
     largest: int | None
     total: int | None
     hiding: FieldPath | None = None
     limit: int = 0
+    unread: str = ""
+
+    @property
+    def largest_in_words(self) -> str:
+        """Say what a pod has at most."""
+        if self.largest:
+            return f"no pod of the Ray cluster has more than {self.largest}"
+        unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"
+        return f"no pod has any for Ray{unread if self.unread else ''}"
 
 
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
-    largest, total, hiding, hidden_limit = 0, 0, None, 0
+    largest, total, hiding, hidden_limit, unread = 0, 0, None, 0, ""
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
@@ -106,7 +119,9 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
             largest, total = max(largest, gpus), total + gpus * pods
         if gpus == 0 and limit:
             hiding, hidden_limit = group.path("rayStartParams", "num-gpus"), limit
-    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit)
+        others = list(group.template.spec.containers)[1:] if not gpus else ()
+        unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
+    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit, unread=unread)
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
@@ -142,13 +157,14 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDemand:
-    """What a deployment of Serve asks for: GPUs of one pod, and of all replicas together."""
+    """What a deployment of Serve asks for: GPUs of one pod, and of all replicas together; `sizes` says why."""
 
     name: str
     of_one_pod: float
     total: float
     replicas: int
     what: str = "num_gpus"
+    sizes: str = ""
 
 
 def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
@@ -170,18 +186,19 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, "remove num-gpus, and KubeRay sets it from the limit")
             return
         if demand.of_one_pod > gpus.largest:
-            has = f"no pod of the Ray cluster has more than {gpus.largest}" if gpus.largest else "no pod has any"
-            message = f"{demand.name} asks for {_shown(demand.of_one_pod)} GPUs of one pod ({demand.what}), but {has}"
-            fix = f"ask for {gpus.largest}, or give a group pods of {math.ceil(demand.of_one_pod)} GPUs"
+            has, wanted = gpus.largest_in_words, _gpus_as_text(demand.of_one_pod)
+            message = f"{demand.name} asks for {wanted} of one pod ({demand.what}), but {has}"
+            give = f"give a group pods of {counted(math.ceil(demand.of_one_pod), 'GPU')}"
+            first = f"put `{gpus.unread}` first"
+            fix = first if gpus.unread and not gpus.largest else f"ask for {gpus.largest}, or {give}"
             yield NO_GROUP_WITH_GPUS.problem(("spec", "serveConfigV2"), message, fix)
     total = sum(demand.total for demand in demands)
     if total > gpus.total and all(demand.of_one_pod <= gpus.largest for demand in demands):
         largest = max(demands, key=lambda demand: demand.total)
-        message = (
-            f"{largest.name} has num_replicas {largest.replicas}, and all deployments ask for {_shown(total)} GPUs, "
-        )
+        has = f"has {largest.sizes or f'{largest.replicas} replicas'}"
+        message = f"{largest.name} {has}, and all deployments ask for {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
-        fix = "lower num_replicas, add pods, or set enableInTreeAutoscaling"
+        fix = f"lower {'the sizes' if largest.sizes else 'num_replicas'}, add pods, or set enableInTreeAutoscaling"
         yield TOO_FEW_GPUS.problem(("spec", "serveConfigV2"), message, fix)
 
 
@@ -189,11 +206,19 @@ def _shown(number: float) -> str:
     return f"{number:g}"
 
 
+def _gpus_as_text(number: float) -> str:
+    return f"{number:g} GPU{'' if number == 1 else 's'}"
+
+
 def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
     """Yield what each deployment asks for; one of an unknown application asks for nothing."""
     for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
+        arguments = _map(application.get("args"))
         if application.get("import_path") == _LLM_APP:
-            yield from _demands_of_llm_app(application, subject)
+            yield from _demands_of_llm_configs(_maps(arguments.get("llm_configs")), subject)
+        elif application.get("import_path") == _LLM_APP_OF_TWO:
+            halves = [_map(arguments.get(f"{half}_config")) for half in ("prefill", "decode")]
+            yield from _demands_of_llm_configs(halves, subject)
         for deployment in subject.deadline.charge_for_items(_maps(application.get("deployments"))):
             demand = _demand_of_deployment(deployment)
             if demand is not None:
@@ -224,19 +249,20 @@ def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None
     return ReplicaDemand(name=name, of_one_pod=gpus, total=gpus * replicas, replicas=replicas)
 
 
-def _demands_of_llm_app(application: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
-    configs = _maps(_map(application.get("args")).get("llm_configs"))
+def _demands_of_llm_configs(configs: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[ReplicaDemand]:
     for config in subject.deadline.charge_for_items(configs):
         engine, model = _map(config.get("engine_kwargs")), _map(config.get("model_loading_config")).get("model_id", "")
         placement = _map(config.get("placement_group_config"))
         tensor, pipeline = (_number(engine.get(name, 1)) for name in ("tensor_parallel_size", "pipeline_parallel_size"))
-        if placement or not tensor or not pipeline:
+        if placement or not config or not tensor or not pipeline:
             continue
         replicas = _replicas(_map(config.get("deployment_config")))
         gpus = tensor * pipeline
-        yield ReplicaDemand(
-            name=f"model `{model}`", of_one_pod=1, total=gpus * replicas, replicas=replicas, what="a bundle"
-        )
+        sizes = f"tensor_parallel_size {_shown(tensor)}"
+        sizes += f" times pipeline_parallel_size {_shown(pipeline)}" if pipeline > 1 else ""
+        sizes += f" in {replicas} replicas" if replicas > 1 else ""
+        name, total = f"model `{model}`", gpus * replicas
+        yield ReplicaDemand(name=name, of_one_pod=1, total=total, replicas=replicas, what="a bundle", sizes=sizes)
 
 
 def _replicas(deployment: Mapping[str, Any]) -> int:
@@ -272,17 +298,38 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report an entrypoint that asks for more GPUs than any pod of the job's cluster has."""
+    """Report an entrypoint that asks for more GPUs or CPUs than any pod of the job's cluster has."""
     spec = subject.typed(RayJob).spec
-    wanted = _number(spec.json.get("entrypointNumGpus", 0))
-    if not wanted or not spec.has_cluster:
+    if not spec.has_cluster:
         return
-    gpus = read_ray_gpus(spec.ray_cluster_spec)
-    if gpus.largest is not None and wanted > gpus.largest:
-        has = f"no pod of the Ray cluster has more than {gpus.largest}" if gpus.largest else "no pod has any"
-        message = f"asks for {_shown(wanted)} GPUs of one pod, but {has}, so the job fails after 900 s"
+    wanted = _number(spec.json.get("entrypointNumGpus", 0))
+    gpus = read_ray_gpus(spec.ray_cluster_spec) if wanted else None
+    if wanted and gpus is not None and gpus.largest is not None and wanted > gpus.largest:
+        message = f"asks for {_gpus_as_text(wanted)} of one pod, but {gpus.largest_in_words}"
         fix = f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
-        yield ENTRYPOINT_GPUS.problem(spec.path("entrypointNumGpus"), message, fix)
+        at = spec.path("entrypointNumGpus")
+        yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
+    wanted = _number(spec.json.get("entrypointNumCpus", 0))
+    cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
+    if wanted and cpus is not None and wanted > cpus:
+        message = f"asks for {_shown(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
+        fix = f"set entrypointNumCpus {cpus}, or give a group larger pods"
+        at = spec.path("entrypointNumCpus")
+        yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
+
+
+def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
+    """Return the CPUs of the pod with most of them; None where a group leaves them to its node."""
+    most = 0
+    for group in cluster.groups():
+        container = next(iter(group.template.spec.containers), None)
+        amounts = {} if container is None else {**container.resources.requests, **container.resources.limits}
+        told = group.resources.get("CPU", group.ray_start_params.json.get("num-cpus", amounts.get("cpu")))
+        read = quantity.read_quantity_or_none(told) if told is not None else None
+        if read is None:
+            return None
+        most = max(most, read.value())
+    return most
 
 
 def check_resources_of_groups(cluster: RayClusterSpec) -> Iterator[Problem]:

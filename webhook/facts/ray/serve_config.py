@@ -127,6 +127,8 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
         return
     if config is not None:
         yield from _check_text(config, subject)
+    elif isinstance(written, str) and written.lstrip().startswith("- "):
+        yield _refusal("is a list, but Ray takes a mapping with `applications`", "put the list under `applications:`")
 
 
 def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:

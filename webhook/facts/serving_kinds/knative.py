@@ -68,10 +68,13 @@ _FEATURES: Final[Mapping[str, str]] = {
     "shareProcessNamespace": "kubernetes.podspec-shareprocessnamespace",
     "dnsPolicy": "kubernetes.podspec-dnspolicy",
     "dnsConfig": "kubernetes.podspec-dnsconfig",
+    "hostAliases": "kubernetes.podspec-hostaliases",
+    "securityContext": "kubernetes.podspec-securitycontext",
 }
 _VOLUMES: Final[Mapping[str, str]] = {
     "persistentVolumeClaim": "kubernetes.podspec-persistent-volume-claim",
     "hostPath": "kubernetes.podspec-volumes-hostpath",
+    "csi": "kubernetes.podspec-volumes-csi",
 }
 _ON: Final = frozenset(("enabled", "allowed"))
 _NEVER: Final = "terminationGracePeriodSeconds"
@@ -83,20 +86,26 @@ _BY_KNATIVE: Final = frozenset(("Knative", "Serverless"))
 def check_knative_fields(subject: Subject) -> Iterator[Problem]:
     """Report fields that Knative refuses, of a Service of Knative or of an InferenceService in its mode."""
     if subject.group_kind == _KNATIVE:
-        yield from _check_pod_spec(
-            get(subject.object, ("spec", "template", "spec")), ("spec", "template", "spec"), subject
-        )
+        at = ("spec", "template", "spec")
+        spec = get(subject.object, at)
+        yield from _check_pod_spec(spec, at, subject)
+        seconds = spec.get("timeoutSeconds") if isinstance(spec, dict) else None
+        yield from _check_timeout(seconds, (*at, "timeoutSeconds"), subject)
         return
     service = subject.typed(InferenceService)
     if service.metadata.annotations.get(MODE) not in _BY_KNATIVE:
         return
     predictor = service.spec.predictor
     yield from _check_pod_spec(predictor.json, predictor.at, subject)
-    timeout, longest = predictor.timeout, _longest_timeout(subject)
-    if timeout is not None and timeout > longest:
+    yield from _check_timeout(predictor.timeout, predictor.path("timeout"), subject)
+
+
+def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+    longest = _longest_timeout(subject)
+    if isinstance(timeout, int) and timeout > longest:
         message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses it"
         fix = f"set at most {longest}, or raise max-revision-timeout-seconds of ConfigMap config-defaults"
-        yield _problem_of_field(predictor.path("timeout"), message, fix, timeout)
+        yield _problem_of_field(path, message, fix, timeout)
 
 
 def _problem_of_field(path: FieldPath, message: str, fix: str, value: int | None = None) -> Problem:

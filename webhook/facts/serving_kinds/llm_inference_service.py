@@ -102,15 +102,18 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
         yield LLM_PIPELINE.problem(
             sizes.path("pipeline"), message, "use tensor, or data with dataLocal", sizes.pipeline
         )
-    main = next((each for each in workload.template.containers if each.name == _MAIN), None)
-    if main is None or main.command or main.args:
-        return
-    gpus, tensor = _gpus_of_container(main), sizes.tensor or 1
-    needed = tensor * (local or 1)
-    if gpus and needed > gpus:
-        words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
-        message = f"vLLM starts {needed} workers in a pod ({words}), but container main has {counted(gpus, 'GPU')}"
-        yield LLM_GPUS.problem(sizes.path("tensor"), f"{message}, so vLLM exits at start", f"set limits to {needed}")
+    for pod, of_pod in ((workload.template, ""), (workload.worker, " of worker")):
+        main = next((each for each in pod.containers if each.name == _MAIN), None)
+        if main is None or main.command or main.args:
+            continue
+        gpus, tensor = _gpus_of_container(main), sizes.tensor or 1
+        needed = tensor * (local or 1)
+        if gpus and needed > gpus:
+            words = f"tensor {tensor}" + (f" times dataLocal {local}" if (local or 1) > 1 else "")
+            has = f"container main{of_pod} has {counted(gpus, 'GPU')}, so vLLM exits at start"
+            message = f"vLLM starts {needed} workers in a pod ({words}), but {has}"
+            yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set limits to {needed}")
+            return
 
 
 def _gpus_of_container(container: Container) -> int | None:
