@@ -1,22 +1,38 @@
 """Objects of the cluster with the fields that checks read: Deployment, DaemonSet, LimitRange, Node,
-PodDisruptionBudget and CRDs.
+PodDisruptionBudget, RuntimeClass and CRDs.
 
-A Deployment has the fields of one that runs a controller. A CustomResourceDefinition is read from
+A CustomResourceDefinition is read from
 apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
 """
 
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import CRD, GroupVersionKind
-from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Truth
+from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object, Status
 from webhook.typed.pods import LabelSelector, PodTemplate, Taint
 from webhook.typed.view import Typed
 
 
+class RollingUpdate(Typed):
+    """apps/v1 RollingUpdateDeployment; both are numbers or percentages."""
+
+    max_surge = Raw()
+    max_unavailable = Raw()
+
+
+class DeploymentStrategy(Typed):
+    """apps/v1 DeploymentStrategy."""
+
+    type = Text()
+    rolling_update = Part(RollingUpdate)
+
+
 class DeploymentSpec(Typed):
     """apps/v1 DeploymentSpec."""
 
+    replicas = OptionalNumber()
+    strategy = Part(DeploymentStrategy)
     template = Part(PodTemplate)
 
 
@@ -54,6 +70,26 @@ class LimitRange(Object):
 
     gvk = GroupVersionKind("", "v1", "LimitRange")
     spec = Part(LimitRangeSpec)
+
+
+class RuntimeClassOverhead(Typed):
+    """node.k8s.io/v1 Overhead."""
+
+    pod_fixed = Amounts()
+
+
+class RuntimeClassScheduling(Typed):
+    """node.k8s.io/v1 Scheduling: the nodes to which a RuntimeClass sends its pods."""
+
+    node_selector = Labels()
+
+
+class RuntimeClass(Object):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    gvk = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
+    overhead = Part(RuntimeClassOverhead)
+    scheduling = Part(RuntimeClassScheduling)
 
 
 class NodeSpec(Typed):

@@ -26,11 +26,12 @@ from webhook.facts.gpu.resources import (
     read_device_containers,
     value_of_visible_devices,
 )
-from webhook.facts.gpu.types import GPU_REQUESTS, RuntimeClass
+from webhook.facts.gpu.types import GPU_REQUESTS
 from webhook.facts.pods.amounts import parse_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import RuntimeClass
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
 from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement
 

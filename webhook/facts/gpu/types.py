@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.rules.rule import RuleGroup
-from webhook.typed.fields import Labels, Part, Parts, Raw, Texts, ValueMap
+from webhook.typed.fields import Part, Parts, Raw, Texts, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
@@ -33,19 +32,6 @@ GPU_QUOTA: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-
-
-class RuntimeClassScheduling(Typed):
-    """node.k8s.io/v1 Scheduling: the nodes to which a RuntimeClass sends its pods."""
-
-    node_selector = Labels()
-
-
-class RuntimeClass(Object):
-    """node.k8s.io/v1 RuntimeClass."""
-
-    gvk = RUNTIME_CLASS
-    scheduling = Part(RuntimeClassScheduling)
 
 
 class ResourceQuotaSpec(Typed):

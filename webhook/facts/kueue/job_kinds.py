@@ -14,7 +14,6 @@ from typing import Final
 
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.job_types import SparkApplication
 from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
     BOOLEANS,
@@ -31,6 +30,7 @@ from webhook.rules.problem import Problem
 from webhook.typed.jobs import Job, JobSpec
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayService
+from webhook.typed.spark import SparkApplication
 from webhook.yamltext.placeholders import is_placeholder
 
 MANAGED_LABEL: Final = KUEUE_JOB.rule(

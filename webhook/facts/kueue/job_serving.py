@@ -23,7 +23,7 @@ from webhook.facts.kueue.job import (
     validate_gates_update,
     validate_priority_update,
 )
-from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, ServingWorkload, StatefulSet
+from webhook.facts.kueue.job_types import ServingWorkload, StatefulSet
 from webhook.facts.kueue.managed import SERVING_FRAMEWORKS, KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
@@ -31,6 +31,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import change
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container, PodSpec, PodTemplate
+from webhook.typed.worker_sets import LeaderWorkerSet, LeaderWorkerTemplate
 
 POD_SHAPE: Final = KUEUE_JOB.rule(
     "kueue-job/pod-shape",

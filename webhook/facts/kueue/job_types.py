@@ -1,7 +1,6 @@
 """The kinds of jobs that Kueue has rules for, with the fields that are read, and their pod templates with typed fields.
 
-Fields that every kind has are in webhook/typed/objects.py. No schema here declares the kind of Spark or the
-LeaderWorkerSet; their fields are those that Kueue's webhooks read. A pod set knows the path of its template.
+Fields that every kind has are in webhook/typed/objects.py. A pod set knows the path of its template.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
@@ -15,7 +14,7 @@ from webhook.deadline import Deadline
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.typed.collections import Items
-from webhook.typed.fields import Number, Part, Text, Truth
+from webhook.typed.fields import Number, Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import ReadingContext, Typed
@@ -47,26 +46,6 @@ class SuspendableJob(Object):
         return self.spec.suspend or self.spec.run_policy.suspend
 
 
-class DynamicAllocation(Typed):
-    """Whether an application gets executors on demand."""
-
-    enabled = Truth()
-
-
-class SparkApplicationSpec(Typed):
-    """The spec of a SparkApplication."""
-
-    mode = Text()
-    dynamic_allocation = Part(DynamicAllocation)
-
-
-class SparkApplication(Object):
-    """sparkoperator.k8s.io SparkApplication."""
-
-    gvk = GroupVersionKind("sparkoperator.k8s.io", "v1beta2", "SparkApplication")
-    spec = Part(SparkApplicationSpec)
-
-
 class ReplicaStatus(Typed):
     """The number of pods, and of those that are ready."""
 
@@ -92,27 +71,6 @@ class StatefulSet(ServingWorkload):
     """apps/v1 StatefulSet."""
 
     gvk = GroupVersionKind("apps", "v1", "StatefulSet")
-
-
-class LeaderWorkerTemplate(Typed):
-    """The pods of one group."""
-
-    size = Number(1)
-    leader_template = Part(PodTemplate)
-    worker_template = Part(PodTemplate)
-
-
-class LeaderWorkerSetSpec(ServingSpec):
-    """The spec of a LeaderWorkerSet: groups of pods, each a leader with its workers."""
-
-    leader_worker_template = Part(LeaderWorkerTemplate)
-
-
-class LeaderWorkerSet(ServingWorkload):
-    """leaderworkerset.x-k8s.io LeaderWorkerSet."""
-
-    gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-    spec = Part(LeaderWorkerSetSpec)
 
 
 def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:

@@ -7,7 +7,6 @@ Source: kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/base
 
 from __future__ import annotations
 
-from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.kueue import objects
 from webhook.typed.fields import Amounts, Labels, Number, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.objects import Object, Status
@@ -240,19 +239,6 @@ class AdmissionCheck(Object):
     gvk = objects.ADMISSION_CHECK
     spec = Part(AdmissionCheckSpec)
     status = Part(Status)
-
-
-class Overhead(Typed):
-    """node.k8s.io/v1 Overhead."""
-
-    pod_fixed = Amounts()
-
-
-class RuntimeClass(Object):
-    """node.k8s.io/v1 RuntimeClass."""
-
-    gvk = RUNTIME_CLASS
-    overhead = Part(Overhead)
 
 
 class PodStatus(Typed):

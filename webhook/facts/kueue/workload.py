@@ -32,7 +32,6 @@ from webhook.facts.kueue.never_claims import (
     refuse_all_claims,
 )
 from webhook.facts.kueue.objects import MIN_PARALLELISM
-from webhook.facts.kueue.types import RuntimeClass
 from webhook.facts.pods.pod_requests import (
     Amounts,
     NamespaceLimits,
@@ -48,7 +47,7 @@ from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
-from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.cluster_objects import LimitRange, RuntimeClass
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate

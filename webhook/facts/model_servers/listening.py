@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from typing import Final
 
@@ -118,6 +119,15 @@ POOL_PORT: Final = MODEL_SERVER.rule(
     fails="silent",
     issues=("https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/2562",),
 )
+POOL_SELECTOR: Final = MODEL_SERVER.rule(
+    "model-server/pool-selector",
+    title="The selector of an InferencePool nearly matches the labels of the pods",
+    why="The pool sends requests only to pods with all labels of its selector. A label that is misspelt selects none.",
+    refused_by="nobody, requests fail",
+    source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
+    level="advice",
+    fails="silent",
+)
 CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     "model-server/cpu-autoscaler",
     title="A HorizontalPodAutoscaler counts CPU or memory that a container does not request",
@@ -127,6 +137,7 @@ CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
     fails="silent",
 )
 _TGI_IMAGE_PORT: Final = 80
+_LONGEST_LABEL: Final = 63
 _SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -426,6 +437,19 @@ def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Itera
             message = f"{member.server.name} listens on {port}, but targetPorts of InferencePool `{pool.name}` "
             message += f"is {numbers[0]}"
             yield POOL_PORT.problem(member.path, message, f"set targetPorts {port}, or --port {numbers[0]}")
+        wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
+        if len(wrong) == 1 and (found := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], found):
+            key, wanted = wrong[0]
+            message = f"the selector of InferencePool `{pool.name}` wants {key}: {wanted}, but the pods have {found}"
+            yield POOL_SELECTOR.problem(member.path, message, f"write {key}: {found} in the selector")
+
+
+def _is_misspelt(wanted: str, found: JSON) -> bool:
+    """Return whether a value is probably another with a letter too many or too few; `model-a` is not `model-b`."""
+    if not isinstance(found, str) or max(len(wanted), len(found)) > _LONGEST_LABEL or len(wanted) == len(found):
+        return False
+    has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in found if each.isdigit()]
+    return not has_other_digits and bool(get_close_matches(wanted, [found], 1, 0.85))
 
 
 def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, subject: Subject) -> Iterator[Problem]:

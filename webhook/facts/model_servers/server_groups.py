@@ -24,6 +24,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.worker_sets import LeaderWorkerSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
     "model-server/group-too-small",
@@ -236,7 +237,7 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
     if not member.container.readiness_probe and not member.container.startup_probe:
         return
     if subject.group_kind == LWS:
-        policy = get(subject.object, ("spec", "startupPolicy"))
+        policy = subject.typed(LeaderWorkerSet).spec.startup_policy
         own = member.gpus.count or 0
         needs_others = (nodes or 1) > 1 or (member.processes.is_anywhere and (member.processes.total or 0) > own)
         group = subject.once(pods_of_worker_set_group)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers import lmdeploy, nim, sglang, tensorrt_llm, tgi, triton, vllm
+from webhook.facts.model_servers.configuration_files import with_configuration_file
 from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
 from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.started_servers import (
@@ -117,6 +118,7 @@ def server_container(
     joins_ray: bool = False,
 ) -> ServerContainer:
     """Return a container with the processes of its server and its GPUs."""
+    server = with_configuration_file(server, container, spec, subject)
     wants_gpus = not vllm.wants_no_gpu(server, container.image)
     return ServerContainer(
         server=server,

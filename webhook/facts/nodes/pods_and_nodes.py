@@ -54,9 +54,16 @@ class PodsAndNodes:
 
 def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
     """Return the pods with extended resources, () where not all nodes are known; call it through `Subject.once`."""
+    return subject.once(pods_and_listed_nodes) if subject.cluster_view().is_whole(Node.gvk) else ()
+
+
+def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
+    """Return the pods with extended resources beside the nodes that are listed, () where the amounts of one are not
+    known; call it through `Subject.once`.
+    """
     view = subject.cluster_view()
     using = tuple(pods_with_extended_resources(subject))
-    nodes = view.list_visible_json(Node.gvk) if using and view.is_whole(Node.gvk) else ()
+    nodes = view.list_visible_json(Node.gvk) if using else ()
     if not nodes or first_node_without_amounts(IdentityKey(nodes)):
         return ()
     offers = known_offers(view)

@@ -15,9 +15,10 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
-from webhook.facts.storage.types import STORAGE, Deployment, PersistentVolumeClaim, RollingUpdate
+from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import Deployment, RollingUpdate
 
 ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",

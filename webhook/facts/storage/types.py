@@ -6,7 +6,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.rules.rule import RuleGroup
-from webhook.typed.fields import OptionalNumber, Part, Raw, Text
+from webhook.typed.fields import Part, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
@@ -39,31 +39,3 @@ class StorageClass(Object):
 
     gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
     provisioner = Text()
-
-
-class RollingUpdate(Typed):
-    """apps/v1 RollingUpdateDeployment; both are numbers or percentages."""
-
-    max_surge = Raw()
-    max_unavailable = Raw()
-
-
-class DeploymentStrategy(Typed):
-    """apps/v1 DeploymentStrategy."""
-
-    type = Text()
-    rolling_update = Part(RollingUpdate)
-
-
-class DeploymentSpec(Typed):
-    """apps/v1 DeploymentSpec."""
-
-    replicas = OptionalNumber()
-    strategy = Part(DeploymentStrategy)
-
-
-class Deployment(Object):
-    """apps/v1 Deployment."""
-
-    gvk = GroupVersionKind("apps", "v1", "Deployment")
-    spec = Part(DeploymentSpec)

@@ -51,6 +51,11 @@ def shipped_runtime(name: str, release: Release) -> JSON | None:
     return _RUNTIMES.get((name, min(release, WHOLE_JOBSET)))
 
 
+def first_release_with_runtime(name: str) -> Release | None:
+    """Return the first release that ships a runtime, None for one that no release ships."""
+    return next((row.releases[0] for row in _ROWS if row.name == name), None)
+
+
 def _runtime(row: ShippedRuntime, release: Release) -> JSON:
     kind = ClusterTrainingRuntime.gvk
     policy: dict[str, JSON] = {}

@@ -18,13 +18,22 @@ from typing import Final
 
 from webhook.apimachinery.names import dns1035_label_errors, has_form_of_subdomain, label_fault
 from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.releases import Release, release_as_text
 from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY, PATCHES, TEMPLATES
+from webhook.facts.train_job_pods.releases import (
+    INITIALIZER_MOUNT,
+    INJECTION,
+    NUMBERS_ONLY,
+    PATCHES,
+    TEMPLATES,
+    read_trainer_installation,
+)
+from webhook.facts.train_job_pods.shipped_runtimes import first_release_with_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules
 from webhook.facts.train_job_pods.train_job_patches import check_patched_env
-from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, ClusterTrainingRuntime
 from webhook.facts.trainer.generated_pods import GeneratedPods
 from webhook.rules.problem import Problem
 from webhook.typed.pods import Container
@@ -84,6 +93,15 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
     title="The runtime does not exist",
     why="Trainer refuses the TrainJob until the runtime exists.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    fails="create",
+)
+RUNTIME_RELEASE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-release",
+    title="The runtime ships with a later release of Trainer",
+    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you created it.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059b manifests/base/runtimes",
+    level="advice",
     fails="create",
 )
 RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
@@ -246,8 +264,20 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
             f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
         )
         yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", message, fix)
-    else:
-        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
+        return
+    yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
+    if later := _later_release_with_runtime(job, subject):
+        has = f"but Trainer {release_as_text(job.release)} is installed"
+        message = f"names {job.runtime}, which ships with Trainer {release_as_text(later)}, {has}"
+        yield RUNTIME_RELEASE.problem("spec.runtimeRef.name", message, "upgrade Trainer, or create the runtime first")
+
+
+def _later_release_with_runtime(job: MergedTrainJob, subject: Subject) -> Release | None:
+    """Return the first release that ships a runtime which the installed one does not; None where nobody can say."""
+    is_of_cluster = isinstance(job.runtime.object, ClusterTrainingRuntime)
+    first = first_release_with_runtime(job.runtime.name) if is_of_cluster else None
+    is_later = first is not None and first > job.release and subject.once(read_trainer_installation).is_named
+    return first if is_later else None
 
 
 def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:

@@ -11,16 +11,14 @@ from typing import Final
 from webhook.facts.nodes.node_offers import known_offers, needs_of_pod
 from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
-from webhook.facts.storage.types import Deployment
 from webhook.facts.subject import Subject
+from webhook.facts.updates.groups import UPDATE
 from webhook.facts.updates.spare_devices import pods_on_node
-from webhook.facts.updates.types import UPDATE
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
-from webhook.typed.cluster_objects import Deployment as DeploymentOfPods
-from webhook.typed.cluster_objects import Node, PodDisruptionBudget
+from webhook.typed.cluster_objects import Deployment, Node, PodDisruptionBudget
 
 BUDGET: Final = UPDATE.rule(
     "update/budget-forbids-evictions",
@@ -45,7 +43,7 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
     if not spec.selector:
         return
     for each in view.copy_without_missing_objects().list_typed(Deployment, subject.namespace):
-        template = DeploymentOfPods.of(each.json).spec.template
+        template = each.spec.template
         replicas = 1 if each.spec.replicas is None else each.spec.replicas
         if not needs_of_pod(template.spec, view).devices or not is_selected(template.metadata.labels, spec.selector):
             continue
@@ -67,7 +65,7 @@ def check_autoscaler(subject: Subject) -> Iterator[Problem]:
     nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
     if spec.scale_target_ref.kind != "Deployment" or not nodes or source_of_new_nodes(view):
         return
-    template = view.find(DeploymentOfPods, spec.scale_target_ref.name).spec.template
+    template = view.find(Deployment, spec.scale_target_ref.name).spec.template
     needs, most = needs_of_pod(template.spec, view), spec.max_replicas or 0
     if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
         return

@@ -1,6 +1,7 @@
 """Updates that never end, because they start a pod before they remove one and no node has devices for it.
 
-Nodes are taken as empty, so other pods only make it worse. Where something may add nodes, nothing is said.
+Nodes are taken as empty, so other pods only make it worse. Where something may add nodes, nothing is said. Nodes that
+are listed and may not be all make it advice.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts; kubernetes-sigs/lws@060ab4d
 pkg/controllers/leaderworkerset_controller.go.
@@ -16,18 +17,26 @@ from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds
 from webhook.facts.nodes.node_pools import judge_new_nodes
-from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
-from webhook.facts.storage.types import Deployment
+from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_listed_nodes
 from webhook.facts.subject import Subject
-from webhook.facts.updates.types import UPDATE, LeaderWorkerSet
+from webhook.facts.updates.groups import UPDATE
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
+from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.worker_sets import LeaderWorkerSet
 
 NO_SPARE: Final = UPDATE.rule(
     "update/no-spare-devices",
     title="A rolling update needs a device that no node has spare",
     why="The update starts a new pod before it removes an old one, so the new pod waits for ever.",
     function="ResolveFenceposts",
+)
+MAY_LACK_SPARE: Final = UPDATE.rule(
+    "update/may-lack-spare-devices",
+    title="A rolling update needs a device that no listed node has spare",
+    why="The update starts a new pod before it removes an old one. Another node may have the device.",
+    function="ResolveFenceposts",
+    level="advice",
 )
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _DEFAULT: Final = "25%"
@@ -36,7 +45,7 @@ _HUNDRED: Final = 100
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
     """Yield Deployments and LeaderWorkerSets whose next update never ends."""
-    compared = [each for each in subject.once(pods_and_nodes) if each.needs.devices]
+    compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if len(compared) != 1 or len(subject.once(read_device_workload).pod_sets) != 1:
         return
     [each] = compared
@@ -63,10 +72,7 @@ def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]
 def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     """Yield the update of a LeaderWorkerSet that keeps all groups: a surge without an unavailable group."""
     spec = subject.typed(LeaderWorkerSet).spec
-    settings, replicas = (
-        spec.rollout_strategy.rolling_update_configuration,
-        1 if spec.replicas is None else spec.replicas,
-    )
+    settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
     if subject.group_kind[0] != LeaderWorkerSet.gvk.group or replicas < 1 or not each.pods.podset.count:
         return
     if settings.max_surge is None or settings.max_unavailable is None:
@@ -81,11 +87,17 @@ def _check_spare(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int,
     capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
     if capacity < (replicas + 1) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
+        at, is_whole = each.pods.locate(each.needs.spec.at), each.view.is_whole(Node.gvk)
+        nodes = "nodes" if is_whole else "listed nodes"
+        starts = f"{'a surge' if what == 'group' else 'an update'} starts one more {what} with {devices} a pod"
         message = (
-            f"an update starts one more {what} with {devices} a pod and keeps {counted(replicas, f'old {what}')}, "
-            f"but the nodes have room for {counted(capacity, 'pod')}, so the update never ends"
+            f"{starts} and keeps {counted(replicas, f'old {what}')}, "
+            f"but the {nodes} have room for {counted(capacity, 'pod')}"
         )
-        yield NO_SPARE.problem(each.pods.locate(each.needs.spec.at), message, fix)
+        if is_whole:
+            yield NO_SPARE.problem(at, f"{message}, so the update never ends", fix)
+        else:
+            yield MAY_LACK_SPARE.problem(at, f"{message}, so the update may never end", fix)
 
 
 def pods_on_node(needs: PodNeeds, offer: NodeOffer) -> int:

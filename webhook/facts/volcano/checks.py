@@ -52,6 +52,7 @@ from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.rules.problem import Problem
+from webhook.typed.spark import SparkApplication
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
@@ -206,7 +207,7 @@ CHECKS: Final = (
     Check(
         group="volcano-pod",
         run=_wrap_check_to_skip_placeholders(pod.check_queue_of_spark_application),
-        kinds=group_kinds_of_types(pod.SparkApplication),
+        kinds=group_kinds_of_types(SparkApplication),
         lookups=_QUEUES,
         of_made_objects=False,
     ),

@@ -35,6 +35,7 @@ from webhook.typed.collections import Entries
 from webhook.typed.fields import Amounts, Part, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import Pod
+from webhook.typed.spark import SparkApplication
 from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -108,26 +109,6 @@ _RAY_LABEL: Final = "volcano.sh/queue-name"
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 """Groups of kinds for whose pods Volcano creates a PodGroup; other operators create their own."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
-
-
-class BatchSchedulerOptions(Typed):
-    """The settings of the batch scheduler for a Spark application."""
-
-    queue = Text()
-
-
-class SparkApplicationSpec(Typed):
-    """The scheduler settings of a SparkApplication."""
-
-    batch_scheduler = Text()
-    batch_scheduler_options = Part(BatchSchedulerOptions)
-
-
-class SparkApplication(Object):
-    """sparkoperator.k8s.io SparkApplication."""
-
-    gvk = GroupVersionKind("sparkoperator.k8s.io", "v1beta2", "SparkApplication")
-    spec = Part(SparkApplicationSpec)
 
 
 class SchedulingPolicy(Typed):

@@ -1,0 +1,88 @@
+"""Settings of a server in a file that `--config` names, where the file is a key of a ConfigMap among the audited files.
+
+vLLM and SGLang let the command line win over the file, and trtllm-serve lets the file win. A file of an image, or of a
+ConfigMap that is not known, leaves the settings open.
+
+Source: vllm-project/vllm vllm/utils/argparse_utils.py@00da11e3; PyPI sglang 0.5.23 sglang/srt/server_args.py;
+NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook.apimachinery.paths import get
+from webhook.errors import InputError
+from webhook.facts.model_servers.arguments import is_variable
+from webhook.facts.model_servers.started_servers import (
+    SGLANG,
+    TENSORRT_LLM,
+    VLLM,
+    StartedServer,
+    read_server_catalogue,
+)
+from webhook.facts.subject import Subject
+from webhook.typed.objects import ConfigMap
+from webhook.typed.pods import Container, PodSpec
+from webhook.typed.volumes import Volume, VolumeMount
+from webhook.yamltext import yamlfile
+
+_SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
+_LONGEST: Final = 64 * 1024
+_SECONDS_A_CHARACTER: Final = 4e-5
+"""What YAML takes for a character."""
+
+
+def with_configuration_file(
+    server: StartedServer, container: Container, spec: PodSpec, subject: Subject
+) -> StartedServer:
+    """Return a server with the settings of its configuration file, or as it is where nobody knows the file."""
+    arguments = server.arguments
+    path = arguments.values.get("config", "")
+    if server.name not in _SERVERS or not path.startswith("/") or is_variable(path) or arguments.is_open:
+        return server
+    settings = _settings_of_file(path, container, spec, subject)
+    if settings is None:
+        return server
+    table, values = read_server_catalogue().flags[server.name], dict(arguments.values)
+    del values["config"]
+    for name, value in subject.deadline.charge_for_items(list(settings.items())):
+        spellings = (f"--{name}", f"--{str(name).replace('_', '-')}")
+        meaning = next((table.meanings[each] for each in spellings if each in table.meanings), "")
+        if not meaning or (meaning in values and server.name != TENSORRT_LLM) or value is False:
+            continue
+        values[meaning] = "" if value is True else str(value)
+    return replace(server, arguments=replace(arguments, values=values))
+
+
+def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> Mapping[Any, Any] | None:
+    """Return what a mounted file says, None where nobody knows."""
+    mount = next((each for each in container.volume_mounts if path.startswith(f"{each.mount_path.rstrip('/')}/")), None)
+    volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
+    if mount is None or volume is None or mount.sub_path or mount.sub_path_expr:
+        return None
+    name, key = get(volume.json, ("configMap", "name")), _key_of_file(path, mount, volume)
+    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name) if name else None
+    text = ConfigMap.of(held).data.get(key, "")
+    if not text or len(text) > _LONGEST or "{{" in text:
+        return None
+    subject.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
+    try:
+        documents = yamlfile.load(text)
+    except InputError:
+        return None
+    value = documents[0].value if len(documents) == 1 else None
+    return value if isinstance(value, dict) else None
+
+
+def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
+    """Return the key of a ConfigMap that stands behind a path, "" if none does."""
+    file = path[len(mount.mount_path.rstrip("/")) + 1 :]
+    items = get(volume.json, ("configMap", "items"))
+    if not isinstance(items, list):
+        return file
+    listed = [item for item in items if isinstance(item, dict) and item.get("path") == file]
+    key = listed[0].get("key") if listed else ""
+    return key if isinstance(key, str) else ""

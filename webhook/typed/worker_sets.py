@@ -1,0 +1,57 @@
+"""The type of leaderworkerset.x-k8s.io, with the fields that checks read.
+
+Source: kubernetes-sigs/lws@060ab4d api/leaderworkerset/v1/leaderworkerset_types.go.
+"""
+
+from __future__ import annotations
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.typed.fields import Number, OptionalNumber, Part, Raw, Text
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Typed
+
+
+class SubGroupPolicy(Typed):
+    """leaderworkerset.x-k8s.io/v1 SubGroupPolicy."""
+
+    sub_group_size = OptionalNumber()
+
+
+class LeaderWorkerTemplate(Typed):
+    """leaderworkerset.x-k8s.io/v1 LeaderWorkerTemplate: the pods of one group."""
+
+    size = Number(1)
+    leader_template = Part(PodTemplate)
+    worker_template = Part(PodTemplate)
+    sub_group_policy = Part(SubGroupPolicy)
+
+
+class RollingUpdateConfiguration(Typed):
+    """leaderworkerset.x-k8s.io/v1 RollingUpdateConfiguration; both are numbers or percentages."""
+
+    max_surge = Raw()
+    max_unavailable = Raw()
+
+
+class RolloutStrategy(Typed):
+    """leaderworkerset.x-k8s.io/v1 RolloutStrategy."""
+
+    type = Text()
+    rolling_update_configuration = Part(RollingUpdateConfiguration)
+
+
+class LeaderWorkerSetSpec(Typed):
+    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSetSpec: groups of pods, each a leader with its workers."""
+
+    replicas = Number(1)
+    startup_policy = Text()
+    leader_worker_template = Part(LeaderWorkerTemplate)
+    rollout_strategy = Part(RolloutStrategy)
+
+
+class LeaderWorkerSet(Object):
+    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSet."""
+
+    gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+    spec = Part(LeaderWorkerSetSpec)
