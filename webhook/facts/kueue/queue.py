@@ -229,11 +229,14 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield problems of a LocalQueue whose ClusterQueue is missing or does not select its namespace."""
+    """Yield problems of a LocalQueue whose ClusterQueue is missing or does not select its namespace.
+
+    A ClusterQueue of a file that selects no namespace at all is told itself, so that its LocalQueues are not.
+    """
     view, local = subject.cluster_view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None
-    if queue:
+    if queue and (queue.spec.has("namespaceSelector") or not view.is_of_file(queue.json)):
         yield from _check_namespace_not_selected(read_cluster_queue(queue), path, subject)
     elif name and view.is_whole(ClusterQueue.gvk):
         near = view.nearest(name, read_quota_tree(view).cluster_queues)

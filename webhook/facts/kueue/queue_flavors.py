@@ -174,6 +174,7 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
             message = f"must be {name} because coveredResources has {name} at this place"
             fix = "list the resources in the order of coveredResources"
             yield FLAVOR_RESOURCES.problem(quota.path("name"), message, fix, quota.name)
+            return
 
 
 def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterator[Problem]:

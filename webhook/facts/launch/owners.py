@@ -32,13 +32,16 @@ OPERATOR_VARIABLE: Final = LAUNCH.rule(
 PYTORCH_VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 TENSORFLOW_VARIABLES: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET_VARIABLES: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
+_WORKER_SET: Final = "LWS_"
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that its controller overwrites."""
+    """Report variables of a container that its controller overwrites; those of LeaderWorkerSet only where a value is
+    written, because labels of its pods have the same values.
+    """
     for name in owned:
-        if name in member.env:
+        if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
             message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
             yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
 

@@ -169,7 +169,7 @@ def _problems_of_part(
     podset = PodSet(name="", path=at, template={}, elsewhere=True)
     member = server_container(server, container, PodSpec.of({}), podset, subject)
     if is_advice:
-        outcome = member.processes.outcome.replace("ends", "may end", 1)
+        outcome = member.processes.outcome.replace("exits", "may exit", 1)
         member = replace(member, processes=replace(member.processes, is_advice=True, outcome=outcome))
     if nodes == 1:
         yield from check_server(member)

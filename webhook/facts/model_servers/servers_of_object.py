@@ -23,9 +23,9 @@ from webhook.facts.model_servers.started_servers import (
     TGI,
     VLLM,
     StartedServer,
+    may_start_ray,
     may_start_server,
     started_server,
-    starts_ray,
 )
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
@@ -97,7 +97,10 @@ def read_servers(subject: Subject) -> Items[ServerContainer]:
 
 def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
     candidates = subject.once(server_candidates)
-    joins_ray = subject.group_kind in RAY_KINDS or any(starts_ray(each.container) for each in candidates)
+    is_of_group = subject.group_kind == LWS
+    joins_ray = subject.group_kind in RAY_KINDS or any(
+        may_start_ray(each.container, is_of_group=is_of_group) for each in candidates
+    )
     for container, spec, podset in candidates:
         server = _server_of_container(container, subject)
         if server is not None:

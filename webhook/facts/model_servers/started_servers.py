@@ -41,6 +41,8 @@ _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
 _RAY_START: Final = re.compile(r"\bray\s+start\b")
+_RAY_CLUSTER: Final = re.compile(r"\bray[_-]?[a-z]*\.sh\b|--ray[_-](?:cluster[_-]size|address|init)", re.ASCII)
+_SHELL_FILE: Final = re.compile(r"\.sh\b")
 _RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
 """The script in vLLM's images that starts Ray, as the examples of LeaderWorkerSet and of KServe run it."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
@@ -163,6 +165,16 @@ def starts_ray(container: Container) -> bool:
     programs = read_server_catalogue().programs
     started = programs_started_by(container.words, container.environment, programs, container.reading.deadline)
     return any(start.launcher is not None and start.launcher.name == RAY for start in started.starts)
+
+
+def may_start_ray(container: Container, *, is_of_group: bool) -> bool:
+    """Return whether the command of a container starts Ray, or runs a script that may.
+
+    In a pod of a group a script that runs before the server may join the pods.
+    """
+    if starts_ray(container) or container.runs(_RAY_CLUSTER):
+        return True
+    return is_of_group and container.runs(_SHELL_FILE)
 
 
 def _known_variables(container: Container) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ server validates the schema after mutating webhooks, so Volcano's kinds are chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -115,6 +115,8 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
     why=("The API server refuses the object. Other rules are not evaluated for it."),
 )
 POD_KIND: Final = frozenset({("", "Pod")})
+_MOST_NAMED: Final = 4
+_SPEC: Final = ("spec",)
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -171,9 +173,24 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
         if subject.old_object is not None
         else set()
     )
-    for each in _breaches_of_values(obj, subject, file):
-        if _key_of_breach(each) not in known:
-            yield _problem_of_breach(each)
+    new = [each for each in _breaches_of_values(obj, subject, file) if _key_of_breach(each) not in known]
+    unknown = [each for each in new if each.what == "unknownField" and len(each.at) == 1]
+    if len(unknown) > 1:
+        yield _problem_of_unknown_fields(unknown, [each for each in new if each.what == "missing"])
+        new = [each for each in new if each not in unknown and (each.what != "missing" or each.at != _SPEC)]
+    for each in new:
+        yield _problem_of_breach(each)
+
+
+def _problem_of_unknown_fields(unknown: Sequence[Breach], missing: Sequence[Breach]) -> Problem:
+    """Return the one problem of several fields of the object itself, which is probably none of this kind."""
+    names = ", ".join(f"`{each.at[0]}`" for each in unknown[:_MOST_NAMED])
+    more = f" and {counted(len(unknown) - _MOST_NAMED, 'other')}" if len(unknown) > _MOST_NAMED else ""
+    dropped = f"{names}{more} are no fields of this kind, so the API server drops or refuses them"
+    spec = next((each for each in missing if each.at == _SPEC), None)
+    if spec is not None:
+        return REQUIRED.problem(_SPEC, f"must be set; {dropped}", f"set {spec.expected}")
+    return UNKNOWN_FIELD.problem((), dropped, "remove them, or move them into spec")
 
 
 def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
