@@ -13,7 +13,6 @@ import typer
 
 from webhook import assembly
 from webhook.admission import fixtures, submitted
-from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
@@ -22,18 +21,14 @@ from webhook.commands import options, output
 from webhook.commands.live_options import open_live_cluster
 from webhook.commands.options import complete_output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
-from webhook.evaluation.review_options import ReviewOptions
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.input import documents
-from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.records import indented_json
-from webhook.report.rule import RulesOfPolicies
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
 from webhook.simulation import text
-from webhook.simulation.asked import read_job_request, subject_of_job
-from webhook.simulation.open_questions import open_questions
-from webhook.simulation.outcome import Moments, Simulation, failure_moments_by_rule, simulation
+from webhook.simulation.outcome import Simulation, failure_moments_by_rule
+from webhook.simulation.simulated_job import ObjectPlace, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
 
@@ -153,7 +148,8 @@ def _simulations(
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
                 attributes = _with_namespace(sent.attributes, namespace)
-                yield _simulate_job(each, attributes, RecordingCluster(cluster), assembled, when)
+                located = ObjectPlace(each.place(), each.locator(fixtures.object_path(each.value)))
+                yield simulate_job(attributes, located, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
 
 
@@ -190,38 +186,6 @@ def _with_namespace(attributes: Attributes, namespace: str) -> Attributes:
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
         return attributes
     return replace(attributes, namespace=namespace, object={**obj, "metadata": {**metadata, "namespace": namespace}})
-
-
-def _simulate_job(
-    document: documents.InputDocument,
-    attributes: Attributes,
-    cluster: RecordingCluster,
-    assembled: assembly.ReviewAssembly,
-    when: Moments,
-) -> Simulation:
-    """Run one job through both phases, and return the result."""
-    admin = ReviewOptions(sees_all_namespaces=True)
-    door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
-    outcome = run_phases(attributes, "auto", door)
-    about = subject_of_request(attributes)
-    told = findings_of_object(
-        (*outcome.decisions, *outcome.further),
-        about,
-        document.locator(fixtures.object_path(document.value)),
-        RulesOfPolicies(assembled.policies),
-    )
-    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, cluster, assembled.table)
-    return simulation(
-        told,
-        when,
-        about=about,
-        place=document.place(),
-        operation=attributes.operation,
-        asked=read_job_request(subject),
-        questions=open_questions(subject, cluster),
-        looked_at=cluster,
-    )
 
 
 def _exit_code_of_answers(answers: list[Simulation]) -> int:

@@ -1,0 +1,57 @@
+"""Runs one job through both phases of admission as if it were created now, and says what would become of it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from webhook.admission.phases import LocalAnswerer, run_phases
+from webhook.apimachinery.attributes import Attributes
+from webhook.assembly import ReviewAssembly
+from webhook.cluster.recording import RecordingCluster
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.report.finding import findings_of_object, subject_of_request
+from webhook.report.rule import RulesOfPolicies
+from webhook.simulation.asked import read_job_request, subject_of_job
+from webhook.simulation.open_questions import open_questions
+from webhook.simulation.outcome import Moments, Simulation, simulation
+from webhook.yamltext.source_line import Locate, Place
+
+
+class ObjectPlace(Struct, frozen=True):
+    """Where a job stands, and where each of its fields does."""
+
+    place: Place
+    locate: Locate
+
+
+def simulate_job(
+    attributes: Attributes, located: ObjectPlace, cluster: RecordingCluster, assembled: ReviewAssembly, when: Moments
+) -> Simulation:
+    """Run one job through both phases, and return the result.
+
+    Args:
+        attributes: of the request that creates it.
+        located: where it stands.
+        cluster: what else there is.
+        assembled: the policies and the workload table.
+        when: the moments at which objects that break rules go wrong.
+    """
+    admin = ReviewOptions(sees_all_namespaces=True)
+    door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
+    outcome = run_phases(attributes, "auto", door)
+    about = subject_of_request(attributes)
+    told = findings_of_object(
+        (*outcome.decisions, *outcome.further), about, located.locate, RulesOfPolicies(assembled.policies)
+    )
+    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    subject = subject_of_job(attributes, made, cluster, assembled.table)
+    return simulation(
+        told,
+        when,
+        about=about,
+        place=located.place,
+        operation=attributes.operation,
+        asked=read_job_request(subject),
+        questions=open_questions(subject, cluster),
+        looked_at=cluster,
+    )
