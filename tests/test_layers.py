@@ -23,7 +23,7 @@ LAYERS = (
     {"deadline", "logs"},
     {"typed", "yamltext"},
     {"cel", "cluster", "input", "patch", "workloads"},
-    {"rules", "schema"},
+    {"rules", "schema", "status"},
     {"facts", "manifests"},
     {"policy", "settings"},
     {"assembly", "conversion", "evaluation", "export", "live_policies"},

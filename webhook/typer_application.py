@@ -24,6 +24,7 @@ VERBS = {
     "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
     "simulate": "Say whether a job can ever start, and if not, why.",
+    "why": "Say why a job of the cluster does not run, and what would stop it next.",
     "backtest": "Say what policies would have done to the requests of an API server's audit log.",
     "test": "Run the suites of policies.",
     "explain": "Say of a rule what it demands and why, with a bad and a good example.",
@@ -60,7 +61,7 @@ _VERBS_OF_OTHERS = {
     "check": "audit",
     "scan": "audit",
     "verify": "audit",
-    "why": "simulate",
+    "diagnose": "why",
     "run": "serve",
     "start": "serve",
     "server": "serve",
@@ -74,7 +75,7 @@ EXIT_CODES = {
     0: "nothing to mend: everything allowed, nothing found, all tests passed, or something could not be decided",
     1: "findings, denials or mismatches",
     2: "usage, configuration, a policy, or an input that cannot be read",
-    3: "not decided: `unknown` of simulate; elsewhere with `undecided` in --fail-on alone",
+    3: "not decided: `unknown` of simulate and why; elsewhere with `undecided` in --fail-on alone",
 }
 """The one table of exit codes, printed by --help."""
 

@@ -78,6 +78,7 @@ ROWS = [
     (2, ("test", "wrong")),
     (2, ("test", "absent")),
     (0, ("simulate", JOB.format("good/pytorchjob"), *WHOLE)),
+    (2, ("why", "pytorchjob/none", *WHOLE)),
     (1, ("simulate", JOB.format("broken/volcano-job-quota"), *WHOLE)),
     (2, ("simulate", "broken.yaml")),
     (1, ("cel", "1 / (2 - 2)")),

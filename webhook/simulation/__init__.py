@@ -1,1 +1,1 @@
-"""Whether one job can ever start: what its rules say of it, told by what would stand in its way."""
+"""Whether one job can ever start, and why one of a cluster does not run: told by what stands in its way."""

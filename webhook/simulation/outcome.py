@@ -47,7 +47,7 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
     "waiting": "never",
 }
 """What breaking a rule means for the start; the other moments mean nothing for it."""
-_WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
+WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about what ends without anybody's help: other jobs finish, the rest of a group comes."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Mapping[str, Moment]
@@ -172,7 +172,7 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
     if finding.result is Result.FAIL:
         return "refused"
     if finding.result is Result.WARN:
-        return "waits" if finding.rule.id in _WAITS else _BY_MOMENT.get(moment)
+        return "waits" if finding.rule.id in WAITS else _BY_MOMENT.get(moment)
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
 
 

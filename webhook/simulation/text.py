@@ -39,11 +39,16 @@ def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
     yield from others
     yield f"  {terminal.one_line(simulation.place.file_line_and_column)}"
     yield ""
+    yield from lines_of_aspects(simulation, screen)
+    yield ""
+    for title, said in titled_details(simulation):
+        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+
+
+def lines_of_aspects(simulation: Simulation, screen: Screen) -> Iterator[str]:
+    """Yield a line for each aspect, or its problems."""
     for aspect in ASPECTS:
         yield from _aspect(simulation, aspect, screen)
-    yield ""
-    for title, said in _titled_details(simulation):
-        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
 
 
 def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[str]:
@@ -124,7 +129,8 @@ def _count(simulation: Simulation, kind: str) -> int:
     return sum(count for gvk, count in simulation.looked_at.counts.items() if gvk.kind == kind)
 
 
-def _titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
+def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    """Yield what the job asks for, what was looked at, what is not known and what else was found, each with a title."""
     if simulation.asked.pod_sets:
         yield "asks for", _requests_as_text(simulation)
     if simulation.asked.assumed:

@@ -1,0 +1,100 @@
+"""`claimgate why`: recorded clusters with jobs that wait or died, the first line of each answer, and what is not known."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli import run_command_line
+from webhook.status.refused_creation import why_refused
+from webhook.status.scheduling import why_unschedulable
+
+STORIES = yaml.safe_load((Path(__file__).parents[1] / "data" / "why" / "stories.yaml").read_text())
+
+
+def ask(story, tmp_path, capsys, *arguments):
+    """The exit code and what is printed."""
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(story["objects"]))
+    code = run_command_line(["why", story["ask"], "-n", "team", "--context", str(tmp_path), *arguments])
+    return code, capsys.readouterr()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=[each["story"] for each in STORIES])
+def test_the_first_line_says_what_decides(story, tmp_path, capsys):
+    code, said = ask(story, tmp_path, capsys)
+    assert (said.out.partition("\n")[0], code) == (story["first"], story["code"]), said.out + said.err
+    assert story.get("also", "") in said.out
+
+
+GATED = next(each for each in STORIES if each["story"] == "scheduling gate")
+QUOTA = next(each for each in STORIES if each["story"] == "no quota in Kueue")
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("job/none", "why: none does not exist in namespace team (resources jobs.batch, jobs.batch.volcano.sh)"),
+        ("podd/train", "why: kind `podd` is not known: did you mean `pod`?"),
+        ("train", "why: `train` does not name an object: write KIND/NAME, such as job/train"),
+    ],
+)
+def test_a_name_that_means_no_object(asked, says, tmp_path, capsys):
+    code, said = ask({**GATED, "ask": asked}, tmp_path, capsys)
+    assert (code, said.err.startswith(f"error: {says}")) == (2, True), said.err
+
+
+def test_the_answer_for_programs(tmp_path, capsys):
+    _, said = ask(QUOTA, tmp_path, capsys, "-o", "json")
+    [told] = json.loads(said.out)
+    assert told["state"] == "waits"
+    assert told["headline"] == QUOTA["first"].removeprefix("⚠ Job team/train ")
+    assert [each["object"]["kind"] for each in told["now"]] == ["Workload"]
+    assert told["now"][0]["words"].startswith("QuotaReserved is False (WaitingForQuota): couldn't assign flavors")
+    assert (told["made"], told["answer"], told["queue"]["clusterQueue"]) == ({"Workload": 1}, "nothing-found", "cq")
+
+
+def test_texts_of_the_cluster_obey_nothing(tmp_path, capsys):
+    [pod] = GATED["objects"]
+    hostile = {**pod["spec"], "schedulingGates": [{"name": "a\x1b[2Jb\n::error::c"}]}
+    _, said = ask({**GATED, "objects": [{**pod, "spec": hostile}]}, tmp_path, capsys)
+    assert "\x1b" not in said.out
+    assert not any(line.startswith("::") for line in said.out.splitlines())
+
+
+def test_values_of_other_types_are_not_read(tmp_path, capsys):
+    [pod] = GATED["objects"]
+    odd = {**pod, "spec": {"schedulingGates": "x", "containers": 3}, "status": {"conditions": {"a": 1}, "phase": ["x"]}}
+    code, said = ask({**GATED, "objects": [odd]}, tmp_path, capsys)
+    assert code in (1, 3)
+    assert "scheduler default-scheduler has not said anything about the pod" in said.out
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("pods is forbidden: failed quota: q: must specify limits.cpu", "ResourceQuota q demands requests or limits"),
+        ('failed calling webhook "a.b": Post "https://x": no endpoints', "admission webhook a.b does not answer"),
+        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x", "policy p denies them"),
+        ("pods is forbidden: no PriorityClass with name high was found", "their PriorityClass does not exist"),
+        ("something else", "what it makes is refused by the API server"),
+    ],
+)
+def test_why_the_api_server_refuses_pods(message, says):
+    assert says in why_refused(message)[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ('persistentvolumeclaim "data" not found', "PersistentVolumeClaim data does not exist"),
+        ("no nodes available to schedule pods", "the cluster has no node"),
+        ('0/1 nodes are available: resourceclaim "a" not found', "ResourceClaim a does not exist"),
+        ("0/2 nodes are available: 1 Too many pods, 1 node(s) were unschedulable.", "of 2 nodes 1 has as many pods"),
+        ("all nodes are unavailable: 3 Insufficient cpu.", "no node takes the pod: 3 have too little free cpu"),
+        ("something else", "no node takes the pod: something else"),
+        ("0/3 nodes are available: 3 new reason, with comma.", "of 3 nodes 3 new reason, with comma"),
+    ],
+)
+def test_why_no_node_takes_a_pod(message, says):
+    assert says in why_unschedulable(message)[1]

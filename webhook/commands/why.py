@@ -1,0 +1,143 @@
+"""`claimgate why`: why a job that is in the cluster does not run, and what would stop it next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from msgspec import Struct
+
+from webhook import assembly
+from webhook.admission import fixtures, submitted
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.naming import group_kind
+from webhook.cluster.recording import RecordingCluster
+from webhook.commands import options, output
+from webhook.commands.live_options import open_live_cluster
+from webhook.commands.simulate import FORMATS, Outputs
+from webhook.errors import CallError, ConfigurationError
+from webhook.report.records import indented_json
+from webhook.report.screen import screen_of
+from webhook.settings.shared import ReportSettings
+from webhook.simulation.outcome import Simulation, failure_moments_by_rule
+from webhook.simulation.simulated_job import ObjectPlace, simulate_job
+from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
+from webhook.status.explanation import explain
+from webhook.status.named_objects import find_named_object
+from webhook.status.owned_objects import OwnedObjects
+from webhook.status.sources import ClusterReading, FileSource, ObjectSource
+from webhook.text import terminal
+from webhook.yamltext.source_line import Place
+
+_CLUSTER: Final = "the cluster"
+"""The name of the cluster in the place of a file."""
+_WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+"""Metadata that an object does not have when it is created."""
+
+
+class _ReadCluster(Struct, frozen=True):
+    """A cluster: what the object and its kin are read from, and what rules look up."""
+
+    source: ObjectSource
+    view: Cluster
+
+
+@options.add_settings_flags(
+    ReportSettings,
+    *(
+        "config",
+        "no_config",
+        "config_from",
+        "policies",
+        "only",
+        "context",
+        "context_is_whole",
+        "workloads",
+        "cel_engine",
+        "kubernetes_version",
+    ),
+)
+def command(
+    name: Annotated[str, typer.Argument(metavar="KIND/NAME", help="A job of the cluster, such as job/train.")],
+    *,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ask the cluster of this kubeconfig, not the one of kubectl.")
+    ] = None,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of the job.")] = "default",
+    chosen: Outputs = None,
+    settings: ReportSettings,
+) -> int:
+    """Say why a job of the cluster does not run: what decides now, what would stop it next, what is not known.
+
+    It reads the object, what controllers made of it, their conditions and events, and what Kueue and schedulers say. It
+    joins these with what the rules find. The cluster is the one that kubectl uses, or the objects of --context, which
+    may be recorded with `kubectl get -o yaml`. Nothing is created or changed; what you may not read is not known.
+
+    Exits with 0 when the job runs, is done, or waits for what ends by itself, 1 when something has to be mended, 2 when
+    there is no such object or it cannot be read, and 3 when what decides is not known.
+    """
+    outputs = output.parse_outputs(chosen, FORMATS)
+    if kubeconfig is not None and settings.context:
+        raise ConfigurationError("why: --kubeconfig names a cluster, and --context files: leave one out")
+    assembled = assembly.assemble_policies_and_context(settings)
+    options.print_policy_notes(settings, assembled.policies)
+    with _opened_cluster(assembled, kubeconfig, is_live=not settings.context) as cluster:
+        answer = _answer(name, namespace, cluster, assembled)
+    texts = {
+        "text": lambda: why_as_text(answer, screen_of(sys.stdout)),
+        "json": lambda: indented_json([why_as_json(answer)]) + "\n",
+    }
+    output.write_to_outputs(outputs, texts)
+    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
+    return answer.exit_code
+
+
+@contextmanager
+def _opened_cluster(
+    assembled: assembly.ReviewAssembly, kubeconfig: Path | None, *, is_live: bool
+) -> Iterator[_ReadCluster]:
+    if not is_live:
+        view = assembled.files.cluster_view_of_file()
+        yield _ReadCluster(FileSource(view), ClusterWithAssumedNamespaces(view))
+        return
+    from webhook.status.server_source import ServerSource
+
+    with open_live_cluster(assembled.policies, kubeconfig) as live:
+        yield _ReadCluster(ServerSource(live.connection), live.view)
+
+
+def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembly.ReviewAssembly) -> Why:
+    reading = ClusterReading(cluster.source)
+    root = find_named_object(name, namespace, reading, assembled.table)
+    explanation, tree = explain(root, reading)
+    source = cluster.view.file_of_object(root) or _CLUSTER
+    job = _job_of_tree(tree, assembled)
+    is_over = explanation.state in ("running", "done")
+    simulated = None if job is None or is_over else _simulation(job, source, cluster.view, assembled)
+    return Why(explanation=explanation, next=simulated, source=source)
+
+
+def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
+    """Return what a user created: the topmost owner that holds pods, or the object itself; None if neither does."""
+    known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
+    return known[-1] if known else None
+
+
+def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation | None:
+    """Return what rules find of an object as if it were created now; None if it cannot be a request."""
+    metadata = {key: value for key, value in job["metadata"].items() if key not in _WRITTEN_BY_SERVER}
+    created = {**{key: value for key, value in job.items() if key != "status"}, "metadata": metadata}
+    try:
+        attributes = fixtures.attributes_of_fixture(created, assembled.table.row)
+    except CallError as error:
+        raise ConfigurationError(f"why: {error.message}") from None
+    place = Place(file=source)
+    located = ObjectPlace(place, lambda _path: place)
+    when = failure_moments_by_rule(assembled.policies)
+    return without_waiting(simulate_job(attributes, located, RecordingCluster(view), assembled, when))

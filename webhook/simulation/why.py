@@ -1,0 +1,168 @@
+"""Why a job of a cluster does not run: what controllers say of it, and what rules find against its next start.
+
+What waits for others is left out of what rules find: of a job that exists, its queue says that itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.report.screen import Screen
+from webhook.simulation.outcome import ANSWERS, WAITS, Answer, Simulation
+from webhook.simulation.text import lines_of_aspects, simulation_as_json, titled_details
+from webhook.status.explanation import Explanation, State
+from webhook.status.statement import ObjectName, Statement
+from webhook.text import terminal
+from webhook.text.wording import counted
+from webhook.workloads.plurals import plural_of_kind
+
+_SIGNS: Final[dict[State, str]] = {
+    "failed": "fail",
+    "stuck": "fail",
+    "waits": "warn",
+    "starting": "warn",
+    "running": "pass",
+    "done": "pass",
+    "unknown": "skip",
+}
+_MARGIN: Final = " " * 8
+_MOST_STATEMENTS: Final = 12
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """The answer about one job of a cluster.
+
+    Args:
+        explanation: what controllers say of it.
+        next: what rules find, as if it were created now; None if it runs or is done, or holds no pods.
+        source: where the cluster is read: `the cluster`, or the file of the object.
+    """
+
+    explanation: Explanation
+    next: Simulation | None
+    source: str
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 where nothing has to be mended, 1 where something has, 3 where nobody can say."""
+        state = self.explanation.state
+        if state in ("running", "done"):
+            return 0
+        if state in ("failed", "stuck") or (self.next is not None and self.next.can_start is False):
+            return 1
+        is_open = state == "unknown" or (self.next is not None and self.next.answer == "unknown")
+        return 3 if is_open or self.explanation.unknown else 0
+
+
+def without_waiting(simulation: Simulation) -> Simulation:
+    """Return what rules find without those about waiting for others."""
+    against = {
+        aspect: kept
+        for aspect, findings in simulation.against.items()
+        if (kept := tuple(each for each in findings if each.rule.id not in WAITS))
+    }
+    answer: Answer = simulation.answer
+    if answer == "waits":
+        answer = "nothing-found" if any(each.is_about_nodes_alone for each in simulation.questions) else "can-start"
+    return replace(simulation, against=against, answer=answer)
+
+
+def why_as_text(why: Why, screen: Screen) -> str:
+    """Write the state and what decides it, then what rules find against the next start, then what is not known."""
+    return "".join(f"{line}\n" for line in _lines(why, screen))
+
+
+def _lines(why: Why, screen: Screen) -> Iterator[str]:
+    explanation = why.explanation
+    sign = screen.symbol_of_result(_SIGNS[explanation.state])
+    about = screen.styled(terminal.one_line(str(explanation.about)), "bold")
+    first, *others = screen.wrapped(terminal.one_line(explanation.headline), "", "  ")
+    yield f"{sign} {about} {first}"
+    yield from others
+    made_by = "".join(f", made by {each}" for each in explanation.made_by)
+    yield from screen.wrapped(terminal.one_line(f"{why.source}{made_by}"), "  ")
+    for number, statement in enumerate(explanation.statements[:_MOST_STATEMENTS]):
+        yield ""
+        yield from _statement(statement, "now" if number == 0 else "also", screen)
+    if why.next is not None:
+        yield ""
+        yield from screen.wrapped(terminal.one_line(f"next, {_next_sentence(why.next)}"), "", "  ")
+        yield from lines_of_aspects(why.next, screen)
+    yield ""
+    for title, said in _titled_lines(why):
+        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+
+
+def _statement(statement: Statement, label: str, screen: Screen) -> Iterator[str]:
+    alike = f" and {counted(statement.alike, 'other')}" if statement.alike else ""
+    said = terminal.one_line(f"{statement.about}{alike}: {statement.says}")
+    first, *others = screen.wrapped(said, _MARGIN)
+    yield f"  {label:<{len(_MARGIN) - 2}}{first.lstrip()}"
+    yield from others
+    if statement.words:
+        yield from screen.wrapped(terminal.one_line(f"it says: {statement.words}"), _MARGIN, "  ")
+    if statement.fix:
+        first, *others = screen.wrapped(f"fix: {terminal.one_line(statement.fix)}", _MARGIN, "     ")
+        yield first.replace("fix:", screen.styled("fix:", "green"), 1)
+        yield from others
+
+
+def _next_sentence(simulation: Simulation) -> str:
+    about = simulation.about
+    return f"if {about.kind} {about.name} were created now: {ANSWERS[simulation.answer]}"
+
+
+def _titled_lines(why: Why) -> Iterator[tuple[str, str]]:
+    explanation = why.explanation
+    if explanation.made:
+        made = ", ".join(f"{count} {_kind_in_plural(kind, count)}" for kind, count in explanation.made.items())
+        count, ready = explanation.pods
+        yield "made of it", f"{made}; {ready} of {counted(count, 'pod')} ready" if count else made
+    if len(explanation.statements) > _MOST_STATEMENTS:
+        yield "left out", f"{len(explanation.statements) - _MOST_STATEMENTS} more statements, which -o json has"
+    for each in explanation.unknown:
+        yield "not known", each
+    if why.next is not None:
+        yield from titled_details(why.next)
+
+
+def _kind_in_plural(kind: str, count: int) -> str:
+    return kind if count == 1 else f"{kind}{plural_of_kind(kind)[len(kind) :]}"
+
+
+def why_as_json(why: Why) -> dict[str, Any]:
+    """Return the answer as plain JSON values: what simulate says of the job, and what the cluster says of it now."""
+    explanation = why.explanation
+    simulated = simulation_as_json(why.next) if why.next is not None else {"answer": None, "unknown": []}
+    unknown = [{"what": each, "aspects": [], "rules": []} for each in explanation.unknown]
+    return {
+        **simulated,
+        "object": str(explanation.about),
+        "file": why.source,
+        "state": explanation.state,
+        "headline": explanation.headline,
+        "madeBy": [str(each) for each in explanation.made_by],
+        "now": [_statement_as_json(each) for each in explanation.statements],
+        "made": dict(explanation.made),
+        "pods": dict(zip(("count", "ready"), explanation.pods, strict=True)),
+        "unknown": [*unknown, *simulated["unknown"]],
+    }
+
+
+def _statement_as_json(statement: Statement) -> dict[str, Any]:
+    return {
+        "object": _object_as_json(statement.about),
+        "alike": statement.alike,
+        "standing": statement.standing,
+        "says": statement.says,
+        "words": statement.words,
+        "fix": statement.fix,
+    }
+
+
+def _object_as_json(about: ObjectName) -> dict[str, str]:
+    return {"kind": about.kind, "namespace": about.namespace, "name": about.name}

@@ -1,0 +1,186 @@
+"""Why one object of a cluster does not run: the statements of what was made of it, the one that decides first.
+
+Pods that say the same are one statement. The events and claims of a pod are read for one pod of each statement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster.naming import group_kind
+from webhook.status import gangs, jobs, kueue, ray, servers
+from webhook.status.owned_objects import MOST_OBJECTS, OwnedObjects, owned_objects
+from webhook.status.pods import explain_pod, is_ready, read_pod, read_volume_claim
+from webhook.status.sources import ClusterReading
+from webhook.status.statement import ObjectName, Standing, Statement, Turn, items_at, name_of, text_at
+from webhook.text.wording import counted
+
+State: TypeAlias = Literal["failed", "stuck", "waits", "starting", "running", "done", "unknown"]
+STATES: Final[Mapping[State, str]] = {
+    "failed": "failed",
+    "stuck": "does not start",
+    "waits": "waits",
+    "starting": "is starting",
+    "running": "runs",
+    "done": "is done",
+    "unknown": "does not run",
+}
+"""What each state says of a job."""
+_ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
+_TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
+_READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
+    ("apps", "DaemonSet"): servers.read_pods_of_set,
+    ("apps", "Deployment"): servers.read_deployment,
+    ("apps", "ReplicaSet"): servers.read_pods_of_set,
+    ("apps", "StatefulSet"): servers.read_pods_of_set,
+    ("batch", "Job"): jobs.read_job,
+    ("batch.volcano.sh", "Job"): gangs.read_volcano_job,
+    ("jobset.x-k8s.io", "JobSet"): jobs.read_job_set,
+    ("kueue.x-k8s.io", "Workload"): kueue.read_workload,
+    ("ray.io", "RayCluster"): ray.read_ray_cluster,
+    ("ray.io", "RayJob"): ray.read_ray_job,
+    ("scheduling.run.ai", "PodGroup"): gangs.read_kai_group,
+    ("scheduling.volcano.sh", "PodGroup"): gangs.read_volcano_group,
+    ("scheduling.x-k8s.io", "PodGroup"): gangs.read_plugin_group,
+    ("trainer.kubeflow.org", "TrainJob"): jobs.read_train_job,
+    **{("kubeflow.org", kind): jobs.read_training_job for kind in _TRAINING},
+}
+_MOST_KINDS_OF_PODS: Final = 20
+"""Of how many different statements of pods one pod is looked at more closely."""
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why an object does not run.
+
+    Args:
+        about: the object.
+        made_by: the controllers above it, the nearest first.
+        state: in a word.
+        statements: what is said, the one that decides first.
+        made: how many objects of each kind controllers made of it.
+        pods: how many pods there are, and how many of these are ready or ended well.
+        unknown: what could not be read.
+    """
+
+    about: ObjectName
+    made_by: tuple[ObjectName, ...]
+    state: State
+    statements: tuple[Statement, ...]
+    made: Mapping[str, int]
+    pods: tuple[int, int]
+    unknown: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """Return the state and what decides it, as a sentence about the object."""
+        said = STATES[self.state]
+        if self.statements and self.state not in ("running", "done"):
+            return f"{said}: {self.statements[0].says}"
+        if self.state == "running":
+            count, ready = self.pods
+            return f"{said}: {ready} of {counted(count, 'pod')} {'is' if ready == 1 else 'are'} ready"
+        return f"{said}, and nothing that was read says why" if self.state == "unknown" else said
+
+
+def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObjects]:
+    """Return why an object does not run, and what was made of it.
+
+    Args:
+        root: the object as the cluster has it.
+        reading: where other objects are read.
+    """
+    tree = owned_objects(root, reading)
+    pods = [each for each in (root, *tree.objects) if group_kind(each) == ("", "Pod")]
+    others = [each for each in (*tree.owners, root, *tree.objects) if group_kind(each) != ("", "Pod")]
+    statements = [
+        *(statement for each in others for statement in _statements_of_object(each, reading)),
+        *_statements_of_pods(pods, reading),
+    ]
+    ordered = _decisive(root, statements, tree)
+    made = Counter(text_at(each, ("kind",)) for each in tree.objects)
+    cut = (f"only {MOST_OBJECTS} of the objects that controllers made of it are read",) if tree.is_cut else ()
+    pods_ready = len(pods), sum(map(is_ready, pods))
+    explanation = Explanation(
+        about=name_of(root),
+        made_by=tuple(map(name_of, tree.owners)),
+        state=_state(ordered, pods_ready),
+        statements=tuple(ordered),
+        made=dict(sorted(made.items())),
+        pods=pods_ready,
+        unknown=(*reading.missing, *cut),
+    )
+    return explanation, tree
+
+
+def _statements_of_object(obj: JSON, reading: ClusterReading) -> Iterator[Statement]:
+    kind = group_kind(obj)
+    if kind == ("", "PersistentVolumeClaim"):
+        if statement := read_volume_claim(obj, reading):
+            yield statement
+    elif kind == ("resource.k8s.io", "ResourceClaim"):
+        yield from _statements_of_claim(obj)
+    else:
+        yield from _READERS.get(kind, servers.read_conditions_of_server)(obj, reading)
+
+
+def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
+    """Yield that no devices are allocated to a ResourceClaim."""
+    status = claim.get("status")
+    if isinstance(status, dict) and "allocation" in status:
+        return
+    classes = dict.fromkeys(
+        text_at(request, ("exactly", "deviceClassName")) or text_at(request, ("deviceClassName",))
+        for request in items_at(claim, ("spec", "devices", "requests"))
+    )
+    of_class = ", ".join(filter(None, classes))
+    yield Statement(
+        about=name_of(claim),
+        standing="waits",
+        turn=Turn.SILENCE,
+        says=f"no devices are allocated to its claim{f' of class {of_class}' if of_class else ''}",
+        fix="compare the selectors of the claim and of its class with the devices in ResourceSlices",
+    )
+
+
+def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterator[Statement]:
+    """Yield what pods say, each statement once, with how many other pods say the same."""
+    groups: dict[tuple[Standing, Turn, str], list[tuple[JSON, Statement]]] = {}
+    for pod in pods:
+        if statement := read_pod(pod):
+            key = statement.standing, statement.turn, statement.says
+            groups.setdefault(key, []).append((pod, statement))
+    for alike in sorted(groups.values(), key=len, reverse=True)[:_MOST_KINDS_OF_PODS]:
+        pod, statement = alike[0]
+        for each in explain_pod(pod, statement, reading):
+            yield replace(each, alike=len(alike) - 1) if each.about == statement.about else each
+
+
+def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
+    """Return the statements in the order in which they decide, without those that others say better."""
+    about = name_of(root)
+    above = {about, *map(name_of, tree.owners)}
+    has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
+    kept: dict[tuple[ObjectName, str], Statement] = {}
+    for each in statements:
+        if each.turn is Turn.SUSPENDED and (each.about not in above or has_workload):
+            continue
+        if each.standing == "done" and each.about != about:
+            continue
+        is_part = each.turn is Turn.ENDED and each.about not in above
+        kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
+    return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
+
+
+def _state(statements: Sequence[Statement], pods: tuple[int, int]) -> State:
+    if not statements:
+        return "running" if pods[0] and pods[0] == pods[1] else "unknown"
+    first = statements[0]
+    if first.turn is Turn.SILENCE and pods[0] and pods[0] == pods[1]:
+        return "running"
+    return first.standing

@@ -1,0 +1,289 @@
+"""What Kueue says of a Workload: quota, queues, admission checks, evictions.
+
+Source: kubernetes-sigs/kueue@ff69552e apis/kueue/v1beta2/workload_types.go (conditions and reasons),
+pkg/scheduler/flavorassigner/flavorassigner.go (messages), pkg/cache/scheduler/clusterqueue.go (reasons of Active).
+Releases before 0.19 know the reasons Pending and Inadmissible alone; there the message decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.apimachinery.quantity import Quantity, from_int, read_quantity_or_none
+from webhook.status.owned_objects import WORKLOAD
+from webhook.status.sources import ClusterReading, name_in_namespace
+from webhook.status.statement import (
+    Condition,
+    Standing,
+    Statement,
+    Turn,
+    conditions_of,
+    items_at,
+    map_at,
+    name_of,
+    text_at,
+    true_condition,
+)
+from webhook.text.wording import counted
+
+_GROUP: Final = "kueue.x-k8s.io"
+QUEUE_LABEL: Final = f"{_GROUP}/queue-name"
+_LOCAL_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "LocalQueue")
+_CLUSTER_QUEUE: Final = GroupVersionKind(_GROUP, "v1beta2", "ClusterQueue")
+_MORE: Final = re.compile(r"insufficient unused quota for ([^ ,]+) in flavor ([^ ,]+), ([^ ,]+) more needed")
+_MOST_NAMED: Final = 3
+
+_REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
+    "ExceedsMaxQuota": (
+        "stuck",
+        "Kueue can never admit it: it asks for more than the queue could ever have",
+        "ask for less, use another queue, or ask the administrator to raise the quota",
+    ),
+    "NoMatchingFlavor": (
+        "stuck",
+        "Kueue finds no flavor for it",
+        "ask for resources, labels and tolerations of a flavor of the queue, or use another queue",
+    ),
+    "TopologyPlacementFailed": (
+        "stuck",
+        "Kueue finds no place for it in the topology",
+        "ask for a higher level of the topology or fewer pods, or wait for nodes",
+    ),
+    "Misconfigured": (
+        "stuck",
+        "Kueue cannot use what it asks for",
+        "mend what the message names, then create it again",
+    ),
+    "WaitingForPreemptedWorkloads": ("waits", "Kueue stops other jobs for it", ""),
+    "WaitingForPodsReady": ("waits", "Kueue waits until the pods of an earlier job are ready", ""),
+    "AdmissionGated": (
+        "waits",
+        "another controller gates its admission",
+        "ask who runs that controller",
+    ),
+    "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
+}
+"""What a reason of QuotaReserved=False means, where the message need not be read."""
+_INACTIVE: Final[Mapping[str, str]] = {
+    "Stopped": "somebody stopped it with spec.stopPolicy",
+    "FlavorNotFound": "a ResourceFlavor that it names does not exist",
+    "TopologyNotFound": "a Topology that it names does not exist",
+    "AdmissionCheckNotFound": "an AdmissionCheck that it names does not exist",
+    "AdmissionCheckInactive": "an AdmissionCheck that it names is inactive",
+    "Terminating": "it is being deleted",
+}
+"""What a reason of Active=False of a ClusterQueue means."""
+_EVICTED: Final[Mapping[str, str]] = {
+    "Preempted": "Kueue preempted it for another job",
+    "PodsReadyTimeout": "Kueue took it back because its pods were not ready in time",
+    "AdmissionCheck": "Kueue took it back because an admission check asked for that",
+    "ClusterQueueStopped": "Kueue took it back because its ClusterQueue was stopped",
+    "LocalQueueStopped": "Kueue took it back because its LocalQueue was stopped",
+    "NodeFailures": "Kueue took it back because a node failed",
+}
+_CHECK: Final = "ask who runs the admission check; the ClusterQueue names it in spec.admissionChecksStrategy"
+
+
+def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement]:
+    """Yield what Kueue says of a Workload that it has not admitted."""
+    conditions = conditions_of(workload)
+    if true_condition(conditions, "Finished"):
+        return
+    if get(workload, ("spec", "active"), True) is False:
+        yield _deactivated(workload, conditions)
+    elif not true_condition(conditions, "Admitted"):
+        if true_condition(conditions, "QuotaReserved"):
+            yield _waiting_for_checks(workload)
+        else:
+            yield _without_quota(workload, conditions, reading)
+
+
+def is_admitted(workload: JSON) -> bool:
+    """Return whether Kueue lets the job of a Workload run."""
+    return true_condition(conditions_of(workload), "Admitted") is not None
+
+
+def _deactivated(workload: JSON, conditions: Mapping[str, Condition]) -> Statement:
+    evicted = true_condition(conditions, "Evicted", "DeactivationTarget")
+    reason = evicted.reason if evicted else ""
+    said = "Kueue deactivated it"
+    if "RequeuingLimitExceeded" in reason:
+        said += " because its pods were not ready in time too often"
+    elif "MaximumExecutionTime" in reason:
+        said += " because it ran longer than its maximum execution time"
+    elif "AdmissionCheck" in reason:
+        said += " because an admission check rejected it"
+    return Statement(
+        about=name_of(workload),
+        standing="failed",
+        turn=Turn.QUEUE,
+        says=said,
+        fix=f"find why, then set spec.active to true on {name_of(workload)}",
+        words=evicted.words if evicted else "spec.active is false",
+    )
+
+
+def _waiting_for_checks(workload: JSON) -> Statement:
+    """Return the statement about a Workload that has quota and waits for admission checks."""
+    checks = [each for each in items_at(workload, ("status", "admissionChecks")) if each.get("state") != "Ready"]
+    for state in ("Rejected", "Retry", "Pending"):
+        for check in checks:
+            if check.get("state") == state:
+                name, message = text_at(check, ("name",)), text_at(check, ("message",)).strip()
+                verb = {"Rejected": "rejects it", "Retry": "asks to try it later"}.get(state, "has not let it pass yet")
+                return Statement(
+                    about=name_of(workload),
+                    standing="stuck" if state == "Rejected" else "waits",
+                    turn=Turn.QUEUE,
+                    says=f"Kueue has quota for it, but admission check {name} {verb}",
+                    fix=_CHECK,
+                    words=f"admission check {name} is {state}{f': {message}' if message else ''}",
+                )
+    return Statement(
+        about=name_of(workload),
+        standing="starting",
+        turn=Turn.QUEUE,
+        says="Kueue has quota for it and is about to admit it",
+    )
+
+
+def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading: ClusterReading) -> Statement:
+    quota = conditions.get("QuotaReserved")
+    standing, says, fix = _why_without_quota(workload, quota, reading)
+    evicted = true_condition(conditions, "Evicted")
+    words = quota.words if quota else ""
+    if evicted is not None:
+        before = _EVICTED.get(evicted.reason, f"Kueue took it back ({evicted.reason})")
+        says = f"{before}, and it waits again: {says}"
+        words = "; ".join(filter(None, (evicted.words, words)))
+        again = text_at(workload, ("status", "requeueState", "requeueAt"))
+        says += f"; Kueue tries it again at {again}" if again else ""
+        if evicted.reason == "PodsReadyTimeout":
+            fix = "find why its pods are not ready, such as a slow image, a missing node or a container that fails"
+    return Statement(about=name_of(workload), standing=standing, turn=Turn.QUEUE, says=says, fix=fix, words=words)
+
+
+def _why_without_quota(workload: JSON, quota: Condition | None, reading: ClusterReading) -> tuple[Standing, str, str]:
+    """Return standing, sentence and fix for a Workload without quota."""
+    name = text_at(workload, ("spec", "queueName"))
+    if quota is None:
+        return _behind_others(workload, reading)
+    if more := list(_MORE.finditer(quota.message)):
+        return (
+            "waits",
+            _used_quota(workload, more, reading),
+            "wait until other jobs end, ask for less, or use another queue",
+        )
+    if "doesn't exist" in quota.message:
+        what, _, _ = quota.message.partition(" doesn't exist")
+        return "stuck", f"{what} does not exist", f"name a LocalQueue of the namespace in the label {QUEUE_LABEL}"
+    if "is inactive" in quota.message or "is stopped" in quota.message:
+        return _inactive_queue(workload, reading)
+    if quota.reason in _REASONS:
+        standing, says, fix = _REASONS[quota.reason]
+        return standing, f"{says}: {quota.message}" if quota.message else says, fix
+    if "insufficient quota" in quota.message:
+        standing, says, fix = _REASONS["ExceedsMaxQuota"]
+        return standing, f"{says}: {quota.message}", fix
+    if quota.reason in ("Inadmissible", "Pending", "Waiting") and quota.message:
+        standing = "stuck" if quota.reason == "Inadmissible" else "waits"
+        return standing, f"Kueue does not admit it: {quota.message}", f"look at LocalQueue {name} and its ClusterQueue"
+    return _behind_others(workload, reading)
+
+
+def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
+    """Return the statement about a Workload of which Kueue says nothing: another goes first, or Kueue does not run."""
+    queue = _cluster_queue(workload, reading)
+    name, strategy = name_of(queue).name, text_at(queue, ("spec", "queueingStrategy"))
+    if queue is None:
+        local = text_at(workload, ("spec", "queueName"))
+        if reading.get(_LOCAL_QUEUE, name_of(workload).namespace, local) is None and local:
+            return "stuck", f"LocalQueue {local} does not exist, or may not be read", f"mend the label {QUEUE_LABEL}"
+        return "waits", "Kueue has not said why it waits", "look whether Kueue's controller runs"
+    if not _is_active(queue):
+        return _inactive_queue(workload, reading)
+    if strategy == "StrictFIFO":
+        said = f"Kueue has not come to it: ClusterQueue {name} admits in strict order, so an earlier job goes first"
+        return "waits", said, "look at the jobs before it with `claimgate queues --live` and `kubectl get workloads -A`"
+    return "waits", "Kueue has not said why it waits", "look whether Kueue's controller runs"
+
+
+def _inactive_queue(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
+    local_name, namespace = text_at(workload, ("spec", "queueName")), name_of(workload).namespace
+    queue = _cluster_queue(workload, reading)
+    active = conditions_of(queue).get("Active")
+    if active is not None and active.status == "False":
+        why = _INACTIVE.get(active.reason, active.message or active.reason)
+        more = f" ({active.message})" if active.reason in _INACTIVE and active.message else ""
+        said = f"ClusterQueue {name_of(queue).name} admits nothing: {why}{more}"
+        return "stuck", said, "ask the administrator of the queue to mend that, or use another queue"
+    local = reading.get(_LOCAL_QUEUE, namespace, local_name)
+    stop = text_at(local, ("spec", "stopPolicy")) or text_at(queue, ("spec", "stopPolicy"))
+    why = f": somebody stopped it with stopPolicy {stop}" if stop not in ("", "None") else ""
+    which = f"LocalQueue {local_name}" if text_at(local, ("spec", "stopPolicy")) not in ("", "None") else "its queue"
+    return "stuck", f"{which} admits nothing{why}", "ask the administrator of the queue, or use another queue"
+
+
+def _is_active(queue: JSON) -> bool:
+    active = conditions_of(queue).get("Active")
+    return active is None or active.status != "False"
+
+
+def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
+    local = reading.get(_LOCAL_QUEUE, name_of(workload).namespace, text_at(workload, ("spec", "queueName")))
+    name = text_at(local, ("spec", "clusterQueue"))
+    return reading.get(_CLUSTER_QUEUE, "", name) if name else None
+
+
+def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
+    """Say which quota is missing, and who has it, for the last flavor of the message: the one that was tried last."""
+    resource, flavor, amount = more[-1].groups()
+    wanted = _requested(workload, resource)
+    asked = f"{wanted} of {resource}" if wanted else resource
+    said = f"Kueue has no free quota for {asked} in flavor {flavor}: {amount} more needed"
+    queue = name_of(_cluster_queue(workload, reading)).name
+    users = sorted(
+        _users(workload, queue, resource, flavor, reading), reverse=True, key=lambda user: (user[0], user[1])
+    )
+    if not users:
+        return said
+    total = users[0][0]
+    for used, _ in users[1:]:
+        total = total.add(used)
+    named = ", ".join(f"{name} ({used})" for used, name in users[:_MOST_NAMED])
+    left = len(users) - _MOST_NAMED
+    others = f" and {counted(left, 'other job')}" if left > 0 else ""
+    return f"{said}, {total} in use by {named}{others}"
+
+
+def _requested(workload: JSON, resource: str) -> str:
+    """Return how much of a resource a Workload asks for as Kueue counts it, "" where Kueue has not written that."""
+    total = from_int(0)
+    for each in items_at(workload, ("status", "resourceRequests")):
+        amount = read_quantity_or_none(map_at(each, ("resources",)).get(resource))
+        total = total.add(amount) if amount is not None else total
+    return str(total) if total else ""
+
+
+def _users(
+    workload: JSON, queue: str, resource: str, flavor: str, reading: ClusterReading
+) -> Iterator[tuple[Quantity, str]]:
+    """Yield the Workloads that have quota of a flavor in a ClusterQueue, in any if it is not known, with how much."""
+    own = name_of(workload)
+    for other in reading.list(WORKLOAD, ""):
+        about, admission = name_of(other), map_at(other, ("status", "admission"))
+        if about == own or (queue and text_at(admission, ("clusterQueue",)) not in ("", queue)):
+            continue
+        if true_condition(conditions_of(other), "Finished"):
+            continue
+        used = from_int(0)
+        for each in items_at(admission, ("podSetAssignments",)):
+            if map_at(each, ("flavors",)).get(resource) == flavor:
+                amount = read_quantity_or_none(map_at(each, ("resourceUsage",)).get(resource))
+                used = used.add(amount) if amount is not None else used
+        if used:
+            yield used, name_in_namespace(about)

@@ -1,0 +1,290 @@
+"""Why a pod does not run: gates, no node, claims, volumes, images, containers that end.
+
+Source: k8s.io/kubernetes v1.36 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime and pkg/kubelet/container (reasons
+of waiting containers), pkg/kubelet/lifecycle and pkg/kubelet/eviction (reasons of failed pods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.status.scheduling import why_unschedulable
+from webhook.status.sources import ClusterReading, event_words
+from webhook.status.statement import (
+    Standing,
+    Statement,
+    Turn,
+    conditions_of,
+    items_at,
+    map_at,
+    name_of,
+    number_at,
+    statement_about,
+    text_at,
+    true_condition,
+)
+
+_CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
+_KUEUE_GATES: Final = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
+_IMAGE: Final = "mend the name or tag of the image, or name a secret for its registry in imagePullSecrets"
+_WAITING: Final[Mapping[str, tuple[str, str]]] = {
+    "ImagePullBackOff": ("cannot pull its image", _IMAGE),
+    "ErrImagePull": ("cannot pull its image", _IMAGE),
+    "ErrImageNeverPull": ("may not pull its image, and the node lacks it", "set another imagePullPolicy"),
+    "InvalidImageName": ("has an image name that cannot be read", "mend the name of the image"),
+    "ImageInspectError": ("has an image that the node cannot read", "ask the administrator of the node"),
+    "RegistryUnavailable": ("cannot reach the registry of its image", "wait, or use another registry"),
+    "SignatureValidationFailed": ("has an image whose signature is not accepted", "use a signed image"),
+    "CreateContainerConfigError": (
+        "cannot be created, because something that it refers to is missing",
+        "create the ConfigMap, Secret or key that the message names",
+    ),
+    "CreateContainerError": ("cannot be created", "mend what the message names"),
+    "RunContainerError": ("cannot be started", "mend its command, or what the message names"),
+    "PreStartHookError": ("cannot be started", "mend what the message names"),
+    "PostStartHookError": ("failed its postStart hook", "mend lifecycle.postStart"),
+}
+"""What a reason of a waiting container means, and what to do."""
+_EXITS: Final[Mapping[int, str]] = {
+    126: "its command cannot be executed",
+    127: "its command does not exist in the image",
+    134: "it aborted",
+    137: "it was killed",
+    139: "it crashed with a segmentation fault",
+    143: "it was asked to stop",
+}
+_FAILED: Final[Mapping[str, tuple[str, str]]] = {
+    "Evicted": ("the kubelet evicted it", "ask for the memory and storage that it uses"),
+    "DeadlineExceeded": ("it ran longer than activeDeadlineSeconds", "raise activeDeadlineSeconds"),
+    "UnexpectedAdmissionError": (
+        "the kubelet refused it, because the device plugin could not give the devices",
+        "look at the device plugin of the node, and at rules of shared GPUs",
+    ),
+    "NodeLost": ("its node was lost", "create it again"),
+    "NodeAffinity": ("its node does not have the labels that it selects", "mend nodeSelector or nodeName"),
+    "Terminated": ("it was stopped", "create it again"),
+    "Preempting": ("the kubelet stopped it for a critical pod", "create it again"),
+    "Shutdown": ("its node was shut down", "create it again"),
+}
+_DISRUPTED: Final[Mapping[str, str]] = {
+    "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
+    "DeletionByTaintManager": "its node got a taint that it does not tolerate",
+    "EvictionByEvictionAPI": "somebody evicted it, as a drain of a node does",
+    "DeletionByPodGC": "its node is gone",
+    "TerminationByKubelet": "the kubelet ended it",
+}
+_NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+_NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox", "NetworkNotReady")
+
+
+def read_pod(pod: JSON) -> Statement | None:
+    """Return why a pod does not run, from the pod alone; None if it runs, or ended well."""
+    phase = text_at(pod, ("status", "phase"))
+    if phase == "Succeeded":
+        return None
+    if phase == "Failed":
+        return _failed_pod(pod)
+    if phase == "Running":
+        return _container_statement(pod) or _not_ready(pod)
+    if text_at(pod, ("spec", "nodeName")):
+        return _container_statement(pod) or statement_about(
+            pod, "starting", Turn.CONTAINER, "a node has the pod, and its containers are being created"
+        )
+    return _pod_without_node(pod)
+
+
+def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
+    """Yield more about a pod that says a statement: its events, and the claims that it waits for."""
+    if statement.turn is Turn.NODE:
+        yield from _unbound_claims(pod, reading)
+    if statement.standing == "starting" and (problem := _problem_of_start(pod, reading)):
+        yield problem
+    else:
+        yield statement
+
+
+def is_ready(pod: JSON) -> bool:
+    """Return whether a pod runs and is ready, or has ended well."""
+    if text_at(pod, ("status", "phase")) == "Succeeded":
+        return True
+    return true_condition(conditions_of(pod), "Ready") is not None
+
+
+def _pod_without_node(pod: JSON) -> Statement:
+    scheduled = conditions_of(pod).get("PodScheduled")
+    gates = [text_at(each, ("name",)) for each in items_at(pod, ("spec", "schedulingGates"))]
+    if gates:
+        if any(each in _KUEUE_GATES for each in gates):
+            return statement_about(
+                pod,
+                "waits",
+                Turn.GATE,
+                f"Kueue keeps the pod from the scheduler with gate {gates[0]} until it admits the job",
+                words=f"schedulingGates: {', '.join(gates)}",
+            )
+        return statement_about(
+            pod,
+            "stuck",
+            Turn.GATE,
+            f"the pod has scheduling gate {gates[0]}, and no scheduler looks at it until a controller removes that",
+            "look whether the controller runs that removes the gate",
+            words=f"schedulingGates: {', '.join(gates)}",
+        )
+    scheduler = text_at(pod, ("spec", "schedulerName")) or "default-scheduler"
+    if scheduled is None or scheduled.status != "False":
+        return statement_about(
+            pod,
+            "waits",
+            Turn.SILENCE,
+            f"scheduler {scheduler} has not said anything about the pod",
+            f"look whether a scheduler named {scheduler} runs",
+        )
+    standing, says, fix = why_unschedulable(scheduled.message)
+    return statement_about(pod, standing, Turn.NODE, says, fix, words=scheduled.words)
+
+
+def _failed_pod(pod: JSON) -> Statement:
+    reason, message = text_at(pod, ("status", "reason")), text_at(pod, ("status", "message")).strip()
+    words = ": ".join(filter(None, (reason, message)))
+    disrupted = true_condition(conditions_of(pod), "DisruptionTarget")
+    if disrupted is not None and reason not in _FAILED:
+        says = _DISRUPTED.get(disrupted.reason, f"it was ended ({disrupted.reason})")
+        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", "", words=disrupted.words)
+    if reason in _FAILED:
+        says, fix = _FAILED[reason]
+        return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", fix, words=words)
+    if reason.startswith("OutOf"):
+        what = reason.removeprefix("OutOf")
+        says = f"the pod failed: its node had too little {what} when it came"
+        return statement_about(pod, "failed", Turn.CONTAINER, says, "create it again", words=words)
+    ended = _container_statement(pod)
+    return ended or statement_about(pod, "failed", Turn.CONTAINER, "the pod failed", "look at its logs", words=words)
+
+
+def _container_statement(pod: JSON) -> Statement | None:
+    """Return the statement about the first container that cannot start, or that ended with a failure."""
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for status in items_at(pod, ("status", field)):
+            if statement := _about_container(pod, status):
+                return statement
+    return None
+
+
+def _about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
+    name = text_at(status, ("name",))
+    waiting = map_at(status, ("state", "waiting"))
+    reason, message = text_at(waiting, ("reason",)), text_at(waiting, ("message",)).strip()
+    if reason == "CrashLoopBackOff":
+        ended = map_at(status, ("lastState", "terminated"))
+        says, fix, words = _why_ended(pod, name, ended)
+        count = number_at(status, ("restartCount",))
+        said = f"container {name} ends again and again, {count} times so far: {says}"
+        return statement_about(pod, "stuck", Turn.CONTAINER, said, fix, words=words)
+    if reason in _WAITING:
+        says, fix = _WAITING[reason]
+        image = text_at(status, ("image",))
+        of_image = f" {image}" if image and "image" in says and says.endswith("its image") else ""
+        words = f"{reason}: {message}" if message else reason
+        return statement_about(pod, "stuck", Turn.CONTAINER, f"container {name} {says}{of_image}", fix, words=words)
+    ended = map_at(status, ("state", "terminated"))
+    if ended and number_at(ended, ("exitCode",)):
+        says, fix, words = _why_ended(pod, name, ended)
+        phase = text_at(pod, ("status", "phase"))
+        standing: Standing = "failed" if phase == "Failed" else "stuck"
+        return statement_about(pod, standing, Turn.CONTAINER, f"container {name} failed: {says}", fix, words=words)
+    return None
+
+
+def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, str, str]:
+    """Return a sentence, a fix and the words about a container that ended."""
+    code, reason = number_at(ended, ("exitCode",)), text_at(ended, ("reason",))
+    message = " ".join(text_at(ended, ("message",)).split())
+    words = f"{reason or 'Terminated'}, exit code {code}{f': {message}' if message else ''}"
+    logs = f"read its log: kubectl logs -n {name_of(pod).namespace} {name_of(pod).name} -c {name} --previous"
+    if reason == "OOMKilled":
+        limit = _memory_limit(pod, name)
+        than = f"its limit of {limit}" if limit else "its node had"
+        return f"it used more memory than {than} and was killed", "raise the memory limit, or use less memory", words
+    if reason in ("ContainerCannotRun", "StartError"):
+        return "it cannot be started", "mend its command, or what the message names", words
+    said = f"exit code {code}"
+    return (f"{said}, {_EXITS[code]}" if code in _EXITS else said), logs, words
+
+
+def _memory_limit(pod: JSON, name: str) -> str:
+    for field in ("containers", "initContainers"):
+        for container in items_at(pod, ("spec", field)):
+            if container.get("name") == name:
+                return str(map_at(container, ("resources", "limits")).get("memory") or "")
+    return ""
+
+
+def _not_ready(pod: JSON) -> Statement | None:
+    """Return the statement about a pod that runs and is not ready."""
+    conditions = conditions_of(pod)
+    ready = conditions.get("Ready")
+    if ready is None or ready.status != "False":
+        return None
+    late = [
+        text_at(each, ("name",)) for each in items_at(pod, ("status", "containerStatuses")) if not each.get("ready")
+    ]
+    said = f"container {late[0]} runs and is not ready yet" if late else "the pod runs and is not ready yet"
+    return statement_about(pod, "starting", Turn.PROGRESS, said, "", words=ready.words)
+
+
+def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
+    """Return what an event says against the start of a pod that has a node."""
+    for event in reading.events(pod):
+        reason, words = text_at(event, ("reason",)), event_words(event)
+        if reason in _NOT_MOUNTED:
+            says, fix = (
+                "a volume of the pod cannot be mounted",
+                "create or mend the volume, ConfigMap or Secret that the message names",
+            )
+            return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+        if reason in _NOT_PREPARED:
+            says, fix = "the node cannot prepare the pod", "look at the driver or the network of the node"
+            return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+        if reason == "Unhealthy":
+            says = "a probe of the pod fails"
+            fix = "mend the probe or what it asks; give a model that loads slowly a startupProbe"
+            return statement_about(pod, "starting", Turn.PROGRESS, says, fix, words=words)
+    return None
+
+
+def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
+    """Yield why PersistentVolumeClaims of a pod are not bound."""
+    about = name_of(pod)
+    for volume in items_at(pod, ("spec", "volumes")):
+        name = text_at(volume, ("persistentVolumeClaim", "claimName"))
+        if "ephemeral" in volume:
+            name = f"{about.name}-{text_at(volume, ('name',))}"
+        claim = reading.get(_CLAIM, about.namespace, name) if name else None
+        if claim is not None and (statement := read_volume_claim(claim, reading)):
+            yield statement
+
+
+def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
+    """Return why a PersistentVolumeClaim is not bound; None if it is, or if it waits for a pod to be placed."""
+    phase, name = text_at(claim, ("status", "phase")), name_of(claim).name
+    if phase == "Lost":
+        says, fix = f"the volume of PersistentVolumeClaim {name} is gone", "restore the volume, or create another claim"
+        return statement_about(claim, "stuck", Turn.CLAIM, says, fix)
+    if phase != "Pending":
+        return None
+    for event in reading.events(claim):
+        reason, message = text_at(event, ("reason",)), text_at(event, ("message",))
+        if reason in ("ProvisioningFailed", "FailedBinding"):
+            if "no storage class is set" in message:
+                says = f"PersistentVolumeClaim {name} has no StorageClass, and no volume fits it"
+                fix = "name a StorageClass in spec.storageClassName"
+            elif "storageclass" in message.lower() and "not found" in message:
+                says = f"StorageClass {text_at(claim, ('spec', 'storageClassName'))} does not exist"
+                fix = f"name another one in PersistentVolumeClaim {name}, or create it"
+            else:
+                says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask who runs the StorageClass"
+            return statement_about(claim, "stuck", Turn.CLAIM, says, fix, words=event_words(event))
+    says = f"PersistentVolumeClaim {name} is not bound to a volume"
+    return statement_about(claim, "waits", Turn.CLAIM, says, "look at its StorageClass and its provisioner")

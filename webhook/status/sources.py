@@ -1,0 +1,139 @@
+"""Where the objects come from: an API server, read once as kubectl does, or the files of a recorded cluster.
+
+What may not be read, or could not be, is noted with the right that is missing, and counts as not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+from itertools import islice
+from typing import Final, Protocol
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.cluster import Cluster
+from webhook.cluster.connection import ServerRefused
+from webhook.errors import LookupFailed
+from webhook.status.statement import ObjectName, name_of, text_at
+from webhook.workloads.plurals import plural_of_kind
+
+EVENT: Final = GroupVersionKind("", "v1", "Event")
+MOST_LISTED: Final = 20_000
+"""The most objects of one kind that are read; the rest is not known."""
+
+
+class ObjectSource(Protocol):
+    """The objects of a cluster."""
+
+    def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """Return an object, None if it does not exist. Raises LookupFailed."""
+        ...
+
+    def list(self, kind: GroupVersionKind, namespace: str) -> Iterable[JSON]:
+        """Return the objects of a namespace, or of all with "". Raises LookupFailed."""
+        ...
+
+    def events(self, obj: JSON) -> Iterable[JSON]:
+        """Return the events about an object. Raises LookupFailed."""
+        ...
+
+
+class FileSource:
+    """The objects of files."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster: Final = cluster
+
+    def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """Return an object of the files."""
+        return self._cluster.get(kind, namespace, name)
+
+    def list(self, kind: GroupVersionKind, namespace: str) -> Iterable[JSON]:
+        """Return the objects of a namespace, or of all with ""."""
+        return self._cluster.list(kind, namespace or None)
+
+    def events(self, obj: JSON) -> Iterable[JSON]:
+        """Return the events about an object."""
+        about, uid = name_of(obj), text_at(obj, ("metadata", "uid"))
+        for event in self._cluster.list(EVENT, about.namespace or None):
+            involved = get(event, ("involvedObject",), {})
+            named = text_at(involved, ("kind",)), text_at(involved, ("name",))
+            other = text_at(involved, ("uid",))
+            if named == (about.kind, about.name) and (not uid or not other or uid == other):
+                yield event
+
+
+class ClusterReading:
+    """What is read of a cluster; lists are read once.
+
+    Attributes:
+        missing: what could not be read, each with why, in the order in which it was missed.
+    """
+
+    def __init__(self, source: ObjectSource) -> None:
+        self._source: Final = source
+        self._listed: Final[dict[tuple[GroupVersionKind, str], Sequence[JSON]]] = {}
+        self.missing: Final[dict[str, None]] = {}
+
+    def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """Return an object, None if there is none or nobody can say; then it is noted."""
+        try:
+            return self._source.get(kind, namespace, name)
+        except LookupFailed as error:
+            self._note("get", kind, namespace, error)
+            return None
+
+    def list(self, kind: GroupVersionKind, namespace: str) -> Sequence[JSON]:
+        """Return the objects of a namespace, or of all with "", without those that nobody can list; that is noted."""
+        asked = kind, namespace
+        if asked not in self._listed:
+            self._listed[asked] = tuple(self._read_list(kind, namespace))
+        return self._listed[asked]
+
+    def events(self, obj: JSON) -> Sequence[JSON]:
+        """Return the warnings about an object, the last one first."""
+        try:
+            events = [each for each in self._source.events(obj) if text_at(each, ("type",)) != "Normal"]
+        except LookupFailed as error:
+            self._note("list", EVENT, text_at(obj, ("metadata", "namespace")), error)
+            return ()
+        return sorted(events, key=_time_of_event, reverse=True)
+
+    def _read_list(self, kind: GroupVersionKind, namespace: str) -> Iterator[JSON]:
+        try:
+            source = iter(self._source.list(kind, namespace))
+            yield from (each for each in islice(source, MOST_LISTED) if isinstance(each, dict))
+            if next(source, None) is not None:
+                said = f"only {MOST_LISTED} objects of kind {kind.kind} were read{_in_namespace(namespace)}"
+                self.missing[said] = None
+        except LookupFailed as error:
+            self._note("list", kind, namespace, error)
+
+    def _note(self, verb: str, kind: GroupVersionKind, namespace: str, error: LookupFailed) -> None:
+        plural = plural_of_kind(kind.kind)
+        resource = f"{plural}.{kind.group}" if kind.group else plural
+        if isinstance(error, ServerRefused) and error.code == HTTPStatus.FORBIDDEN:
+            self.missing[f"no right to {verb} {resource}{_in_namespace(namespace)}"] = None
+        else:
+            self.missing[f"{resource}{_in_namespace(namespace)}: {error}"] = None
+
+
+def event_words(event: JSON) -> str:
+    """Return an event as `Reason: message`."""
+    return f"{text_at(event, ('reason',))}: {text_at(event, ('message',)).strip()}"
+
+
+def name_in_namespace(about: ObjectName) -> str:
+    """Return `namespace/name`, or the name of an object without a namespace."""
+    return f"{about.namespace}/{about.name}" if about.namespace else about.name
+
+
+def _in_namespace(namespace: str) -> str:
+    return f" in namespace {namespace}" if namespace else " in all namespaces"
+
+
+def _time_of_event(event: JSON) -> str:
+    """Return when an event was last seen; times of RFC 3339 in UTC sort as texts."""
+    series = text_at(event, ("series", "lastObservedTime"))
+    return series or text_at(event, ("lastTimestamp",)) or text_at(event, ("eventTime",))
