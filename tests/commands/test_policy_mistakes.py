@@ -1,7 +1,11 @@
 """`claimgate policies check` on policies that compile, and do not do what their authors mean."""
 
+import json
+from copy import deepcopy
+
 import pytest
 
+from tests.commands.policy_mistakes import QUANTITIES, TYPED, UNSEEN
 from tests.literals import CONFIG_MAPS, mutating, validating
 from webhook.cli import run_command_line
 from webhook.yamltext import yamlfile
@@ -149,3 +153,23 @@ def test_an_expression_that_does_not_compile_gets_a_hint(expression, hint, tmp_p
     assert code == 2
     assert ("    hint: " in text) is bool(hint)
     assert hint in text
+
+
+def test_typical_mistakes_are_told_with_their_fix(tmp_path, capsys):
+    rows = {**TYPED, **UNSEEN, **QUANTITIES}
+    assert len(rows) >= 40
+    manifests = []
+    for number, (found, _) in enumerate(rows.values()):
+        policy, binding = deepcopy(found)
+        policy["metadata"]["name"] = binding["spec"]["policyName"] = f"m{number:02}"
+        binding["metadata"]["name"] = f"m{number:02}-b"
+        manifests += [policy, binding]
+    (tmp_path / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
+    assert run_command_line(["policies", "check", "-o", "json", str(tmp_path)]) == 1
+    described = {one["name"]: json.dumps(one, ensure_ascii=False) for one in json.loads(capsys.readouterr().out)}
+    missed = {
+        name: described[f"m{number:02}"]
+        for number, (name, (_, told)) in enumerate(rows.items())
+        if json.dumps(told, ensure_ascii=False)[1:-1] not in described[f"m{number:02}"]
+    }
+    assert missed == {}

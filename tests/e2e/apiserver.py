@@ -107,13 +107,13 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
 
 
 @contextmanager
-def controllers(server: ApiServer) -> Iterator[None]:
-    """The controllers that delete what was in a deleted namespace, and what a deleted object owned."""
+def controllers(server: ApiServer, names: str = "namespace-controller,garbage-collector-controller") -> Iterator[None]:
+    """Some controllers: those that delete what was in a deleted namespace, and what a deleted object owned."""
     command = [
         str(assets() / "kube-controller-manager"),
         f"--kubeconfig={server.kubeconfig}",
         f"--cert-dir={server.folder}",
-        "--controllers=namespace-controller,garbage-collector-controller",
+        f"--controllers={names}",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={free_ports(1)[0]}",

@@ -135,15 +135,23 @@ def check(
 ) -> int:
     """Compile every policy, and say whether all is well.
 
-    Names what is probably a mistake: a policy that no binding names, a field that the object does not have, a param
-    kind that does not exist, a binding without the paramRef that its policy needs, an ApplyConfiguration that sets an
-    atomic list, a mutation that changes its own result again, and a fact that means less of a pod template.
+    Tries each policy on a smallest and a full valid object of each kind of Kubernetes that it names, and on the full
+    one without each optional field that the policy reads. Types each expression by these kinds, as kube-apiserver does
+    for status.typeChecking.
+
+    Names what is probably a mistake: an expression that fails on a valid object, a value of a wrong type, a rule whose
+    group, version or resource does not exist, a matchCondition that is never true, a policy that no binding names, a
+    field that the object does not have, a param kind that does not exist, a binding without the paramRef that its
+    policy needs, an ApplyConfiguration that sets an atomic list, a mutation that changes its own result again, and a
+    fact that means less of a pod template.
+
     --verbose says also what each policy covers, what it may cost, and whether a cluster can take it natively, as it is
     or after `export`. The worst case is that of the API server's cost model, whose limits stop an expression at
     1,000,000.
 
     Exits with 2 when one does not compile, or when its param names a rule that does not exist, and names every mistake
-    of every file; with 1 when one fails for every object, or is never evaluated because no binding names it.
+    of every file; with 1 when one fails on a valid object, has a value of a wrong type, matches nothing, has a
+    condition that never changes, or is never evaluated because no binding names it.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
@@ -159,7 +167,7 @@ def check(
     )
     if loaded.foreign:
         sys.stderr.write(terminal.lines([f"warning: {loaded.foreign}"]))
-    return 1 if loaded.unbound_policy_names or any(one["fails"] for one in described) else 0
+    return 1 if loaded.unbound_policy_names or any(map(policy_text.has_certain_mistakes, described)) else 0
 
 
 app.command("rules")(command)

@@ -14,13 +14,17 @@ from webhook.export.webhook_rules import webhook_rules
 from webhook.facts.pods.unread_pods import makes_pods_of_parts
 from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
+from webhook.policy.constant_conditions import sentences_about_constant_conditions
 from webhook.policy.expanded_facts import sentences_about_expanded_facts
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.rules_without_effect import sentences_about_rules_without_effect
+from webhook.policy.type_check import sentences_about_types
 from webhook.policy.unconvertible import unconvertible_resources
 from webhook.policy.worst_case import reasons_for_poor_readability, worst_case_cost
 from webhook.suites.idempotence import describe_repeated_change
+from webhook.suites.trials import sentences_about_errors
 from webhook.yamltext import input_files
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
@@ -55,6 +59,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
     """Return the data for `check`: also coverage, costs, portability, and probable mistakes."""
     short = brief_details(policy)
     again = describe_repeated_change(policy, loaded, how)
+    fails, wrong_types = list(sentences_about_certain_failures(policy)), _wrong_types(policy, loaded, how)
     left_out = exported.get((short["kind"], policy.name))
     return {
         **short,
@@ -72,13 +77,27 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "notRewritten": list(left_out or ()),
         "worstCase": structs.asdict(worst_case_cost(policy)),
         "hardToRead": list(reasons_for_poor_readability(policy)),
-        "fails": list(sentences_about_certain_failures(policy)),
+        "fails": fails,
+        "errors": [] if fails else _errors_on_valid_objects(policy, loaded, wrong_types),
+        "wrongTypes": wrong_types,
+        "matchesNothing": list(sentences_about_rules_without_effect(policy)),
+        "constant": list(sentences_about_constant_conditions(policy)),
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
         "notIdempotent": [again] if again else [],
         "expandedFacts": list(sentences_about_expanded_facts(policy, loaded.registry)),
         "unconvertible": list(unconvertible_resources(policy, loaded)),
         "crashes": list(dict.fromkeys(_api_server_panics(policy))),
     }
+
+
+def _wrong_types(policy: Policy, loaded: PolicySet, how: Options) -> list[str]:
+    return list(sentences_about_types(policy, loaded.registry, how.version))
+
+
+def _errors_on_valid_objects(policy: Policy, loaded: PolicySet, wrong_types: list[str]) -> list[str]:
+    """Return the errors of expressions in which no wrong type is known."""
+    known = {text.partition(": ")[0] for text in wrong_types}
+    return [text for text in sentences_about_errors(policy, loaded) if text.partition(": ")[0] not in known]
 
 
 def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:

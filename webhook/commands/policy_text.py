@@ -41,6 +41,11 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     return terminal.lines(lines)
 
 
+def has_certain_mistakes(one: dict[str, Any]) -> bool:
+    """Return whether a policy has a mistake that was seen, or that follows from its text."""
+    return any(one[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
+
+
 def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)
@@ -60,6 +65,10 @@ def _lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
     if not one["bound"]:
         yield "never evaluated: no binding names it"
     yield from (f"fails for every object: {text}" for text in one["fails"])
+    yield from one["errors"]
+    yield from (f"matches nothing: {text}" for text in one["matchesNothing"])
+    yield from (f"wrong type: {text}" for text in one["wrongTypes"])
+    yield from one["constant"]
     yield from (f"field: {text}" for text in one["undefinedFields"])
     yield from (f"not idempotent: {text}" for text in one["notIdempotent"])
     yield from one["expandedFacts"]

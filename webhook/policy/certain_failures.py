@@ -15,7 +15,7 @@ from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
 from webhook.patch.schema import is_builtin
 from webhook.policy.atomic_fields import sentences_about_atomic_fields
 from webhook.policy.compiled import Policy
-from webhook.policy.field_names import undefined_fields
+from webhook.policy.field_names import undefined_fields, undefined_fields_of_params
 from webhook.text.similar_names import nearest_name
 
 _PARAMS = "params"
@@ -23,7 +23,8 @@ _PARAMS = "params"
 
 def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each mistake that makes the policy fail on every object."""
-    yield from (each.text for each in undefined_fields(policy) if each.fails)
+    for fields in (undefined_fields(policy), undefined_fields_of_params(policy)):
+        yield from (each.text for each in fields if each.fails)
     yield from sentences_about_atomic_fields(policy)
     yield from _mistakes_in_param_kind(policy)
     yield from _bindings_without_param_ref(policy)

@@ -279,11 +279,25 @@ class Policy:
 
     def expressions(self) -> Iterator[Expression]:
         """Yield every expression of the policy."""
-        yield from (condition.expression for condition in self.conditions)
-        yield from self.variables.values()
-        for rule in self.rules:
-            yield rule.expression
+        yield from (expression for _, expression in self.expressions_with_paths())
+
+    def expressions_with_paths(self) -> Iterator[tuple[str, Expression]]:
+        """Yield every expression of the policy with its path in the manifest."""
+        if (added := self.gate().spec_changes) is not None:
+            yield "metadata.annotations", added.expression
+        for index, condition in enumerate(self.gate().conditions):
+            yield f"spec.matchConditions[{index}].expression", condition.expression
+        for index, variable in enumerate(self.variables.values()):
+            yield f"spec.variables[{index}].expression", variable
+        for index, rule in enumerate(self.rules):
+            yield f"spec.validations[{index}].expression", rule.expression
             if rule.message_expression is not None:
-                yield rule.message_expression
-        yield from (audit.expression for audit in self.audits)
-        yield from (change.expression for change in self.changes)
+                yield f"spec.validations[{index}].messageExpression", rule.message_expression
+        for index, audit in enumerate(self.audits):
+            yield f"spec.auditAnnotations[{index}].valueExpression", audit.expression
+        for index, change in enumerate(self.changes):
+            kind = change.kind[0].lower() + change.kind[1:]
+            yield (
+                f"spec.mutations[{index}].{'jsonPatch' if kind == 'jSONPatch' else kind}.expression",
+                change.expression,
+            )

@@ -33,6 +33,15 @@ _SAME: Final = frozenset(("filter", "sortBy"))
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
 """Macros that give their operand a name, and whose value is that of their argument."""
 
+_ORDERS: Final[Mapping[str, str]] = {
+    "_<_": "isLessThan",
+    "_>_": "isGreaterThan",
+    "_<=_": "isGreaterThan",
+    "_>=_": "isLessThan",
+}
+"""The methods of quantities that say the same as an operator, or its opposite."""
+_OPPOSITES: Final = frozenset(("_<=_", "_>=_"))
+
 Scope: TypeAlias = "Mapping[str, Type | None]"
 
 
@@ -55,12 +64,36 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
     reader = _TypeInference()
     for kind in filter(None, kinds):
         root = type_of_node(kubernetes.schema_of_kind(kind))
-        scope: dict[str, Type | None] = {"object": root, "oldObject": root, "Object": root}
-        for name, expression in policy.variables.items():
-            scope[f"variables.{name}"] = reader.infer_type_of_expression(expression.source, scope)
-        for expression in policy.expressions():
-            reader.infer_type_of_expression(expression.source, scope)
-    names = " or ".join(dict.fromkeys(kind.kind for kind in kinds if kind))
+        _infer_types_of_policy(policy, reader, {"object": root, "oldObject": root, "Object": root})
+    yield from _unknown_fields(reader, " or ".join(dict.fromkeys(kind.kind for kind in kinds if kind)))
+
+
+def undefined_fields_of_params(policy: Policy) -> Iterator[UndefinedField]:
+    """Yield each field of `params` that is read, and that the paramKind does not have."""
+    kind = policy.param_kind
+    if kind is not None and is_builtin(kind):
+        reader = _TypeInference()
+        _infer_types_of_policy(policy, reader, {"params": type_of_node(kubernetes.schema_of_kind(kind))})
+        yield from _unknown_fields(reader, kind.kind)
+
+
+def sentences_about_compared_quantities(policy: Policy) -> Iterator[str]:
+    """Yield a sentence, with the fix, for each quantity that is compared as a string, letter by letter."""
+    reader = _TypeInference()
+    for kind in filter(None, named_kinds(policy)):
+        root = type_of_node(kubernetes.schema_of_kind(kind))
+        _infer_types_of_policy(policy, reader, {"object": root, "oldObject": root})
+    yield from reader.compared.values()
+
+
+def _infer_types_of_policy(policy: Policy, reader: _TypeInference, scope: dict[str, Type | None]) -> None:
+    for name, expression in policy.variables.items():
+        scope[f"variables.{name}"] = reader.infer_type_of_expression(expression.source, scope)
+    for expression in policy.expressions():
+        reader.infer_type_of_expression(expression.source, scope)
+
+
+def _unknown_fields(reader: _TypeInference, names: str) -> Iterator[UndefinedField]:
     for path, near in reader.unknown.items():
         if path not in reader.known:
             late = ", which the API server says at admission alone (403)" if path in reader.written else ""
@@ -84,13 +117,15 @@ class _TypeInference(Struct):
     """Infers the types of expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
-    sets and does not read. tested: those whose presence some expression asks for.
+    sets and does not read. tested: those whose presence some expression asks for. compared: sentences about quantities
+    that are compared as strings, by the comparison.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     tested: set[str] = field(default_factory=set)
+    compared: dict[str, str] = field(default_factory=dict)
 
     def infer_type_of_expression(self, text: str, scope: Scope) -> Type | None:
         """Return the type of an expression; None if it is not known."""
@@ -150,11 +185,19 @@ class _TypeInference(Struct):
         match node.function:
             case "_[_]" | "_[?_]":
                 return _entry_type(types[0], node.arguments[1])
+            case "_<_" | "_>_" | "_<=_" | "_>=_" if "quantity" in types:
+                self._record_comparison(node)
             case "_+_" | "orValue" | "value" | "or":
                 return next(filter(None, types), None)
             case "_?_:_":
                 return types[1] or types[2]
         return None
+
+    def _record_comparison(self, node: Call) -> None:
+        left, right = map(_as_quantity, node.arguments)
+        fix = f"{'!' if node.function in _OPPOSITES else ''}{left}.{_ORDERS[node.function]}({right})"
+        shown = source_text(node)
+        self.compared[shown] = f"`{shown}` compares quantities as strings, so `10` is less than `9`: write `{fix}`"
 
     def _infer_type_of_macro(self, node: Macro, scope: Scope) -> Type | None:
         of = self._infer_type_of_node(node.operand, scope)
@@ -168,6 +211,12 @@ class _TypeInference(Struct):
         if node.name in _INNER:
             return types[-1]
         return Items(types[-1]) if node.name in {"map", "transformList"} and types[-1] else None
+
+
+def _as_quantity(node: Node) -> str:
+    is_number = isinstance(node, Literal) and isinstance(node.value, int | float)
+    text = source_text(node)
+    return f"quantity('{text}')" if is_number else f"quantity({text})"
 
 
 def _element_type(of: Type | None) -> Type | None:

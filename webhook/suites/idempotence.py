@@ -2,8 +2,8 @@
 
 An API server may call a mutation twice for one request, and calls it again for every update of the object
 (https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is
-tried on a small object of every kind that it names, and on the inputs of the suite in its folder: what is said was
-seen, and nothing is said of what no sample reaches.
+tried on a valid object of each kind of Kubernetes that it names, and on the inputs of the suite in its folder: what is
+said was seen, and nothing is said of what no sample reaches.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from webhook.admission import fixtures
-from webhook.apimachinery import paths
-from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
+from webhook.apimachinery.attributes import Operation
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -29,10 +27,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.suites import own
 from webhook.suites.case import Request
 from webhook.suites.files import Suite
-
-_POD_SPEC: Final[JSON] = {
-    "containers": [{"name": "main", "image": "example.com/main:1", "resources": {"limits": {"cpu": "1"}}}]
-}
+from webhook.suites.valid_objects import valid_objects
 
 
 def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) -> str:
@@ -41,7 +36,7 @@ def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) ->
         return ""
     # a policy that reinvokes would run twice within one request, and its third run would be judged
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
-    for sample in (*_minimal_requests(policy, loaded, how), *_requests_of_suite(policy, loaded, how)):
+    for sample in (*_requests_of_valid_objects(policy, loaded), *_requests_of_suite(policy, loaded, how)):
         if where := _changes_of_second_run(once, sample):
             name = sample.attributes.object["kind"]
             fix = "add a matchCondition that is false once the change is made"
@@ -62,26 +57,13 @@ def _changes_of_second_run(policies: PolicySet, sample: Request) -> str:
     return str(changes[0]["path"]) or "all" if changes else ""
 
 
-def _minimal_requests(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
-    """Yield a request to create a small object of each kind that the policy names."""
+def _requests_of_valid_objects(policy: Policy, loaded: PolicySet) -> Iterator[Request]:
+    """Yield a request to create a full object of each kind that the policy names."""
     for kind in filter(None, named_kinds(policy)):
-        obj = _minimal_object(kind, how)
-        attributes = fixtures.attributes_of_object(obj, how.table.row, operation=Operation.CREATE)
-        yield Request(attributes=attributes, policies=loaded, context=loaded.params)
-
-
-def _minimal_object(kind: GroupVersionKind, how: Options) -> JSON:
-    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "sample", "labels": {"app": "a"}}}
-    if (kind.group, kind.kind) == ("", "Pod"):
-        return {**head, "spec": _POD_SPEC}
-    row = how.table.row(kind.group, kind.kind)
-    for pod_set in row.podSets if row else ():
-        if pod_set.embeds == "template" and not {"[", "{"} & set(pod_set.template):
-            inner: JSON = {"metadata": {"labels": {"app": "a"}}, "spec": _POD_SPEC}
-            for name in reversed(paths.parse_path(pod_set.template)):
-                inner = {name: inner}
-            return {**head, **inner}
-    return head
+        objects = valid_objects().get(kind)
+        if objects is not None:
+            attributes = fixtures.attributes_of_object(objects.full, operation=Operation.CREATE)
+            yield Request(attributes=attributes, policies=loaded, context=loaded.params)
 
 
 def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
