@@ -70,6 +70,7 @@ FOLDERS = {
     "fastapi": {"playground", "server"},
     "starlette": {"server"},
     "uvicorn": {"server", "commands"},
+    "httptools": {"server"},
     "prometheus_client": {"server"},
     "httpx": {"commands"},
     "urllib3": {"cluster", "certs"},
@@ -86,7 +87,7 @@ BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""
 RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
 """What records are declared with, in every room; docs/decisions/0016-records-are-structs.md says why."""
-UNIMPORTED = {"uvloop", "httptools", "opentelemetry-exporter-otlp-proto-http"}
+UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
 """Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that comes by itself."""
 
 

@@ -50,7 +50,7 @@ def test_reviews_that_follow_one_another_on_a_connection_are_all_given_up_with_i
     pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
     with listening(running, pki.files) as server:
         gone = connect(server, pki)
-        gone.sendall(sent("endless") * 3)
+        gone.sendall(sent("endless") * 2)
         until(lambda: running.counters.lanes["worker",] == 1)
         gone.close()
         until(lambda: running.counters.lanes["abandoned",] == 1)

@@ -19,8 +19,6 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
 from webhook.server import operating_system
-from webhook.server.acceptor import Acceptor
-from webhook.server.connections import ConnectionTimeouts
 from webhook.server.tls import key_warning
 
 
@@ -170,24 +168,3 @@ def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> N
                     continue
                 break
         assert client.version() == "TLSv1.3"
-
-
-def test_a_first_message_that_never_ends_is_looked_at_less_and_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks, peek = [], Acceptor._peek
-
-    async def counted(acceptor: Acceptor, client: socket.socket) -> bytes:
-        looks.append(client)
-        return await peek(acceptor, client)
-
-    monkeypatch.setattr(Acceptor, "_peek", counted)
-    pki = Pki(tmp_path)
-    with (
-        listening(Running(), pki.files, timeouts=ConnectionTimeouts(handshake_s=1.0)) as server,
-        socket.create_connection(("127.0.0.1", server.port), timeout=10) as client,
-    ):
-        client.sendall(b"\x16\x03\x01\x02\x00\x01")
-        with contextlib.suppress(ConnectionResetError):
-            assert client.recv(1) == b""
-    assert 2 <= len(looks) <= 8

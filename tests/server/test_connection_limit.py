@@ -12,9 +12,9 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
-from webhook.server.connection_limit import MAX_READ_BYTES, ConnectionLimit
-from webhook.server.connections import BoundedConnection
+from webhook.server.connection_limit import MAX_HELD_BYTES, ConnectionLimit
 from webhook.server.counters import Counters
+from webhook.server.http_connection import HttpConnection
 
 
 class Loop:
@@ -24,12 +24,13 @@ class Loop:
         return self.now
 
 
-class Connection(BoundedConnection):
+class Connection(HttpConnection):
     """A connection without a socket, which notes that it was aborted."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, address: str) -> None:
         self.loop: Any = loop
-        self.transport: Any = None
+        self.address = address
+        self.held_bytes = 0
         self.aborted = self.unread = False
 
     def abort(self) -> None:
@@ -48,16 +49,16 @@ class Port:
         self.all: list[Connection] = []
 
     def open(
-        self, waits_for: Any = "first_byte_s", *, is_proven: bool = False, read: int = 0, address: str = "192.0.2.1"
+        self, state: Any = "first_byte", *, is_proven: bool = False, held: int = 0, address: str = "192.0.2.1"
     ) -> Connection:
         self.loop.now += 1
-        made = Connection(self.loop)
-        self.limit.admit(made, address)
-        made.transport = object()
-        made.waits_for = waits_for
+        made = Connection(self.loop, address)
+        self.limit.admit(made)
+        made.enter(state)
         if is_proven:
             self.limit.mark_first_request_answered(made)
-        made._record_largest_read(read)
+        made.held_bytes = held
+        self.limit.change_held_bytes(made, held)
         self.all.append(made)
         return made
 
@@ -67,20 +68,20 @@ class Port:
 
 
 SPARED = {
-    "the unproven one that came first": ([("headers_s", False), ("first_byte_s", False), ("idle_s", True)] * 2, 0),
-    "no unproven one that is being answered": ([("", False), ("body_s", False), ("idle_s", True)] * 2, 1),
-    "the longest idle while unproven ones are few": ([("body_s", False), *[("idle_s", True)] * 5], 1),
-    "an unproven one before those in use": ([*[("", True)] * 5, ("body_s", False)], 5),
-    "the oldest in use": ([("", True)] * 6, 0),
-    "the oldest that is answered for the first time": ([("", False)] * 6, 0),
+    "the unproven one that came first": ([("headers", False), ("first_byte", False), ("idle", True)] * 2, 0),
+    "no unproven one that is being answered": ([("serving", False), ("body", False), ("idle", True)] * 2, 1),
+    "the longest idle while unproven ones are few": ([("body", False), *[("idle", True)] * 5], 1),
+    "an unproven one before those in use": ([*[("serving", True)] * 5, ("body", False)], 5),
+    "the oldest in use": ([("serving", True)] * 6, 0),
+    "the oldest that is answered for the first time": ([("serving", False)] * 6, 0),
 }
 
 
 @pytest.mark.parametrize(("states", "index"), SPARED.values(), ids=SPARED.keys())
 def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
     port = Port(len(states))
-    for waits_for, is_proven in states:
-        port.open(waits_for, is_proven=is_proven)
+    for state, is_proven in states:
+        port.open(state, is_proven=is_proven)
     assert port.aborted == []
     port.open()
     assert (port.aborted, len(port.limit)) == ([index], len(states))
@@ -90,40 +91,37 @@ def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
 
 def test_the_address_that_has_most_connections_makes_room() -> None:
     port = Port(4)
-    port.open("idle_s", is_proven=True, address="192.0.2.9")
+    port.open("idle", is_proven=True, address="192.0.2.9")
     for _ in range(3):
-        port.open("", is_proven=True)
+        port.open("serving", is_proven=True)
     for index in (1, 2):
-        port.open("", is_proven=True)
+        port.open("serving", is_proven=True)
         assert port.aborted == list(range(1, index + 1))
 
 
 def test_who_stops_in_the_middle_of_a_request_goes_before_idle_ones() -> None:
     port = Port(3)
-    port.open("idle_s", is_proven=True)
-    port.open("body_s", is_proven=True).since = port.loop.now
-    port.open("idle_s", is_proven=True)
+    port.open("idle", is_proven=True)
+    port.open("body", is_proven=True).since = port.loop.now
+    port.open("idle", is_proven=True)
     port.open()
     assert port.aborted == [1]
 
 
 def test_an_idle_connection_is_spared_for_which_a_request_has_arrived() -> None:
-    port = Port(3)
-    port.open("idle_s", is_proven=True).unread = True
-    port.open("idle_s", is_proven=True)
-    port.open("idle_s", is_proven=True, read=MAX_READ_BYTES + 1).unread = True
+    port = Port(2)
+    port.open("idle", is_proven=True).unread = True
+    port.open("idle", is_proven=True)
     port.open()
     assert port.aborted == [1]
-    port.limit.abort_connections_with_large_buffers(port.loop.now)
-    assert port.aborted == [1]
 
 
-def test_large_buffers_are_shed_by_the_address_that_has_most() -> None:
+def test_the_address_that_holds_most_makes_room_for_bytes() -> None:
     port = Port(100)
-    port.open("idle_s", is_proven=True, read=MAX_READ_BYTES // 4, address="192.0.2.9")
+    port.open("body", held=MAX_HELD_BYTES // 4, address="192.0.2.9")
     for _ in range(5):
-        port.open("idle_s", is_proven=True, read=MAX_READ_BYTES // 4)
-    port.limit.abort_connections_with_large_buffers(port.loop.now)
+        port.open("body", held=MAX_HELD_BYTES // 4)
+    port.limit.abort_slow_holders(port.loop.now + 10)
     assert port.aborted == [1, 2]
 
 
@@ -132,52 +130,49 @@ def test_what_came_at_one_moment_is_shed_before_the_next_look(reader: str) -> No
     """32 MiB stay; of the address that has most, whoever reads now goes, or else another."""
     port = Port(100)
     for _ in range(40):
-        port.open("", read=1 << 20)
+        port.open("serving", held=1 << 20)
     assert port.aborted == [*range(32, 40)]
-    port.open("", read=1 << 20, address=reader)
+    port.open("serving", held=1 << 20, address=reader)
     assert len(port.aborted) == 9
     assert (40 in port.aborted) == (reader == "192.0.2.1")
 
 
 def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
     port = Port(2)
-    one = port.open(read=100)
+    one = port.open(held=100)
     for _ in range(2):
         port.limit.forget(one)
     port.limit.mark_first_request_answered(one)
-    port.limit.add_read_bytes(one, 100)
+    port.limit.change_held_bytes(one, 100)
     port.limit.abort_least_needed_connection()
-    assert (len(port.limit), port.limit.read_bytes, port.aborted) == (0, 0, [])
+    assert (len(port.limit), port.limit.held_bytes, port.aborted) == (0, 0, [])
 
 
-def test_large_buffers_are_shed_idle_ones_first_then_slow_ones() -> None:
-    part = MAX_READ_BYTES // 4 + 1
+def test_who_keeps_the_server_waiting_longest_makes_room_for_bytes() -> None:
+    part = MAX_HELD_BYTES // 4 + 1
     port = Port(100)
-    port.open("body_s", read=part)
-    port.open("idle_s", is_proven=True, read=10)
-    port.open("", read=part)
-    port.open("idle_s", is_proven=True, read=part)
-    port.limit.abort_connections_with_large_buffers(port.loop.now)
+    port.open("body", held=part)
+    port.open("idle", is_proven=True)
+    port.open("serving", held=part)
+    port.open("headers", held=part)
+    port.limit.abort_slow_holders(port.loop.now + 10)
     assert port.aborted == []
-    young = port.open("body_s", read=part)
-    port.limit.abort_connections_with_large_buffers(port.loop.now)
-    assert port.aborted == [3]
-    port.open("body_s", read=part)
-    port.limit.abort_connections_with_large_buffers(port.loop.now)
-    assert port.aborted == [0, 3]
-    port.open("body_s", read=part)
+    young = port.open("body", held=part)
+    port.limit.abort_slow_holders(port.loop.now)
+    assert port.aborted == [0]
     young.pause_clock()
-    port.limit.abort_connections_with_large_buffers(port.loop.now + 0.5)
-    assert port.aborted == [0, 3, 5]
-    assert port.limit.read_bytes == 10 + 3 * part
-    assert port.counters.connections_aborted == {("buffers",): 3}
+    port.open("body", held=part)
+    port.limit.abort_slow_holders(port.loop.now + 0.5)
+    assert port.aborted == [0, 3]
+    assert port.limit.held_bytes == 3 * part
+    assert port.counters.connections_aborted == {("buffers",): 2}
 
 
 def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
     port = Port(100)
     for _ in range(5):
-        port.open("", read=MAX_READ_BYTES)
-    port.limit.abort_connections_with_large_buffers(port.loop.now + 100)
+        port.open("serving", held=MAX_HELD_BYTES)
+    port.limit.abort_slow_holders(port.loop.now + 100)
     assert port.aborted == []
 
 

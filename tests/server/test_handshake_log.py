@@ -75,7 +75,7 @@ def test_only_clients_of_the_names_are_let_in(tmp_path: Path) -> None:
         until(lambda: server.running.counters.handshakes_failed["client_name",] == 1)
         line = next(line for line in server.running.lines() if line["message"] == "TLS handshake failed")
         assert (line["found"], line["expected"]) == (["other", "other.example"], list(names))
-        until(lambda: not server.listener.server_state.connections)
+        until(lambda: not server.listener.connections)
     with listening(Running(), files) as server:
         assert post(server, other) == 200
 

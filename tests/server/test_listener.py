@@ -14,7 +14,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.connections import ConnectionTimeouts
+from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.listener import bind
 from webhook.server.request_head import MAX_HEADER_BYTES
 from webhook.server.review_endpoint import Limits
@@ -61,7 +61,7 @@ def test_slow_clients_are_closed(said: tuple[bytes, ...]) -> None:
 def test_a_client_that_drips_headers_is_closed_too() -> None:
     with listening(Running(), timeouts=HURRIED) as server:
         converse(server, HEAD, *[b"x-a: b\r\n"] * 12, pause_s=0.1)
-        assert server.listener.server_state.connections == set()
+        assert server.listener.connections == []
 
 
 def test_an_idle_connection_stays_and_is_used_again() -> None:
@@ -69,7 +69,7 @@ def test_an_idle_connection_stays_and_is_used_again() -> None:
         for _ in range(2):
             assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
             time.sleep(0.9)
-        assert len(server.listener.server_state.connections) == 1
+        assert len(server.listener.connections) == 1
 
 
 def test_a_connection_that_is_idle_for_long_is_closed_and_not_counted_as_a_fault() -> None:
@@ -155,7 +155,7 @@ def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
         server.listener.handle_exit(signal.SIGINT, None)
-        while server.listener.server_state.connections:  # until the timeout of the whole suite, should it stay
+        while server.listener.connections:  # until the timeout of the whole suite, should it stay
             time.sleep(0.05)
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import ssl
+import threading
 import time
 from pathlib import Path
 
@@ -16,8 +17,8 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.rules.decisions import Verdict
-from webhook.server.connection_closing import abort_overdue
-from webhook.server.connections import MAX_PIPELINED, BoundedConnection, ConnectionTimeouts
+from webhook.server.client_clock import ClientClock, ConnectionTimeouts
+from webhook.server.http_connection import HttpConnection
 from webhook.server.request_head import MAX_HEADERS
 from webhook.server.review_endpoint import Limits
 
@@ -70,7 +71,7 @@ def test_a_client_that_never_says_goodbye_is_gone_all_the_same(
         for piece in said:
             client.sendall(piece)
         until(lambda: server.running.counters.connections_aborted[reason,] == 1)
-        until(lambda: not server.listener.server_state.connections)
+        until(lambda: not server.listener.connections)
         assert server.running.counters.connections["reviews",] == 0
         client.close()
 
@@ -84,7 +85,7 @@ def test_a_refusal_reaches_the_client_and_the_connection_ends_without_its_goodby
         while piece := client.recv(65536):
             heard += piece
         assert heard.startswith(b"HTTP/1.1 431 ")
-        until(lambda: not server.listener.server_state.connections)
+        until(lambda: not server.listener.connections)
         client.close()
 
 
@@ -110,14 +111,22 @@ def test_a_url_that_is_longer_than_anybody_needs_is_refused(tmp_path: Path, size
 
 
 def test_a_refused_client_is_read_no_more(tmp_path: Path) -> None:
-    pki = Pki(tmp_path)
-    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+    pki, begun, go_on = Pki(tmp_path), threading.Event(), threading.Event()
+
+    def waiting(*_: object) -> Verdict:
+        begun.set()
+        go_on.wait(10)
+        return Verdict(allowed=True)
+
+    with listening(Running(waiting), pki.files) as server:
         client = connect(server, pki)
-        client.sendall(SMALL * (MAX_PIPELINED + 3))
-        until(lambda: any(one.is_ended for one in server.listener.server_state.connections))
-        (connection,) = server.listener.server_state.connections
-        assert not connection.transport.is_reading()
-        until(lambda: not server.listener.server_state.connections)
+        client.sendall(SMALL * 3)
+        assert begun.wait(10)
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.sendall(b"a" * (20 << 20))
+        go_on.set()
+        until(lambda: not server.listener.connections)
         client.close()
 
 
@@ -154,8 +163,8 @@ def test_many_requests_before_the_first_answer_are_refused(tmp_path: Path) -> No
                 heard += piece
         except OSError:
             pass
-        assert heard.count(b"HTTP/1.1 ") < 20
-        until(lambda: not server.listener.server_state.connections)
+        assert heard.count(b"HTTP/1.1 ") <= 3
+        until(lambda: not server.listener.connections)
         client.close()
 
 
@@ -174,7 +183,7 @@ def test_connections_that_end_early_leave_nothing_for_the_garbage_collector(tmp_
                     client.sendall(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
                     assert client.recv(65536).startswith(b"HTTP/1.1 200")
             until(lambda: running.counters.connections["reviews",] == 0)
-            until(lambda: not [each for each in gc.get_objects() if isinstance(each, BoundedConnection)])
+            until(lambda: not [each for each in gc.get_objects() if isinstance(each, HttpConnection)])
         finally:
             gc.enable()
 
@@ -258,7 +267,7 @@ def test_what_comes_with_a_body_and_is_not_read_ends_the_connection(
             for _ in range(20):
                 client.sendall(piece)
                 time.sleep(0.01)
-        until(lambda: not server.listener.server_state.connections, within_s=3)
+        until(lambda: not server.listener.connections, within_s=3)
         with contextlib.suppress(OSError):
             assert client.recv(65536).startswith(b"HTTP/1.1 " + code)
         client.close()
@@ -321,9 +330,9 @@ def test_requests_in_a_row_are_answered_in_a_row(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
-        client.sendall(SMALL * 3)
+        client.sendall(SMALL * 2)
         heard = b""
-        while heard.count(b"HTTP/1.1 200 ") < 3 or not heard.endswith(b"}"):
+        while heard.count(b"HTTP/1.1 200 ") < 2 or not heard.endswith(b"}"):
             heard += client.recv(65536)
         time.sleep(0.7)  # idle is no fault
         client.sendall(SMALL)
@@ -331,72 +340,49 @@ def test_requests_in_a_row_are_answered_in_a_row(tmp_path: Path) -> None:
         client.close()
 
 
-class Transport:
-    """As much of a transport as a connection's clock asks for."""
+class Loop:
+    """As much of an event loop as a clock asks for."""
 
-    def __init__(self) -> None:
-        self.closing, self.unsent = False, 0
+    now = 100.0
 
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def close(self) -> None:
-        self.closing = True
-
-    def get_write_buffer_size(self) -> int:
-        return self.unsent
-
-    def get_extra_info(self, _name: str) -> None:
-        return None
+    def time(self) -> float:
+        return self.now
 
 
-def _connection(**state: object) -> BoundedConnection:
-    made = BoundedConnection.__new__(BoundedConnection)
-    made.transport = Transport()  # type: ignore[assignment]
+def clock(**state: object) -> ClientClock:
+    made = ClientClock()
+    made.loop = Loop()  # type: ignore[assignment]
     for name, value in state.items():
         setattr(made, name, value)
     return made
 
 
-OVERDUE = {
-    "on time": ({"waits_for": "body_s", "since": 95.0}, ""),
-    "late": ({"waits_for": "body_s", "since": 89.0}, "body_s"),
-    "the server's turn": ({"waits_for": "", "since": 0.0}, ""),
-    "made to wait": ({"waits_for": "body_s", "since": 0.0, "_paused_at": 1.0}, ""),
-    "memory held, nothing came": ({"waits_for": "body_s", "since": 97.0, "_is_held": True}, "body_s"),
-    "memory held, at pace": ({"waits_for": "body_s", "since": 97.0, "_is_held": True, "_received": 2**23}, ""),
-    "memory held, all but done": (
-        {"waits_for": "body_s", "since": 89.0, "_is_held": True, "_received": 2**30},
-        "body_s",
-    ),
-    "idle too long": ({"waits_for": "idle_s", "since": -21.0}, "idle_s"),
+LATE = {
+    "on time": ({"state": "body", "since": 95.0}, False),
+    "late": ({"state": "body", "since": 89.0}, True),
+    "the server's turn": ({"state": "serving", "since": 0.0}, False),
+    "made to wait": ({"state": "body", "since": 0.0, "_paused_at": 1.0}, False),
+    "memory held, nothing came": ({"state": "body", "since": 97.0, "_large_body_bytes": 0}, True),
+    "memory held, at pace": ({"state": "body", "since": 97.0, "_large_body_bytes": 2**23}, False),
+    "memory held, all but done": ({"state": "body", "since": 89.0, "_large_body_bytes": 2**30}, True),
+    "idle too long": ({"state": "idle", "since": -21.0}, True),
 }
 
 
-@pytest.mark.parametrize(("state", "broken"), OVERDUE.values(), ids=OVERDUE.keys())
-def test_what_is_overdue(state: dict[str, object], broken: str) -> None:
-    assert _connection(**state).exceeded_timeout(ConnectionTimeouts(), 100.0) == broken
+@pytest.mark.parametrize(("state", "is_late"), LATE.values(), ids=LATE.keys())
+def test_who_is_late(state: dict[str, object], is_late: bool) -> None:
+    assert clock(**state).is_late(ConnectionTimeouts(), 100.0) == is_late
 
 
-def test_few_idle_connections_are_closed_at_a_time() -> None:
-    made = [_connection(waits_for="idle_s", since=0.0) for _ in range(50)]
-    left = []
-    for _ in range(3):
-        assert not abort_overdue(made, ConnectionTimeouts(), 1000.0)
-        left.append(sum(not one.transport.is_closing() for one in made))
-    assert left == [30, 10, 0]
-
-
-def test_parting_and_reading_are_measured_from_when_they_began() -> None:
-    one, timeouts = _connection(), ConnectionTimeouts()
-    one.transport.unsent = 1  # type: ignore[attr-defined]
-    assert (one.exceeded_timeout(timeouts, 100.0), one.exceeded_timeout(timeouts, 109.0)) == ("", "")
-    one.transport.unsent = 0  # type: ignore[attr-defined]
-    assert one.exceeded_timeout(timeouts, 110.5) == ""
-    one.transport.unsent = 1  # type: ignore[attr-defined]
-    assert [one.exceeded_timeout(timeouts, now) for now in (111.0, 121.5)] == ["", "answer_s"]
-    one.transport.closing = True  # type: ignore[attr-defined]
-    assert [one.exceeded_timeout(timeouts, now) for now in (200.0, 200.9, 201.1)] == ["", "", "goodbye_s"]
+def test_the_time_that_a_client_waited_for_the_server_is_not_its_own() -> None:
+    one = clock(state="body", since=95.0)
+    one.pause_clock()
+    one.loop.now = 1000.0  # type: ignore[attr-defined]
+    one.resume_clock()
+    assert one.since == 995.0
+    one.require_large_body_pace()
+    one.count_large_body(2**22)
+    assert (one.is_late(ConnectionTimeouts(), 1002.9), one.is_late(ConnectionTimeouts(), 1003.1)) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Ce
             running.stream.truncate()
             if (number + 1) % third == 0:
                 to.close()
-                eventually(lambda: not server.listener.server_state.connections)
+                eventually(lambda: not server.listener.connections)
                 gc.collect()
                 taken.append(census.take(census.roots(), MOST_ENTRIES))
     return taken
@@ -139,7 +139,7 @@ def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path: Path) -> 
                 to = Connection(server.port, trust, 30)
                 to.ask(request)
                 to.close()
-            eventually(lambda: not server.listener.server_state.connections)
+            eventually(lambda: not server.listener.connections)
 
         ask(2)
         gc.collect()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from certs.issue import authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.tls import Certificates, RecordwiseTlsObject, TlsFiles
+from webhook.server.tls import Certificates, TlsFiles
 
 
 @pytest.fixture
@@ -96,9 +94,9 @@ def test_a_renewed_pair_reaches_new_handshakes_and_drops_no_connection(pki: Pki,
         assert shown(server, name) == (pki.folder / "tls.crt").read_bytes() == server.certificates.shown != before
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
         end = time.monotonic() + 10  # those that were only shown the certificate part in their own time
-        while len(server.listener.server_state.connections) > 1 and time.monotonic() < end:
+        while len(server.listener.connections) > 1 and time.monotonic() < end:
             time.sleep(0.01)
-        assert len(server.listener.server_state.connections) == 1
+        assert len(server.listener.connections) == 1
 
 
 def test_a_change_of_key_type_is_served(pki: Pki) -> None:
@@ -108,111 +106,6 @@ def test_a_change_of_key_type_is_served(pki: Pki) -> None:
         _rsa_pair(pki.folder)
         assert server.certificates.reload()
         assert shown(server) == (pki.folder / "tls.crt").read_bytes()
-
-
-def both_sides(pki: Pki, hello: int = 0) -> tuple[ssl.SSLObject, RecordwiseTlsObject]:
-    """A client and a server that have shaken hands, without a network; `hello` are more bytes of the first message."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["http/1.1", *(f"{number:0200}" for number in range(hello // 200))])
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    client = context.wrap_bio(to_client, to_server)
-    server = Certificates(pki.files).context.wrap_bio(to_server, to_client, server_side=True)
-    for side in (client, server, client, server):
-        with suppress(ssl.SSLWantReadError):
-            side.do_handshake()
-    assert isinstance(server, RecordwiseTlsObject)
-    return client, server
-
-
-def test_records_with_hardly_any_data_end_the_connection(pki: Pki) -> None:
-    client, server = both_sides(pki)
-    for _ in range(100):
-        client.write(b"a")
-    with pytest.raises(ssl.SSLError, match="hardly any data"):
-        list(iter(lambda: server.read(1 << 18), None))
-
-
-def test_what_hands_are_shaken_with_is_no_overhead(pki: Pki) -> None:
-    """Go's hello has 1.7 KB, with a key that no quantum computer finds."""
-    client, server = both_sides(pki, hello=8_000)
-    client.write(b"a")
-    assert server.read(1 << 18) == b"a"
-
-
-def test_short_requests_may_come_without_end(pki: Pki) -> None:
-    client, server = both_sides(pki)
-    for _ in range(10_000):
-        client.write(b"a" * 40)
-    for _ in range(10_000):
-        assert len(server.read(1 << 18)) == 40
-    with pytest.raises(ssl.SSLWantReadError):
-        server.read(1 << 18)
-
-
-@pytest.mark.parametrize(("size", "said"), [(1, "in too many records"), (32, "did not complete")])
-def test_a_hello_in_too_many_records_ends_the_connection(pki: Pki, size: int, said: str) -> None:
-    """OpenSSL takes a hello of 131 KB in records of one byte, and a quarter of a second for it."""
-    sent, came = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
-    server = Certificates(pki.files).context.wrap_bio(came, ssl.MemoryBIO(), server_side=True)
-    with suppress(ssl.SSLWantReadError):
-        client.do_handshake()
-    head, hello = sent.read(3), sent.read()[2:]
-    for start in range(0, len(hello), size):
-        part = hello[start : start + size]
-        came.write(head + len(part).to_bytes(2, "big") + part)
-    assert len(hello) > 200
-    with pytest.raises(ssl.SSLError, match=said):
-        server.do_handshake()
-
-
-def test_hands_are_shaken_with_what_comes_byte_by_byte(pki: Pki) -> None:
-    sent, came, to_client = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    client = context.wrap_bio(to_client, sent)
-    server = Certificates(pki.files).context.wrap_bio(came, to_client, server_side=True)
-    for _ in range(2):
-        with suppress(ssl.SSLWantReadError):
-            client.do_handshake()
-        while byte := sent.read(1):
-            came.write(byte)
-            with suppress(ssl.SSLWantReadError):
-                server.do_handshake()
-    client.write(b"hello")
-    came.write(sent.read())
-    assert server.read(1 << 18) == b"hello"
-
-
-def test_a_record_is_read_once_it_is_whole(pki: Pki) -> None:
-    client, server = both_sides(pki)
-    to_server, came = ssl.MemoryBIO(), server._came
-    client.write(b"a" * 1000)
-    to_server.write(came.read())
-    while piece := to_server.read(300):
-        with pytest.raises(ssl.SSLWantReadError):
-            server.read(1 << 18)
-        came.write(piece)
-    assert server.read(1 << 18) == b"a" * 1000
-
-
-def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
-    client, server = both_sides(pki)
-    sent = os.urandom(100_000)
-    client.write(sent)
-    pieces = [server.read(1 << 18) for _ in range(7)]
-    assert b"".join(pieces) == sent
-    assert max(map(len, pieces)) == 1 << 14
-
-
-def test_a_buffer_that_is_shorter_than_a_record_gets_all_of_it_in_turn(pki: Pki) -> None:
-    client, server = both_sides(pki)
-    client.write(b"a" * 1200)
-    held = bytearray(500)
-    assert [server.read(1 << 16, held) for _ in range(3)] == [500, 500, 200]
-    with pytest.raises(ssl.SSLWantReadError):
-        server.read(1 << 16, held)
 
 
 def test_a_mismatched_pair_leaves_the_last_good_one(pki: Pki) -> None:

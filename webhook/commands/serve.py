@@ -17,7 +17,6 @@ from webhook.logs import structured
 from webhook.logs.structured import LEVELS, Log
 from webhook.logs.writer import LogWriter
 from webhook.server import memory_bounds
-from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.application import ReviewSettings
 from webhook.server.listener import ListenerSettings
@@ -37,7 +36,7 @@ def command(*, settings: ServerSettings) -> int:
     ones leave the last good ones in service, and /readyz?verbose says so.
     """
     started = time.perf_counter()
-    for used in (server_api, message_texts, regex_api):
+    for used in (message_texts, regex_api):
         used.check_installed_version()
     limits = _server_limits(settings)
     names = _accepted_client_names(settings)

@@ -15,10 +15,11 @@ from typing import Any
 from webhook import __version__
 from webhook.cluster import Cluster
 from webhook.server.counters import Counters
+from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
 from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.namespace_arrivals import NamespaceArrivals
-from webhook.server.request_body import Receive, Scope, client_address
-from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
+from webhook.server.request_body import client_address
+from webhook.server.review_endpoint import Limits, ReviewEndpoint
 from webhook.server.review_evaluation import AuthorizationSource, Reviewer, ReviewEvaluation, ReviewObserver
 from webhook.server.review_handler import ReviewHandler
 from webhook.server.scheduler import Scheduler

@@ -10,21 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-from webhook.server.connections import IDLE, BoundedConnection, ConnectionTimeouts
+from webhook.server.http_connection import HttpConnection
 
 _CLOSED_AT_ONCE: Final = 10
 """How many connections are closed in a row: under TLS each needs an encrypted goodbye while requests wait."""
 _MOST_IDLE: Final = 20
 """How many connections that were idle for long are closed in one sweep."""
 _LOOK_S: Final = 0.02
-_FIRST_REQUEST_S: Final = 0.5
+_FIRST_REQUEST_S: Final = 1.0
 """Seconds for a client that has connected and not sent a request yet."""
 
 
 async def close_idle_connections(
-    connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False
+    connections: Callable[[], Iterable[HttpConnection]], is_hurried: Callable[[], bool] = lambda: False
 ) -> None:
     """Close idle connections a few at a time, and return when all others wait for a request or an answer.
 
@@ -35,11 +35,11 @@ async def close_idle_connections(
     loop = asyncio.get_running_loop()
     end = loop.time() + _FIRST_REQUEST_S
     while not is_hurried():
-        chosen = [one for one in connections() if isinstance(one, BoundedConnection)]
+        chosen = list(connections())
         for connection in chosen:
             connection.close_after_next_answer()
         is_over = loop.time() > end
-        idle = [one for one in chosen if one.is_idle or (is_over and one.is_new)]
+        idle = [one for one in chosen if one.state == "idle" or (is_over and one.is_new)]
         for number, connection in enumerate(idle):
             connection.close_if_unused()
             if number % _CLOSED_AT_ONCE == _CLOSED_AT_ONCE - 1:
@@ -49,22 +49,20 @@ async def close_idle_connections(
         await asyncio.sleep(_LOOK_S)
 
 
-def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
+def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[str]:
     """Abort every connection whose client took too long, and close those that were idle for long.
 
     Args:
-        connections: uvicorn's; those of other protocols are left alone.
-        timeouts: the bounds.
+        connections: those to look at.
         now: the event loop's time.
 
     Returns:
-        How many were aborted, by the bound that they broke.
+        How many were aborted, by the timeout that they exceeded; handshakes are counted where they are logged.
     """
-    known = [one for one in connections if isinstance(one, BoundedConnection)]
-    overdue = [(one, broken) for one in known if (broken := one.exceeded_timeout(timeouts, now))]
-    for connection in [one for one, broken in overdue if broken == IDLE][:_MOST_IDLE]:
+    overdue = [(one, exceeded) for one in connections if (exceeded := one.exceeded_timeout(now))]
+    for connection in [one for one, exceeded in overdue if exceeded == "idle"][:_MOST_IDLE]:
         connection.close_if_unused()
-    slow = [(one, broken) for one, broken in overdue if broken != IDLE]
+    slow = [(one, exceeded) for one, exceeded in overdue if exceeded != "idle"]
     for connection, _ in slow:
-        connection.abort()
-    return Counter(broken for _, broken in slow)
+        connection.end_late()
+    return Counter(exceeded for _, exceeded in slow if exceeded != "handshake")

@@ -12,21 +12,20 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import Final
 
-from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
+from webhook.server.http_connection import HttpConnection
 from webhook.server.request_body import ReadingPace
 
-MAX_READ_BYTES: Final = 6 * 1024 * 1024
-"""Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
-thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
-_MOST_READ_BYTES: Final = 32 * 1024 * 1024
-"""Of the largest reads, at any moment. What comes at one moment on a thousand connections is 240 MB, of which TLS keeps
-more than a container may take, before anybody looks at what to shed. All that an API server sends at one time is less:
-it has some hundreds of requests in flight, and of large bodies only a few are read at a time."""
+MAX_HELD_BYTES: Final = 6 * 1024 * 1024
+"""Of what all connections hold that is not answered yet. A thousand connections with half a body of 60 KB would hold
+60 MB. A thousand reviews of usual size make 6 MB."""
+_MOST_HELD_BYTES: Final = 32 * 1024 * 1024
+"""The same at any moment. What comes at one moment on a thousand connections is 240 MB. All that an API server sends at
+one time is less: it has some hundreds of requests in flight, and of large bodies only a few are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
-_LARGE_READ: Final = 16 * 1024
+_LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
 """A connection in the middle of a request is only ended before idle ones, or for its buffers, when its client made us
 wait so long: the body of an API server is there within milliseconds."""
@@ -40,24 +39,24 @@ _IDLE_TRIED: Final = 8
 class _ClientAddress:
     """The connections of one address, in the order in which they came; those are proven that were answered once."""
 
-    __slots__ = ("proven", "read_bytes", "unproven")
+    __slots__ = ("held_bytes", "proven", "unproven")
 
     def __init__(self) -> None:
-        self.unproven: dict[BoundedConnection, None] = {}
-        self.proven: dict[BoundedConnection, None] = {}
-        self.read_bytes = 0
+        self.unproven: dict[HttpConnection, None] = {}
+        self.proven: dict[HttpConnection, None] = {}
+        self.held_bytes = 0
 
     def __len__(self) -> int:
         return len(self.unproven) + len(self.proven)
 
-    def __iter__(self) -> Iterator[BoundedConnection]:
+    def __iter__(self) -> Iterator[HttpConnection]:
         yield from self.proven
         yield from self.unproven
 
-    def __contains__(self, connection: BoundedConnection) -> bool:
+    def __contains__(self, connection: HttpConnection) -> bool:
         return connection in self.unproven or connection in self.proven
 
-    def least_needed(self, now: float, most_unproven: float) -> BoundedConnection:
+    def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
         """Return the connection that is needed least, of at least one.
 
         That is an unproven one where there are more than `most_unproven`, then one that keeps us waiting in the middle
@@ -67,21 +66,18 @@ class _ClientAddress:
         if unproven is not None and len(self.unproven) > most_unproven:
             return unproven
         slow = next(
-            (one for one in self.proven if not one.is_idle and one.has_kept_server_waiting(now, _PATIENCE_S)), None
+            (one for one in self.proven if one.state != "idle" and one.has_kept_server_waiting(now, _PATIENCE_S)), None
         )
         return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
 
-    def with_large_buffers(self, now: float) -> Iterator[BoundedConnection]:
-        """Yield the connections that may be ended for the memory of their reads: unused ones, then slow ones."""
-        large = [one for one in self if one.largest_read >= _LARGE_READ]
-        idle = sorted((one for one in large if one.is_idle), key=attrgetter("since"))
-        yield from (one for one in idle if not one.has_unread())
-        slow = (one for one in large if not one.is_idle and one.has_kept_server_waiting(now, _PATIENCE_S))
-        yield from sorted(slow, key=attrgetter("since"))
+    def slow_holders(self, now: float) -> list[HttpConnection]:
+        """Return the connections that may be ended for what they hold: those that keep us waiting, longest first."""
+        slow = (one for one in self if one.held_bytes >= _LARGE_BYTES and one.has_kept_server_waiting(now, _PATIENCE_S))
+        return sorted(slow, key=attrgetter("since"))
 
 
 class ConnectionLimit:
-    """The connections of one port, counted from their accept, and the memory of their reads. Event loop only."""
+    """The connections of one port, counted from their accept, and what they hold. Event loop only."""
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
         """Count the connections of one port.
@@ -96,55 +92,53 @@ class ConnectionLimit:
         self._counters = counters
         self._addresses: dict[str, _ClientAddress] = {}
         self._count = 0
-        self.read_bytes = 0
+        self.held_bytes = 0
         self._unheard = ReadingPace(_UNHEARD_BYTES_PER_S, _UNHEARD_BURST)
 
     def __len__(self) -> int:
         return self._count
 
-    def admit(self, connection: BoundedConnection, address: str) -> None:
+    def admit(self, connection: HttpConnection) -> None:
         """Count a new connection; when the port is full, first abort the connection that is needed least."""
         while self._count >= self._most:
             self.abort_least_needed_connection()
-        connection.register, connection.address = self, address
-        connection.since = connection.loop.time()
-        self._addresses.setdefault(address, _ClientAddress()).unproven[connection] = None
+        self._addresses.setdefault(connection.address, _ClientAddress()).unproven[connection] = None
         self._change_count(1)
 
-    def mark_first_request_answered(self, connection: BoundedConnection) -> None:
+    def mark_first_request_answered(self, connection: HttpConnection) -> None:
         """Note that the first request of a connection was answered."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of.unproven:  # not aborted while its answer was computed
             del of.unproven[connection]
             of.proven[connection] = None
 
-    def add_read_bytes(self, connection: BoundedConnection, grown: int) -> None:
-        """Note that the largest read of a connection grew by so many bytes."""
+    def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
+        """Note that a connection holds so many bytes more; abort one where all together are too many."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of:
-            of.read_bytes += grown
-            self.read_bytes += grown
-            if self.read_bytes > _MOST_READ_BYTES:
-                self._abort_largest_reader(connection)
+            of.held_bytes += change
+            self.held_bytes += change
+            if self.held_bytes > _MOST_HELD_BYTES:
+                self._abort_largest_holder(connection)
 
-    def _abort_largest_reader(self, reader: BoundedConnection) -> None:
-        """Abort a connection of the address that has read most: the one that reads now, if it is of that address."""
-        largest = max(self._addresses.values(), key=attrgetter("read_bytes"))
-        self._end(reader if reader in largest else max(largest, key=attrgetter("largest_read")), "buffers")
+    def _abort_largest_holder(self, reader: HttpConnection) -> None:
+        """Abort a connection of the address that holds most: the one that reads now, if it is of that address."""
+        largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
+        self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
     def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         return self._unheard.record_read(size, now)
 
-    def forget(self, connection: BoundedConnection) -> None:
+    def forget(self, connection: HttpConnection) -> None:
         """Stop counting a connection that has ended."""
         of = self._addresses.get(connection.address)
         if of is None or connection not in of:
             return
         of.unproven.pop(connection, None)
         of.proven.pop(connection, None)
-        of.read_bytes -= connection.largest_read
-        self.read_bytes -= connection.largest_read
+        of.held_bytes -= connection.held_bytes
+        self.held_bytes -= connection.held_bytes
         if not of:
             del self._addresses[connection.address]
         self._change_count(-1)
@@ -156,19 +150,19 @@ class ConnectionLimit:
             now = next(iter(largest)).loop.time()
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
-    def abort_connections_with_large_buffers(self, now: float) -> None:
-        """Abort unused and slow connections with large buffers until all buffers fit MAX_READ_BYTES; first those of the
-        address that has most.
+    def abort_slow_holders(self, now: float) -> None:
+        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; first those of the address that
+        holds most.
         """
-        if self.read_bytes <= MAX_READ_BYTES:
+        if self.held_bytes <= MAX_HELD_BYTES:
             return
-        for of in sorted(self._addresses.values(), key=attrgetter("read_bytes"), reverse=True):
-            for one in of.with_large_buffers(now):
-                if self.read_bytes <= MAX_READ_BYTES:
+        for of in sorted(self._addresses.values(), key=attrgetter("held_bytes"), reverse=True):
+            for one in of.slow_holders(now):
+                if self.held_bytes <= MAX_HELD_BYTES:
                     return
                 self._end(one, "buffers")
 
-    def _end(self, connection: BoundedConnection, reason: str) -> None:
+    def _end(self, connection: HttpConnection, reason: str) -> None:
         self.forget(connection)
         connection.abort()
         self._counters.connections_aborted[reason,] += 1
@@ -178,7 +172,7 @@ class ConnectionLimit:
         self._counters.connections[self._port,] = self._count
 
 
-def _longest_unused(connections: Iterable[BoundedConnection]) -> Iterator[BoundedConnection]:
+def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConnection]:
     """Yield the connections that have been idle for longest, without those for which a request has arrived."""
-    idle = nsmallest(_IDLE_TRIED, (one for one in connections if one.is_idle), key=attrgetter("since"))
+    idle = nsmallest(_IDLE_TRIED, (one for one in connections if one.state == "idle"), key=attrgetter("since"))
     return (one for one in idle if not one.has_unread())

@@ -14,18 +14,22 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import uvicorn
 
 from webhook.errors import ConfigurationError
 from webhook.server import operating_system
-from webhook.server.acceptor import Acceptor, ClientAdmission
+from webhook.server.acceptor import Acceptor
+from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.connection_closing import abort_overdue, close_idle_connections
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connections import BoundedConnection, ConnectionTimeouts
 from webhook.server.handshake_log import HandshakeLog
+from webhook.server.http_connection import HttpConnection, Port
+from webhook.server.http_exchange import AsgiApp
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
@@ -34,12 +38,9 @@ from webhook.settings.serving import DEFAULTS
 _OTHER_FILES: Final = 200
 """Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
 _STOP_S: Final = 10
-_GOODBYE_S: Final = 0.3
-_HANDSHAKE_S: Final = 1.0
-"""Seconds for clients that the system had accepted when the server stopped."""
 _BACKLOG: Final = 2048
-_SWEEP_TICKS: Final = 2
-_TRIM_TICKS: Final = 30
+_SWEEP_S: Final = 0.2
+_TRIM_SWEEPS: Final = 15
 
 Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """A coroutine that runs in the background until the server stops, such as the watch over policy files."""
@@ -74,11 +75,11 @@ class Listener(uvicorn.Server):
 
     def __init__(
         self,
-        app: Any,
+        app: AsgiApp,
         place: ListenerSettings,
         parts: ServerParts,
         *,
-        probes: Any = None,
+        probes: AsgiApp,
         background: tuple[Background, ...] = (),
         on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
     ) -> None:
@@ -93,6 +94,7 @@ class Listener(uvicorn.Server):
             on_start: called with host, port and port of the probes once clients are taken.
         """
         super().__init__(_uvicorn_configuration(app, place))
+        self._application = app
         self._place = place
         self._parts = parts
         self._readiness = parts.readiness
@@ -121,61 +123,57 @@ class Listener(uvicorn.Server):
         operating_system.raise_open_file_limit(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
         self.run(sockets=sockets)
 
-    async def startup(self, sockets: list[Any] | None = None) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting connections and the background tasks, then call `on_start` with the ports."""
+        await super().startup(sockets=[])
         place = self._place
         reviews, *probes = sockets or []
-        limit = ConnectionLimit(place.max_connections, "reviews", self._counters)
-        admission = ClientAdmission(tls=place.tls, timeouts=place.timeouts, client_names=place.client_names)
-        self._acceptors = [self._acceptor(reviews, self.config, limit, admission)]
+        self._accept(reviews, "reviews", place.max_connections, self._application, place.tls)
         for listening in probes:
-            limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._counters)
-            admission = ClientAdmission(tls=None, timeouts=place.timeouts)
-            self._acceptors.append(
-                self._acceptor(listening, _uvicorn_configuration(self._probes, place), limit, admission)
-            )
-        for acceptor in self._acceptors:
-            acceptor.start()
-        self.servers = []  # uvicorn's own; it has none to close
-        self.started = True
+            self._accept(listening, "probes", MAX_PROBE_CONNECTIONS, self._probes, None)
+        self._sweeping = asyncio.create_task(self._sweep())
         self._tasks = [asyncio.create_task(work()) for work in self._background]
         ports = [acceptor.port for acceptor in self._acceptors]
         self._on_start(place.host, ports[0], ports[1] if probes else None)
 
-    def _acceptor(
-        self, listening: socket.socket, config: uvicorn.Config, limit: ConnectionLimit, admission: ClientAdmission
-    ) -> Acceptor:
-        if not config.loaded:
-            config.load()
-        loop = asyncio.get_running_loop()
-        return Acceptor(
-            listening,
-            lambda: self._connection(config, loop),
-            limit,
-            admission=admission,
+    def _accept(
+        self, listening: socket.socket, name: str, most: int, application: AsgiApp, tls: Certificates | None
+    ) -> None:
+        """Accept connections of one socket, and let an application answer their requests."""
+        limit = ConnectionLimit(most, name, self._parts.counters)
+        port = Port(
+            application=application,
+            register=limit,
+            timeouts=self._place.timeouts,
+            tls=tls,
+            client_names=self._place.client_names,
             handshakes=self._handshakes,
             parts=self._parts,
+            state=self.server_state,
         )
+        acceptor = Acceptor(listening, partial(HttpConnection, port), limit, self._parts.log)
+        self._acceptors.append(acceptor)
+        acceptor.start()
 
-    def _connection(self, config: uvicorn.Config, loop: asyncio.AbstractEventLoop) -> BoundedConnection:
-        made = BoundedConnection(config, self.server_state, {}, loop)
-        made.is_last = lambda: self._readiness.draining
-        return made
+    @property
+    def connections(self) -> list[HttpConnection]:
+        """Return the open connections of all ports."""
+        return list(cast("set[HttpConnection]", self.server_state.connections))
 
-    async def on_tick(self, counter: int) -> bool:
-        """Abort slow clients, trim memory and end a drain that is over; uvicorn calls it ten times a second."""
-        if counter % _SWEEP_TICKS == 0:
+    async def _sweep(self) -> None:
+        """Abort slow clients, trim memory and end a drain that is over, until the server has stopped."""
+        for number in count():
+            await asyncio.sleep(_SWEEP_S)
             now = asyncio.get_running_loop().time()
-            for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
-                self._counters.connections_aborted[broken.removesuffix("_s"),] += count
+            for exceeded, aborted in abort_overdue(self.connections, now).items():
+                self._counters.connections_aborted[exceeded,] += aborted
             for acceptor in self._acceptors:
-                acceptor.limit.abort_connections_with_large_buffers(now)
-        if counter % _TRIM_TICKS == 0:
-            self._trimmer.trim_if_grown()
-        self._end_distrusted()
-        if self._stop_at is not None:
-            self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
-        return await super().on_tick(counter)
+                acceptor.limit.abort_slow_holders(now)
+            if number % _TRIM_SWEEPS == 0:
+                self._trimmer.trim_if_grown()
+            self._end_distrusted()
+            if self._stop_at is not None:
+                self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
 
     def _end_distrusted(self) -> None:
         """Close connections of a former client authority after their next answer, once the authority was replaced."""
@@ -185,38 +183,20 @@ class Listener(uvicorn.Server):
         self._trusted = tls.trusted
         self._tasks.append(asyncio.create_task(close_idle_connections(self._distrusted)))
 
-    def _distrusted(self) -> list[Any]:
-        connections = self.server_state.connections
-        return [one for one in connections if getattr(one, "trusted", None) not in (None, self._trusted)]
+    def _distrusted(self) -> list[HttpConnection]:
+        return [one for one in self.connections if one.trusted not in (None, self._trusted)]
 
-    def _list_open_connections(self) -> set[Any]:
-        return self.server_state.connections
-
-    def _is_forced(self) -> bool:
-        return self.force_exit
-
-    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections and the background tasks, then let running requests finish."""
         self._readiness.draining = True
-        patience_s = 0 if self.force_exit else _HANDSHAKE_S
-        last = [acceptor.finish_handshakes_and_close(patience_s) for acceptor in self._acceptors]
-        await asyncio.gather(close_idle_connections(self._list_open_connections, self._is_forced), *last)
+        for acceptor in self._acceptors:
+            await acceptor.accept_waiting_and_close()
+        await close_idle_connections(lambda: self.connections, lambda: self.force_exit)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await close_idle_connections(self._list_open_connections, self._is_forced)
-        closer = asyncio.create_task(self._cut_off_closing())
         await super().shutdown(sockets=sockets)
-        closer.cancel()
-
-    async def _cut_off_closing(self) -> None:
-        """Abort closed connections whose client does not close its side."""
-        while True:
-            await asyncio.sleep(_GOODBYE_S)
-            for connection in list(self.server_state.connections):
-                transport = getattr(connection, "transport", None)
-                if transport is not None and transport.is_closing() and not transport.get_write_buffer_size():
-                    transport.abort()
+        self._sweeping.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -272,7 +252,7 @@ def _uvicorn_configuration(app: Any, place: ListenerSettings) -> uvicorn.Config:
         app,
         host=place.host,
         port=place.port,
-        http=BoundedConnection,
+        http=HttpConnection,  # type: ignore[arg-type]  # the hint leaves out asyncio.BufferedProtocol
         ws="none",
         lifespan="off",
         log_config=None,

@@ -15,7 +15,7 @@ from webhook.errors import ConfigurationError
 from webhook.live_policies.compile import COMPILED_FACTOR, MOST_BYTES_TOGETHER
 from webhook.live_policies.objects import MOST_VIEW_BYTES
 from webhook.server import operating_system
-from webhook.server.connection_limit import MAX_READ_BYTES
+from webhook.server.connection_limit import MAX_HELD_BYTES
 from webhook.server.request_body import MAX_WAITING
 from webhook.settings.serving import ServerSettings
 
@@ -25,10 +25,10 @@ WARM_BYTES: Final = 14_000_000
 """Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
 """Bytes of one idle connection that was answered: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
-READ_FACTOR: Final = 2.8
-"""Bytes that TLS keeps for each byte of a connection's largest read: 500 with 12 MiB together took 33 MB more."""
-WAITING_BYTES: Final = 640_000
-"""Bytes of a body that waits for its turn: what TLS had read before it could be stopped."""
+HELD_FACTOR: Final = 1.5
+"""Bytes of memory for each byte that a connection holds: they are copied where a body is put together."""
+WAITING_BYTES: Final = 400_000
+"""Bytes of a body that waits for its turn: what is read before it is held back, as it came and decrypted."""
 COPIED_BYTES: Final = 3_000_000
 """Bytes of shared pages that a worker changes: 3.2 MB with all that an ordinary review of 140 KB takes."""
 FORK_SERVER_BYTES: Final = 20_000_000
@@ -84,7 +84,7 @@ class MemoryBounds:
         if chosen.traces:
             yield MemoryPartBound("spans that wait for the collector", SPANS_BYTES, "--traces")
         yield MemoryPartBound("connections", connections, "--max-connections")
-        yield MemoryPartBound("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
+        yield MemoryPartBound("what connections hold", int(MAX_HELD_BYTES * HELD_FACTOR), "")
         yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
         yield MemoryPartBound("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
         yield MemoryPartBound("the process that forks workers", FORK_SERVER_BYTES, "")

@@ -22,14 +22,15 @@ import asyncio
 import mmap
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from webhook.errors import CallError
-from webhook.server.connections import CLOCK, ClientClock
+from webhook.server.client_clock import CLOCK, ClientClock
+from webhook.server.http_exchange import Message, Receive, Scope
 
 
 class ReadingPace:
@@ -101,14 +102,10 @@ def close_all_bodies() -> None:
         body.close()
 
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-
 FREE_BYTES: Final = 64 * 1024
-"""uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it. Larger bodies have
-memory of their own, and are evaluated in a worker: a TrainJob of 60 KB takes 1 to 2 ms, hostile bodies twice as large 5
-to decode.
+"""A connection reads as much of each body before anybody asks for it; most reviews are a tenth of it. Larger bodies
+have memory of their own, and are evaluated in a worker: a TrainJob of 60 KB takes 1 to 2 ms, hostile bodies twice as
+large 5 to decode.
 """
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qs
 
 from webhook.admission.decode import decode_request_without_objects
@@ -22,7 +21,8 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.errors import CallError
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
-from webhook.server.connections import CLIENT_GONE, PATHS
+from webhook.server.http_connection import CLIENT_GONE, PATHS
+from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
 from webhook.server.request_body import (
     FREE_BYTES,
     BodyBudget,
@@ -30,8 +30,6 @@ from webhook.server.request_body import (
     ClientGone,
     IncompleteBodyError,
     LargeBody,
-    Receive,
-    Scope,
     body_of_single_message,
     client_address,
 )
@@ -47,9 +45,6 @@ def read_head(body: bytes | LargeBody) -> Attributes | None:
     beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
     return next(filter(None, map(decode_request_without_objects, beginnings)), None)
 
-
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is kept for the answer when its body does not come."""

@@ -23,12 +23,12 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.application import PageContents, ReviewSettings, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
+from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener, ListenerSettings
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.policy_list import policy_rows
 from webhook.server.reload import ReloadableValue, watch
-from webhook.server.review_endpoint import AsgiApp
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import Check, Readiness, ServedState
 from webhook.server.server_parts import ServerParts

@@ -22,10 +22,9 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, Status, StatusCode, get_current_span
 
 from webhook import __version__
-from webhook.server.connections import PATHS
 from webhook.server.counters import Counters
-from webhook.server.request_body import Receive, Scope
-from webhook.server.review_endpoint import AsgiApp, Send
+from webhook.server.http_connection import PATHS
+from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue

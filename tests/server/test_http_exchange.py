@@ -1,0 +1,225 @@
+"""One request and its answer: what is written, in which pieces, and what becomes of what an application does wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.asgi import Running
+from tests.server.serving import Pki, listening
+from tests.server.test_slow_clients import HEAD, SMALL, answer, connect
+from webhook.server.http_exchange import PIECE_BYTES, Exchange, Receive, Send
+
+
+class Wire:
+    """A connection that remembers what was written."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.events: list[str] = []
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    async def drain(self) -> None:
+        await asyncio.sleep(0)
+
+    def abort(self) -> None:
+        self.events.append("abort")
+
+    def update_reading(self) -> None:
+        self.events.append("read on")
+
+    def end_answer(self, _exchange: Exchange) -> None:
+        self.events.append("answered")
+
+    def record_application_error(self, error: Exception) -> None:
+        self.events.append(f"{type(error).__name__}: {error}")
+
+
+Steps = Callable[[Receive, Send], Coroutine[Any, Any, None]]
+
+
+def exchange(steps: Steps, method: str = "POST", *, keeps_alive: bool = True, asks_first: bool = False) -> Wire:
+    """What an application that takes these steps does to a connection; the body is `abc`."""
+    wire = Wire()
+
+    async def scenario() -> None:
+        one = Exchange(
+            wire, {"method": method}, [(b"date", b"today")], keeps_alive=keeps_alive, expects_continue=asks_first
+        )
+        one.add_body(b"a")
+        one.add_body(b"bc")
+        one.end_body()
+        await one.run(lambda _scope, receive, send: steps(receive, send))
+
+    asyncio.run(scenario())
+    return wire
+
+
+def begin(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def body(piece: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": piece, "more_body": more}
+
+
+def says(*messages: dict[str, Any]) -> Steps:
+    async def steps(_receive: Receive, send: Send) -> None:
+        for message in messages:
+            await send(message)
+
+    return steps
+
+
+LENGTH = (b"Content-Length", b"2")
+HEAD_OF_2 = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 2\r\n\r\n"
+WRITTEN = {
+    "head and body are one write": (says(begin(LENGTH), body(b"ab")), "POST", [HEAD_OF_2 + b"ab"]),
+    "a body in pieces": (says(begin(LENGTH), body(b"a", more=True), body(b"b")), "POST", [HEAD_OF_2 + b"a", b"b"]),
+    "HEAD has no body": (says(begin(LENGTH), body(b"ab")), "HEAD", [HEAD_OF_2]),
+    "204 has no body": (
+        says(begin(status=204), body(b"")),
+        "POST",
+        [b"HTTP/1.1 204 No Content\r\ndate: today\r\n\r\n"],
+    ),
+    "without a length it is chunked": (
+        says(begin(), body(b"ab", more=True), body(b"")),
+        "GET",
+        [
+            b"HTTP/1.1 200 OK\r\ndate: today\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n",
+            b"0\r\n\r\n",
+        ],
+    ),
+    "an application that closes": (
+        says(begin(LENGTH, (b"connection", b"close")), body(b"ab")),
+        "POST",
+        [HEAD_OF_2[:-2] + b"connection: close\r\n\r\nab"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "method", "written"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_how_an_answer_is_written(steps: Steps, method: str, written: list[bytes]) -> None:
+    wire = exchange(steps, method)
+    assert (wire.written, wire.events) == (written, ["answered"])
+
+
+def test_a_large_answer_is_written_in_pieces() -> None:
+    size = 3 * PIECE_BYTES
+    wire = exchange(says(begin((b"content-length", b"%d" % size)), body(b"a" * size)))
+    assert len(wire.written) == 4
+    assert b"".join(wire.written).endswith(b"\r\n\r\n" + b"a" * size)
+
+
+async def _silent(_receive: Receive, _send: Send) -> None:
+    pass
+
+
+async def _failing(_receive: Receive, _send: Send) -> None:
+    raise ValueError("ours")
+
+
+WRONG: dict[str, tuple[Steps, list[str], bytes]] = {
+    "no answer": (_silent, ["answered"], b"HTTP/1.1 500 "),
+    "an error": (_failing, ["ValueError: ours", "answered"], b"HTTP/1.1 500 "),
+    "half an answer": (says(begin(LENGTH), body(b"a", more=True)), ["abort"], b"HTTP/1.1 200 "),
+    "an answer that is too short": (
+        says(begin(LENGTH), body(b"a")),
+        ["RuntimeError: the answer lacks 1 bytes of its content-length", "abort"],
+        b"HTTP/1.1 200 ",
+    ),
+    "an answer that is too long": (
+        says(begin(LENGTH), body(b"abc")),
+        ["RuntimeError: the answer is longer than its content-length", "abort"],
+        b"",
+    ),
+    "two answers": (
+        says(begin(LENGTH), body(b"ab"), body(b"ab")),
+        ["answered", "RuntimeError: the answer is complete already"],
+        b"HTTP/1.1 200 ",
+    ),
+    "a header with a line break": (
+        says(begin((b"location", b"a\r\nx: y"))),
+        ["RuntimeError: a header has a control character", "abort"],
+        b"",
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "events", "written"), WRONG.values(), ids=WRONG.keys())
+def test_what_an_application_does_wrong(steps: Steps, events: list[str], written: bytes) -> None:
+    wire = exchange(steps)
+    assert wire.events == events
+    assert b"".join(wire.written)[: len(written) or None] == written
+
+
+def test_an_application_receives_the_body_and_then_the_end() -> None:
+    heard: list[dict[str, Any]] = []
+
+    async def steps(receive: Receive, send: Send) -> None:
+        heard.append(dict(await receive()))
+        await send(begin(LENGTH))
+        await send(body(b"ab"))
+        heard.append(dict(await receive()))
+
+    wire = exchange(steps, asks_first=True)
+    assert heard == [{"type": "http.request", "body": b"abc", "more_body": False}, {"type": "http.disconnect"}]
+    assert wire.written[0] == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+# ---- over a socket
+
+
+def test_an_answer_comes_in_one_record(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        for _ in range(3):
+            client.sendall(SMALL)
+            head, _, body = client.recv(65536).partition(b"\r\n\r\n")  # never more than one record
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            assert body.endswith(b"}")
+        client.close()
+
+
+def test_requests_that_follow_one_another_are_answered_in_their_order(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        for said in (
+            SMALL + HEAD.replace(b"POST", b"HEAD") + b"\r\n",
+            HEAD.replace(b"POST", b"HEAD") + b"\r\n" + SMALL,
+        ):
+            client.sendall(said)
+            heard = b""
+            while heard.count(b"HTTP/1.1 ") < 2 or not heard.endswith((b"}", b"\r\n\r\n")):
+                heard += client.recv(65536)
+            assert (heard.count(b"HTTP/1.1 200"), heard.count(b"HTTP/1.1 405")) == (1, 1)
+            assert heard.startswith(b"HTTP/1.1 200") == said.startswith(b"POST")
+        client.close()
+
+
+def test_a_client_that_asks_first_may_go_on_at_once(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        head, _, body = SMALL.partition(b"\r\n\r\n")
+        client.sendall(head + b"\r\nexpect: 100-continue\r\n\r\n")
+        assert client.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(body)
+        assert answer(client).startswith(b"HTTP/1.1 200 OK")
+        client.close()
+
+
+def test_an_answer_without_a_body_is_not_kept(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+        for _ in range(2):
+            assert client.head(f"{server.address}/validate").status_code == 405

@@ -1,0 +1,624 @@
+"""One connection of a client: TLS, HTTP/1.1 over httptools, and one request after the other.
+
+A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows what the client owes
+(client_clock.py) and how much of one request may come (request_head.py). A request that comes before the answer to the
+one before it waits; a further one is refused. A connection whose client is late or sends too much is aborted: `close()`
+would wait until the client has read everything, which an attacker never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+import httptools
+
+from webhook.apimachinery.attributes import Phase
+from webhook.server import operating_system
+from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
+from webhook.server.handshake_log import HandshakeLog, certificate_names
+from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
+from webhook.server.request_body import FREE_BYTES
+from webhook.server.request_head import (
+    MAX_FRAMING_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_LATE_BYTES,
+    MAX_UNHEARD_BYTES,
+    RequestHead,
+)
+from webhook.server.review_log import fault
+from webhook.server.server_parts import ServerParts
+from webhook.server.tls import Certificates
+from webhook.server.tls_stream import TlsStream
+from webhook.server.usage import handshake_tenant
+
+PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
+"""The phase of a review by the path that it is sent to."""
+CLIENT_GONE: Final = "the client is gone"
+"""The message with which the task of a review is cancelled when its connection ends."""
+HANDSHAKE_S: Final = 0.003
+"""Seconds of the loop that one connection with ECDSA P-256 costs at most from its accept to its end: 1 ms measured on a
+quick core, 2.2 to 3.1 on one that is shared. Too little would let an address that connects without end stay light."""
+_READ_BYTES: Final = 64 * 1024
+"""How much is read of a connection at a time. Larger blocks of memory would come from the system, which is slow."""
+_REFUSED_S: Final = 0.1
+"""Seconds for a client that is read no more to read why."""
+_DISCARDED_BYTES: Final = 16 * 1024
+"""How much is read of a client of which nothing more is taken: its goodbye, and bytes that were on their way."""
+_UNREAD_BYTES: Final = 8 * 1024
+"""How many unsent bytes count as an unread answer: most answers have 200 bytes and may be on their way."""
+_NOTICED_BYTES: Final = 4 * 1024
+"""How much what a connection holds must change before the others of its port are weighed anew."""
+
+
+class Register(Protocol):
+    """The connections of a port, counted together."""
+
+    def admit(self, connection: HttpConnection) -> None:
+        """Count a new connection, and abort another one where there are too many."""
+        ...
+
+    def mark_first_request_answered(self, connection: HttpConnection) -> None:
+        """Note that the first request of a connection was answered."""
+        ...
+
+    def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
+        """Note that a connection holds so many bytes more, of what was not answered yet."""
+        ...
+
+    def throttle_answered_body(self, size: int, now: float) -> float:
+        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
+        ...
+
+    def forget(self, connection: HttpConnection) -> None:
+        """Stop counting a connection that has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """What the connections of one listening socket share.
+
+    Attributes:
+        application: answers requests.
+        register: counts the connections.
+        timeouts: how long a client may take.
+        tls: what to show and whom to trust; None for plain HTTP.
+        client_names: only clients whose certificate is for one of these names are let in; empty lets in all.
+        handshakes: where failed handshakes are noted.
+        parts: what the parts of the server share.
+        state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
+        buffer: what the next bytes of any connection are read to.
+    """
+
+    application: AsgiApp
+    register: Register
+    timeouts: ConnectionTimeouts
+    tls: Certificates | None
+    client_names: tuple[str, ...]
+    handshakes: HandshakeLog
+    parts: ServerParts
+    state: Any
+    buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(_READ_BYTES)))
+
+
+class HttpConnection(ClientClock, asyncio.BufferedProtocol):
+    """One connection.
+
+    Attributes:
+        address: of the client, without the port.
+        trusted: the authority that the client's certificate was compared with; None without TLS.
+        is_ended: nothing more is taken from the client.
+        held_bytes: what has come and is not answered yet, but for large bodies, which have a budget.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, port: Port) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._port = port
+        self.address = ""
+        self._client: tuple[Any, ...] = ("", 0)
+        self._server: tuple[Any, ...] = ("", 0)
+        self.trusted = port.tls.trusted if port.tls else None
+        self._tls = TlsStream(port.tls.context) if port.tls else None
+        self._handshake: asyncio.Task[None] | None = None
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._extensions: dict[str, Any] = {CLOCK: self}
+        self.is_ended = self._is_parting = self._is_proven = False
+        self._has_turn = self._is_throttled = self._is_held = self._is_paused = False
+        self._is_undrained = False
+        self._unread_since = 0.0
+        self._drained: asyncio.Future[None] | None = None
+        self._url, self._expects_continue = b"", False
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head = RequestHead()
+        self._begun_requests = self._header_bytes = self._framing_bytes = 0
+        self._late_bytes = self._late_bytes_now = self._discarded_bytes = 0
+        self.held_bytes = self._unanswered_bytes = 0
+        self._answering: Exchange | None = None
+        self._following: Exchange | None = None
+        self._read: Exchange | None = None
+        self._review: asyncio.Task[None] | None = None
+        self._refusal: tuple[int, str, str] | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether no byte of the first request has arrived yet."""
+        return self.state in ("handshake", "first_byte")
+
+    # ---- the socket
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection, and start to wait for its handshake or its first byte."""
+        self.transport = transport
+        self._client = transport.get_extra_info("peername") or ("", 0)
+        self._server = transport.get_extra_info("sockname")
+        self.address = self._client[0]
+        self._port.register.admit(self)
+        self._port.state.connections.add(self)
+        self.enter("handshake" if self._tls is not None else "first_byte")
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
+        """Return where the next bytes are read to: all connections share that, since each is read at once."""
+        return self._port.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Continue the handshake, or decrypt and parse what has come."""
+        data = self._port.buffer[:nbytes]
+        if self.is_ended or self.state == "goodbye":
+            self._discard(len(data))
+        elif self._tls is None:
+            self.count_large_body(len(data))
+            self._parse(bytes(data))
+            self._weigh(len(data))
+        else:
+            self.count_large_body(len(data))
+            self._tls.receive(data)
+            if self.state == "handshake":
+                self._continue_handshake()
+            else:
+                self._decrypt()
+            self._weigh(len(data))
+            if self._is_held:
+                self._pause_when_full()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
+        """Stop the review that nobody waits for any more, and break the circles that would keep the connection."""
+        self._port.register.forget(self)
+        self._port.state.connections.discard(self)
+        if self.state == "handshake":
+            self._port.handshakes.failed(self._peer, None)
+        for task in (self._review, self._handshake):
+            if task is not None:
+                task.cancel(CLIENT_GONE)
+        for exchange in (self._answering, self._following):
+            if exchange is not None:
+                exchange.abandon()
+        self.is_ended = True
+        self.resume_writing()
+        self._extensions.clear()
+        self._parser = self._review = self._handshake = None
+        self._answering = self._following = self._read = None
+
+    def pause_writing(self) -> None:
+        """Let answers wait, because the client has much to read."""
+        self._drained = self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Let answers go on."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
+
+    async def drain(self) -> None:
+        """Wait while the client has much to read."""
+        if self._drained is not None:
+            await self._drained
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Send bytes to the client."""
+        self.transport.write(data if self._tls is None else self._tls.encrypt(data))
+
+    def abort(self) -> None:
+        """End the connection at once, whatever state it is in."""
+        if self.state == "handshake":
+            self.enter("goodbye")
+        self.is_ended = True
+        self.transport.abort()
+
+    def update_reading(self) -> None:
+        """Decrypt and parse what comes, or hold it back, as the state of the connection asks."""
+        read = self._read
+        is_full = read is not None and read.buffered_bytes > FREE_BYTES
+        awaits_turn = self._handshake is not None and not self._has_turn
+        was_held = self._is_held
+        self._is_held = self._is_throttled or awaits_turn or is_full or self._following is not None
+        self._pause_when_full()
+        if was_held and not self._is_held and self._tls is not None:
+            self.loop.call_soon(self._decrypt)
+
+    def _pause_when_full(self) -> None:
+        """Pause the transport while much is held back. With little it goes on, to see when the client is gone."""
+        is_full = self._is_held and (self._tls is None or self._tls.waiting_bytes > FREE_BYTES)
+        if is_full == self._is_paused or self.is_ended or self.transport.is_closing():
+            return
+        self._is_paused = is_full
+        if is_full:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def has_unread(self) -> bool:
+        """Return whether bytes of a request wait in the buffers of the system or of TLS."""
+        if self._tls is not None and self._tls.waiting_bytes:
+            return True
+        return operating_system.is_readable(self.transport.get_extra_info("socket"))
+
+    @property
+    def _peer(self) -> str:
+        """Return the client's address and port for the log."""
+        host, number = self._client[:2]
+        return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+
+    def _discard(self, size: int) -> None:
+        """Read some bytes of a client of which nothing more is taken, to see when it closes its side, but not many."""
+        self._discarded_bytes += size
+        if self._discarded_bytes > _DISCARDED_BYTES and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _weigh(self, size: int) -> None:
+        """Note how much the connection holds after `size` bytes came.
+
+        Of a body, no more than twice FREE_BYTES count: above that, memory is reserved for it, or it is thrown away.
+        """
+        if self._large_body_bytes is None and self.state not in ("idle", "goodbye"):
+            self._unanswered_bytes = min(self._unanswered_bytes + size, 2 * FREE_BYTES)
+        else:
+            self._unanswered_bytes = 0
+        held_bytes = self._unanswered_bytes + (self._tls.waiting_bytes if self._tls is not None else 0)
+        change = held_bytes - self.held_bytes
+        if abs(change) >= _NOTICED_BYTES:
+            self.held_bytes = held_bytes
+            self._port.register.change_held_bytes(self, change)
+
+    # ---- TLS
+
+    def _continue_handshake(self) -> None:
+        """Continue the handshake; the first step costs most, and waits for its turn and for a whole record."""
+        tls = self._tls
+        assert tls is not None
+        if not self._has_turn:
+            if self._handshake is None and tls.has_whole_record:
+                self._handshake = self.loop.create_task(self._begin_handshake_in_turn())
+                self.update_reading()
+            return
+        try:
+            is_done = tls.continue_handshake()
+        except ssl.SSLError as error:
+            self._port.handshakes.failed(self._peer, error)
+            self._end_tls()
+            return
+        self._send_outgoing()
+        if is_done and self._is_client_allowed(tls):
+            self.enter("first_byte")
+            self._decrypt()
+        elif is_done:
+            self.abort()
+
+    async def _begin_handshake_in_turn(self) -> None:
+        scheduler, tenant = self._port.parts.scheduler, handshake_tenant(self.address)
+        await scheduler.wait_for_turn(tenant)
+        scheduler.worked(tenant, HANDSHAKE_S)
+        if not self.is_ended:
+            self._has_turn = True
+            self.update_reading()
+            self._continue_handshake()
+
+    def _is_client_allowed(self, tls: TlsStream) -> bool:
+        """Return whether the client's authority is still trusted and its certificate has one of the allowed names."""
+        port = self._port
+        if port.tls is not None and self.trusted is not port.tls.trusted:
+            return False  # replaced during the handshake: the client may try again
+        if not self.trusted or not port.client_names:
+            return True
+        names = certificate_names(tls.client_certificate())
+        if set(names) & set(port.client_names):
+            return True
+        port.handshakes.refused(self._peer, names, port.client_names)
+        return False
+
+    def _decrypt(self) -> None:
+        """Decrypt and parse records until one is not whole, or enough was read."""
+        tls = self._tls
+        if tls is None or self.is_ended:
+            return
+        while not self._is_held and not self.is_ended and self.state != "goodbye":
+            try:
+                data = tls.read()
+            except ssl.SSLError:
+                self._end_tls()
+                return
+            if data is None:
+                break
+            if data:
+                self._parse(data)
+            elif tls.has_ended:
+                self._end_tls()
+                return
+        self._send_outgoing()
+
+    def _send_outgoing(self) -> None:
+        """Send what TLS itself has to say."""
+        if self._tls is not None and (outgoing := self._tls.take_outgoing()):
+            self.transport.write(outgoing)
+
+    def _end_tls(self) -> None:
+        """End a connection on which no TLS is possible any more, after an alert if there is one."""
+        self._send_outgoing()
+        self.is_ended = True
+        self.enter("goodbye")
+        self.transport.close()
+
+    # ---- parsing
+
+    def _parse(self, data: bytes) -> None:
+        """Pass bytes to the parser, and refuse headers that are too long and bodies with too much framing."""
+        self._begun_requests = self._late_bytes_now = 0
+        state, size = self.state, len(data)
+        self._framing_bytes += size
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError:
+            if not self._head.wrong:
+                raise
+            self.refuse(400, "BadRequest", self._head.wrong)
+        except httptools.HttpParserError as error:
+            self.refuse(400, "BadRequest", f"invalid http request received: {error}".lower())
+        if self.is_ended or self.state == "goodbye":
+            return
+        if self._late_bytes_now:
+            self._throttle_answered_body()
+        if self.state != "body":
+            self._framing_bytes = 0
+        elif self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes:
+            self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
+        if self.state != "headers" or self._begun_requests > 1 or state == "body":
+            self._header_bytes = 0  # or nobody knows where the last request began
+            return
+        self._header_bytes += size
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+
+    def on_message_begin(self) -> None:
+        """Start to measure how long the client takes to send its headers."""
+        self._begun_requests += 1
+        self._url, self._headers, self._head = b"", [], RequestHead()
+        self._expects_continue = False
+        self._read = None
+        self.enter("headers")
+        if self._following is not None:
+            raise self._head.create_malformed_error("more than one request came before the answer to the first")
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the URL, and refuse one that is longer than a server needs."""
+        self._url += url
+        self._head.check_url_size(len(self._url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header, or refuse the request."""
+        name = name.lower()
+        self._head.check_header(name, value, len(self._headers))
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects_continue = True
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Start to answer the request; one that comes before the answer to another waits, and its clock with it."""
+        version = self._parser.get_http_version()
+        self._head.check_all_headers(version)
+        if self._parser.should_upgrade():  # the parser would take the body for bytes of the other protocol
+            raise self._head.create_malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
+        port = self._port
+        keeps_alive = version == "1.1" and self._parser.should_keep_alive() and not self._is_parting
+        exchange = Exchange(
+            self,
+            self._scope(version),
+            port.state.default_headers,
+            keeps_alive=keeps_alive and not port.parts.readiness.draining,
+            expects_continue=self._expects_continue,
+        )
+        self._read = exchange
+        self._late_bytes = 0
+        self.enter("body")
+        if self._answering is None or self._answering.is_answered:
+            self._start(exchange)
+        else:
+            self._following = exchange
+            self.pause_clock()
+            self.update_reading()
+
+    def _scope(self, version: str) -> Scope:
+        """Return the request as ASGI describes it."""
+        try:
+            url = httptools.parse_url(self._url)
+            path = (url.path or b"").decode("ascii")
+        except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
+            raise self._head.create_malformed_error("the URL cannot be read") from None
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": version,
+            "method": self._parser.get_method().decode("ascii"),
+            "scheme": "http" if self._tls is None else "https",
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "headers": self._headers,
+            "client": self._client,
+            "server": self._server,
+            "extensions": self._extensions,
+        }
+
+    def on_body(self, piece: bytes) -> None:
+        """Take one piece of the body, and refuse too many small ones; what comes after the answer is thrown away."""
+        self._head.count_body_piece(len(piece))
+        self._framing_bytes -= len(piece)
+        read = self._read
+        assert read is not None
+        if not read.is_answered:
+            read.add_body(piece)
+            self.update_reading()
+            return
+        self._late_bytes += len(piece)
+        self._late_bytes_now += len(piece)
+        is_review = read.scope["method"] == "POST" and read.scope["path"] in PATHS
+        if self._late_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
+            raise self._head.create_malformed_error("the body goes on after its answer")
+
+    def on_message_complete(self) -> None:
+        """Stop the client's clock, since the server owes the answer now, unless it was sent."""
+        assert self._read is not None
+        self._read.end_body()
+        self.enter("idle" if self._read.is_answered else "serving")
+
+    def _throttle_answered_body(self) -> None:
+        """Pause reading a body that was answered already, at the pace that all such bodies share."""
+        pause = self._port.register.throttle_answered_body(self._late_bytes_now, self.loop.time())
+        if pause:
+            self._is_throttled = True
+            self.update_reading()
+            self.loop.call_later(pause, self._end_throttling)
+
+    def _end_throttling(self) -> None:
+        self._is_throttled = False
+        self.update_reading()
+
+    # ---- answers
+
+    def _start(self, exchange: Exchange) -> None:
+        """Let the application answer a request, and remember the task when it answers a review."""
+        self._answering = exchange
+        task = self.loop.create_task(exchange.run(self._port.application))
+        tasks = self._port.state.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        self._review = task if exchange.scope["path"] in PATHS else None
+
+    def record_application_error(self, error: Exception) -> None:
+        """Log and count an error that an application raised."""
+        fields = fault(error)
+        self._port.parts.counters.uncaught[str(fields["error"]),] += 1
+        self._port.parts.log.error("internal fault", **fields)
+
+    def end_answer(self, exchange: Exchange) -> None:
+        """After an answer, close the connection, answer the request that waits, or wait for the next one."""
+        self._is_undrained = True
+        if not self._is_proven:
+            self._is_proven = True
+            self._port.register.mark_first_request_answered(self)
+        if self.transport.is_closing() or self.state == "goodbye":
+            return
+        following, self._following = self._following, None
+        if not exchange.keeps_alive:
+            self._part()
+        elif following is not None:
+            self.resume_clock()
+            self._start(following)
+            self.update_reading()
+        elif self._refusal is not None:
+            self._write_refusal(*self._refusal)
+        else:
+            if self.state == "serving":
+                self.enter("idle")
+            self.update_reading()
+        self._unanswered_bytes = 0
+        self._weigh(0)
+
+    def _part(self) -> None:
+        """Close after an answer; in the middle of a body read no more, so that the client can read the answer."""
+        if self.state == "body":
+            self.is_ended = True
+            self.loop.call_later(_REFUSED_S, self.transport.abort)
+            return
+        if self._tls is not None:
+            self.transport.write(self._tls.goodbye())
+        if self._is_paused:
+            self._is_paused = False
+            self.transport.resume_reading()
+        self.transport.write_eof()
+        self.enter("goodbye")
+
+    def refuse(self, code: int, reason: str, message: str) -> None:
+        """Stop reading, and answer with a metav1.Status once the earlier request is answered; then close."""
+        unread, has_begun = self._read, False
+        self.is_ended = True
+        if unread is not None and self.state == "body" and unread is self._following:
+            self._following = None
+        elif unread is not None and self.state == "body" and unread is self._answering:
+            has_begun = unread.has_begun_answer
+            unread.abandon()
+        if has_begun:
+            self.loop.call_later(_REFUSED_S, self.transport.abort)
+        elif self._answering is None or self._answering.is_answered or self._answering.is_abandoned:
+            self._write_refusal(code, reason, message)
+        else:
+            self._refusal = code, reason, message
+        self.enter("serving")
+
+    def _write_refusal(self, code: int, reason: str, message: str) -> None:
+        """Send the refusal, and abort the connection after _REFUSED_S."""
+        self.write(refusal(code, reason, message))
+        self.loop.call_later(_REFUSED_S, self.transport.abort)
+
+    # ---- the end
+
+    def shutdown(self) -> None:
+        """Close an idle connection, any other after its answer; uvicorn calls it when it stops."""
+        self.close_after_next_answer()
+        self.close_if_unused()
+
+    def close_after_next_answer(self) -> None:
+        """Close the connection after the next answer, or after the answer to a request that has arrived already."""
+        self._is_parting = True
+        if self._answering is not None and not self._answering.is_answered:
+            self._answering.keeps_alive = False
+
+    def close_if_unused(self) -> None:
+        """Close a connection without a request, unless bytes of one wait in a buffer."""
+        if self.state in ("first_byte", "idle") and not self.transport.is_closing() and not self.has_unread():
+            self._part()
+
+    def exceeded_timeout(self, now: float) -> str:
+        """Return the name of the timeout that the client has exceeded, or "".
+
+        Called regularly: this is also where it is noticed since when the client does not read.
+        """
+        timeouts = self._port.timeouts
+        if not self._has_unread_answer():
+            self._unread_since = 0.0
+        else:
+            self._unread_since = self._unread_since or now
+            if self.state == "goodbye":
+                self.since = now
+            if now - self._unread_since > timeouts.answer_s:
+                return "answer"
+        return self.state if self.is_late(timeouts, now) else ""
+
+    def end_late(self) -> None:
+        """Abort the connection of a client that is late."""
+        if self.state == "handshake":
+            self._port.handshakes.failed(self._peer, TimeoutError())
+        self.abort()
+
+    def _has_unread_answer(self) -> bool:
+        """Return whether much of the answer is unsent because the client does not read it."""
+        if self.transport.get_write_buffer_size():
+            return True
+        if self._is_undrained:  # the buffer of the system may hold it
+            self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
+        return self._is_undrained
