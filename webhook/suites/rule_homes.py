@@ -1,7 +1,7 @@
 """Finds the source of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
 
-Read from the source whenever somebody wants to know, so that a line is never out of date in a running program; the
-pages in docs/rules are held to it by a test. An id is written once, in the record of its rule, and one function uses
+Read from the source whenever somebody wants to know, so that it is never out of date; the pages in docs/rules are held
+to it by a test. An id is written once, in the record of its rule, and one function uses
 the record, or a table of records at the top of the module: tests/facts/test_rule_homes.py holds that.
 """
 
@@ -23,14 +23,17 @@ from webhook.yamltext import input_files, yamlfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLocation:
-    """A place in the source: `part` is a function, a method, a table or a validation, "" if it is none of these."""
+    """A place in the source: `part` is a function, a method, a table or a validation, "" if it is none of these.
+
+    Its text leaves out the line, which each change above it in the file would change on the pages of rules.
+    """
 
     file: str
     line: int
     part: str = ""
 
     def __str__(self) -> str:
-        return f"`{self.part}` in {self.file}, line {self.line}"
+        return f"`{self.part}` in {self.file}"
 
 
 @dataclass(frozen=True, slots=True)
