@@ -12,7 +12,7 @@ from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import Operation
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.errors import CallError, InputError, Problem
+from webhook.errors import CallError, InputError, InputProblem
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
@@ -104,7 +104,7 @@ def review(
     try:
         attributes = attributes_of_fixture(dict(obj), table.row, operation=Operation(operation))
     except (CallError, ValueError) as error:
-        raise InputError(Problem(message=str(error))) from None
+        raise InputError(InputProblem(message=str(error))) from None
     cluster = ClusterWithAssumedNamespaces(FilesCluster(map(dict, context), is_whole=context_is_whole))
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies.policy_set, cluster=cluster))
     return _result_of_outcome(outcome)

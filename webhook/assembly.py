@@ -12,7 +12,7 @@ from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
-from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.input import documents, shipped
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.configured_rules import apply_configuration_to_policies
@@ -264,7 +264,7 @@ def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesClus
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
-def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
+def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[InputProblem, ...]:
     """Return the problems of objects that are params of the policies: rules that do not exist."""
     return tuple(
         each.document.problem((*each.path, *at), text)

@@ -42,7 +42,7 @@ class ClaimgateError(Exception):
     """The root: everything this project raises on purpose."""
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class InputProblem(Struct, frozen=True, kw_only=True):
     """One problem in outside data, at its place.
 
     line and column count from 1; 0 means unknown. `excerpt` is a line of source with a caret line under it, or "".
@@ -65,7 +65,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 class InputError(ClaimgateError):
     """Outside data that cannot be read, with what was found and expected."""
 
-    def __init__(self, *problems: Problem) -> None:
+    def __init__(self, *problems: InputProblem) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
 
@@ -91,7 +91,7 @@ class DependencyChanged(ConfigurationError):
 class PolicyError(ConfigurationError):
     """All problems of a set of policies, reported together."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[InputProblem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
 

@@ -11,14 +11,14 @@ import pytest
 
 from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.report import formats, github, gitlab, markdown, sarif
 from webhook.report.counts import ObjectCounts
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import Totals
 from webhook.rules.decisions import Decision, ValidationAction
-from webhook.rules.problem import Problem as Found
+from webhook.rules.problem import InputProblem as Found
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
 
@@ -94,7 +94,7 @@ def test_markdown_says_the_sums_and_then_each_object(pods: str, capsys: pytest.C
     assert text.count(" Pod default/bad\n") == 2
 
 
-UNREADABLE = Totals(unreadable=(Problem(message=HOSTILE, file="x,y:z.yaml", line=3),))
+UNREADABLE = Totals(unreadable=(InputProblem(message=HOSTILE, file="x,y:z.yaml", line=3),))
 HELD = {
     "github": (
         github.GithubFindingsWriter,

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.report import finding, formats
 from webhook.report.counts import FINDINGS as FINDING_RESULTS
 from webhook.report.counts import ObjectCounts
@@ -15,8 +15,8 @@ from webhook.report.finding import Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import InputProblem as Found
 from webhook.rules.problem import MissingObject
-from webhook.rules.problem import Problem as Found
 from webhook.rules.text import not_evaluated_sentence
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
@@ -227,7 +227,7 @@ def report(name):
         entries=2,
         files=1,
         skipped=(SkippedDocument(place=Place(file="values.yaml", line=3), why="kind: expected a string, found none"),),
-        unreadable=(Problem(message="not YAML: oops", file="broken.yaml", line=4, column=2),),
+        unreadable=(InputProblem(message="not YAML: oops", file="broken.yaml", line=4, column=2),),
     )
 
 

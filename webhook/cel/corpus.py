@@ -23,7 +23,7 @@ from webhook.cel.cost import CostMeter
 from webhook.cel.environment import Environment
 from webhook.cel.program import Engine, Program
 from webhook.cel.types import DYN, Type
-from webhook.errors import CompileError, EvaluationError, InputError, Problem
+from webhook.errors import CompileError, EvaluationError, InputError, InputProblem
 from webhook.yamltext import yamlfile
 
 _KUBERNETES = Environment(version=(1, 34), mutation=True)
@@ -92,11 +92,11 @@ def read_rows(file: Path) -> Iterator[JSON]:
         except ValueError as error:
             message = f"not JSON: {getattr(error, 'msg', str(error)).lower()}"
             raise InputError(
-                Problem(message=message, file=str(file), line=number, column=getattr(error, "colno", 0))
+                InputProblem(message=message, file=str(file), line=number, column=getattr(error, "colno", 0))
             ) from None
         if not isinstance(row, dict) or not isinstance(row.get("expr"), str):
             message = "not a row of a corpus: expected an object with `expr`, a string"
-            raise InputError(Problem(message=message, file=str(file), line=number))
+            raise InputError(InputProblem(message=message, file=str(file), line=number))
         yield {"id": f"{file.stem}:{number}", **row}
 
 

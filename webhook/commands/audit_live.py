@@ -28,7 +28,7 @@ from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.job_demands import add_demand, queue_trees
-from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
+from webhook.errors import CallError, ConfigurationError, InputProblem, LookupFailed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.export.webhook_rules import matched_resources_of_policies
 from webhook.policy.policy_set import PolicySet
@@ -116,7 +116,7 @@ class LiveAudit:
         try:
             kinds = list(served_kinds(self._cluster.connection, wanted))
         except LookupFailed as error:
-            yield PartResult(problems=[Problem(message=str(error), file=CLUSTER)]), ()
+            yield PartResult(problems=[InputProblem(message=str(error), file=CLUSTER)]), ()
             return
         for kind in kinds:
             yield from self._audit_kind(kind, stop)
@@ -205,8 +205,8 @@ class LiveAudit:
         yield from made
 
 
-def _problem_of_unreadable_kind(kind: ServedKind, why: str) -> Problem:
-    return Problem(message=f"{qualified_kind(kind.kind)}: {why}", file=CLUSTER)
+def _problem_of_unreadable_kind(kind: ServedKind, why: str) -> InputProblem:
+    return InputProblem(message=f"{qualified_kind(kind.kind)}: {why}", file=CLUSTER)
 
 
 def _resources_of_policies(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:

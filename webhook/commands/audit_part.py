@@ -20,7 +20,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
-from webhook.errors import CallError, Problem
+from webhook.errors import CallError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import document_stream, documents
 from webhook.input.document_stream import SourcePart
@@ -69,7 +69,7 @@ class PartResult(Struct):
     skipped: list[SkippedDocument] = field(default_factory=list)
     unasked: Counter[str] = field(default_factory=Counter)
     pods_not_read: Counter[str] = field(default_factory=Counter)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[templates.ChartTemplate] = ()
@@ -262,7 +262,7 @@ def _short_name(obj: JSON) -> str:
     return one_line(f"{obj['kind']} {name}")[:_LONGEST_NAME]
 
 
-def _skipped_document_of_problem(problem: Problem) -> SkippedDocument:
+def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
     """Return a skipped document for a file that cannot be read and does not look like a manifest."""
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from webhook.commands.audit_part import PartResult
 from webhook.commands.report_options import exit_code_of_results
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
 from webhook.manifests.configuration_model import FailOn, lowering_settings
 from webhook.manifests.leave_alone import current_day
@@ -63,7 +63,7 @@ class AuditTotals:
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
         self._pods_not_read: Counter[str] = Counter()
-        self._problems: list[Problem] = []
+        self._problems: list[InputProblem] = []
         self._noted: set[str] = set()
         self._templates: dict[str, templates.ChartTemplate] = {}
 
@@ -95,7 +95,7 @@ class AuditTotals:
         self._print_to_stderr(f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted)
         self._noted.update(part.notes)
 
-    def add_problems(self, problems: Sequence[Problem]) -> None:
+    def add_problems(self, problems: Sequence[InputProblem]) -> None:
         """Count and report problems of input that cannot be read."""
         self._problems += problems
         self._print_to_stderr(f"error: {problem}" for problem in problems)
@@ -128,7 +128,7 @@ class AuditTotals:
             reason = f"{some}; audit what charts make with --render"
         elif self._skipped:
             reason = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
-        problem = Problem(message=f"no object was audited: {reason}", file=" ".join(map(shown, named)))
+        problem = InputProblem(message=f"no object was audited: {reason}", file=" ".join(map(shown, named)))
         if self._requires_input:
             self.add_problems([structs.replace(problem, message=f"--require-input: {problem.message}")])
         else:

@@ -18,7 +18,7 @@ from webhook.commands.options import complete_output
 from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.commands.ray_work import count_logs_on_ray
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.input import log_lines, object_store
 from webhook.input.log_lines import LogPart
 from webhook.manifests.configuration_model import FailOn
@@ -138,12 +138,12 @@ def _count_parts(backtest: PartBacktester, files: Sequence[InputFile], jobs: int
     return map(count, parts) if jobs == 1 else results_in_order(count, parts, jobs)
 
 
-def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[Problem, ...]:
+def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[InputProblem, ...]:
     """Return the problem that there was nothing to review; () if there was something."""
     if total.requests or total.problems or total.broken or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"
-    return (Problem(message=message, file=" ".join(map(str, files))),)
+    return (InputProblem(message=message, file=" ".join(map(str, files))),)
 
 
 def _exit_code_of_counts(failing: frozenset[FailOn], total: PartCounts) -> int:
@@ -160,5 +160,5 @@ def _size_of_files(files: Sequence[InputFile]) -> int:
     return sum(file.path.stat().st_size for file in files if file.path.is_file())
 
 
-def _print_problems(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[InputProblem]) -> None:
     sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))

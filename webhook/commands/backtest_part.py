@@ -14,7 +14,7 @@ from webhook.admission.audit_event import EventWithoutRequest, namespace_of_audi
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.input.log_lines import LogPart
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
@@ -86,9 +86,9 @@ class PartCounts:
     reads: int = 0
     read_bytes: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
     broken: int = 0
-    broken_lines: list[Problem] = field(default_factory=list)
+    broken_lines: list[InputProblem] = field(default_factory=list)
     sides: dict[Side, PolicySetCounts] = field(default_factory=dict)
     changed: dict[str, RuleCount] = field(default_factory=dict)
 
@@ -174,7 +174,7 @@ class PartBacktester:
             counts.broken += 1
             if counts.broken <= MOST_BROKEN_LINES:
                 message = f"not an audit event: {_reason_of_error(error)}"
-                counts.broken_lines.append(Problem(message=message, file=place.file, line=place.line))
+                counts.broken_lines.append(InputProblem(message=message, file=place.file, line=place.line))
             return
         counts.requests += 1
         denied = {side: self._evaluate_and_count(side, attributes, place, counts.sides[side]) for side in self._sets}

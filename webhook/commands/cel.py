@@ -22,7 +22,7 @@ from webhook.cel.types import DYN
 from webhook.cel.values import to_json
 from webhook.commands import options, output
 from webhook.commands.options import complete_output
-from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, Problem
+from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, InputProblem
 from webhook.settings.shared import Settings
 from webhook.text import terminal
 from webhook.yamltext import yamlfile
@@ -97,7 +97,7 @@ def _read_bindings(file: str | None) -> Mapping[str, JSON]:
         return {}
     documents = yamlfile.read(file)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise InputError(Problem(message="must be one object whose keys are the names of variables", file=file))
+        raise InputError(InputProblem(message="must be one object whose keys are the names of variables", file=file))
     return documents[0].value
 
 

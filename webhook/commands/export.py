@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.input import documents
 from webhook.manifests.annotations import expand_updates_annotation
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
@@ -103,7 +103,9 @@ def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
     """Return the policies and their bindings as their files have them."""
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
-        raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
+        raise InputError(
+            InputProblem(message="policies on standard input cannot be exported: name their file or folder")
+        )
     read = (each.value for each in documents.read_documents(sorted(files)).documents)
     manifests = [native_manifest(value) if is_claimgate_kind(value) else value for value in read]
     return {_kind_and_name(manifest): manifest for manifest in manifests}

@@ -17,7 +17,7 @@ import typer
 from webhook import assembly
 from webhook.commands import new_policy, options, output, policy_details, policy_text
 from webhook.commands.options import complete_output, complete_rule
-from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.policy.load import load_policy_set, read_policy_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
@@ -216,7 +216,7 @@ def convert(
     made = convert_documents(read.documents, assembly.create_compile_options(settings))
     if not made.policy_count:
         where = ", ".join(read.places)
-        raise InputError(Problem(message="no policy of Kyverno, Gatekeeper or Kubewarden found", file=where))
+        raise InputError(InputProblem(message="no policy of Kyverno, Gatekeeper or Kubewarden found", file=where))
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
     converted = made.policy_count - len(made.problems)
     sys.stderr.write(terminal.lines([*map(str, made.problems), *(f"note: {each}" for each in made.notes)]))

@@ -18,7 +18,7 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, discover_resource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.commands.audit_live import CLUSTER, LiveScope
-from webhook.errors import ConfigurationError, LookupFailed, Problem
+from webhook.errors import ConfigurationError, InputProblem, LookupFailed
 from webhook.report.finding import Finding, Result
 from webhook.report.formats import PublishedFormat
 from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
@@ -96,7 +96,7 @@ class ReportPublisher:
             self._publish_report_of_object()
         self._object.append(finding)
 
-    def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[Problem]:
+    def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[InputProblem]:
         """Write the last report, and remove those of objects without findings.
 
         Only a run that saw all objects of its scope knows that; nobody knows what a selector left out.
@@ -111,7 +111,7 @@ class ReportPublisher:
             told.append(f"{counted(more, 'further report')} not written or removed")
         if self._counts["not tried"]:
             told.append(f"the API server does not answer: {counted(self._counts['not tried'], 'report')} not tried")
-        return [Problem(message=f"--publish: {each}", file=CLUSTER) for each in told]
+        return [InputProblem(message=f"--publish: {each}", file=CLUSTER) for each in told]
 
     def _publish_report_of_object(self) -> None:
         told, self._object = [each for each in self._object if self._includes_finding(each)], []

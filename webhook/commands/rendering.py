@@ -23,7 +23,7 @@ from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
-from webhook.errors import Problem, ProgramError
+from webhook.errors import InputProblem, ProgramError
 from webhook.input.document_stream import DocumentStream
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode, walk_folder
@@ -116,7 +116,7 @@ def _enters(name: str) -> bool:
 
 def replace_by_rendered_objects(
     stream: DocumentStream, named: Sequence[str], *, with_remote: bool = False
-) -> tuple[Problem, ...]:
+) -> tuple[InputProblem, ...]:
     """Replace the files of each chart and kustomization by its rendered objects; return the problems.
 
     Args:
@@ -124,7 +124,7 @@ def replace_by_rendered_objects(
         named: the files and folders that a person named.
         with_remote: whether kustomizations may fetch what they name.
     """
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     folders = [each for each in named if os.path.isdir(each)]  # noqa: PTH112 - names of the command line
     programs = ExternalPrograms(folders)
     for each in find_renderables(folders):
@@ -135,7 +135,7 @@ def replace_by_rendered_objects(
                 stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
             except (ProgramError, OSError) as error:
                 why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
-                problems.append(Problem(message=f"cannot be rendered: {why}", file=each.folder))
+                problems.append(InputProblem(message=f"cannot be rendered: {why}", file=each.folder))
             stream.add_files_not_read(copies.not_read)
     return tuple(problems)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.apimachinery.paths import parse_path, path_as_text
-from webhook.errors import Problem as InputProblem
+from webhook.errors import InputProblem
 from webhook.input import documents
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule

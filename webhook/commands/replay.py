@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output, report_options
-from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
 from webhook.manifests.configuration_model import FailOn
@@ -136,7 +136,7 @@ class ReplayBackend(Struct, frozen=True):
     sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
     table: table.Table
     rules: Rules
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
     notes: Callable[[], Iterable[str]] = tuple
     policies: PolicySet | None = None
 
@@ -264,7 +264,7 @@ class Replay:
         unreadable = tuple(self._unreadable)
         return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files, unreadable=unreadable)
 
-    def exit_code(self, failing: frozenset[FailOn], nothing: tuple[Problem, ...]) -> int:
+    def exit_code(self, failing: frozenset[FailOn], nothing: tuple[InputProblem, ...]) -> int:
         """Return the exit code: unreadable input is raised, what fails gives 1, undecided reviews 3 if these fail.
 
         Raises:
@@ -277,9 +277,9 @@ class Replay:
         )
 
 
-def _problem_of_document(document: documents.InputDocument, message: str) -> Problem:
+def _problem_of_document(document: documents.InputDocument, message: str) -> InputProblem:
     place = document.place()
-    return Problem(message=message, file=place.file, line=place.line, column=place.column)
+    return InputProblem(message=message, file=place.file, line=place.line, column=place.column)
 
 
 def _answer_for_report(

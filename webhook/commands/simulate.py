@@ -20,7 +20,7 @@ from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
 from webhook.commands.live_options import open_live_cluster
 from webhook.commands.options import complete_output
-from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.input import documents
 from webhook.report.records import indented_json
@@ -109,7 +109,7 @@ def command(
     answers = list(_simulations(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
     if not answers:
         message = "no job found: no object of this file makes pods; name the file of a job, such as a TrainJob"
-        raise InputError(Problem(message=message, file=file))
+        raise InputError(InputProblem(message=message, file=file))
     screen = screen_of(sys.stdout)
     texts = {
         "text": lambda: "\n".join(text.text(each, screen) for each in answers),
@@ -171,7 +171,9 @@ def _request_of_document(
     try:
         return submissions.of(document)
     except CallError as error:
-        raise InputError(Problem(message=error.message, file=document.source, line=document.place().line)) from None
+        raise InputError(
+            InputProblem(message=error.message, file=document.source, line=document.place().line)
+        ) from None
 
 
 def _is_job(attributes: Attributes, table: Table) -> bool:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from webhook import assembly
 from webhook.commands import options, output
-from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
@@ -128,8 +128,8 @@ class _TestRun:
         self._coverage: dict[str, bool] = {}
         self._left_out = 0
         self._results: Counter[Result] = Counter()
-        self._problems: list[Problem] = []
-        self._without: list[Problem] = []
+        self._problems: list[InputProblem] = []
+        self._without: list[InputProblem] = []
 
     def results(self) -> Iterator[CaseResult]:
         """Yield the result of every case of every suite, once; problems are kept, and other cases still run."""
@@ -144,7 +144,7 @@ class _TestRun:
                     self._problems.extend(entry.problems)
                 result = run_case(entry)
                 if result.result is Result.ERROR and not isinstance(entry, UnreadableCase):
-                    self._problems.append(Problem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
+                    self._problems.append(InputProblem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
                 if self._how.shows_advice and isinstance(entry, Case):
@@ -169,7 +169,7 @@ class _TestRun:
             coverage=self._coverage,
         )
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[InputProblem, ...]:
         """Return the input that could not be read, and named files without any case that ran."""
         return (*self._problems, *self._without)
 
@@ -198,9 +198,9 @@ def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
         yield UnreadableCase(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 
 
-def _problem_of_no_case(suite: Suite) -> Problem:
+def _problem_of_no_case(suite: Suite) -> InputProblem:
     message = "no case of this file was run; name a folder to pass over files without cases that can be run"
-    return Problem(message=message, file=str(suite.file))
+    return InputProblem(message=message, file=str(suite.file))
 
 
 def _print_lines(lines: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.cel.library.declaration import Version
-from webhook.errors import InputError, LookupFailed, Problem
+from webhook.errors import InputError, InputProblem, LookupFailed
 from webhook.export.condition_costs import costly_conditions
 from webhook.export.lockout import (
     Namespaces,
@@ -49,7 +49,7 @@ def check_files(named: Sequence[str], version: Version) -> int:
         parse_webhook_configuration(one.value) for one in inputs.documents if is_webhook_configuration(one.value)
     ]
     if not configurations:
-        raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
+        raise InputError(*(InputProblem(message="there is no webhook configuration", file=name) for name in named))
     dangers = sentences_about_dangers(danger for each in configurations for danger in lockout_dangers(each, {}))
     costs = [told for each in configurations for told in costly_conditions(each, version)]
     return _print_and_return_exit_code([*dangers, *costs], configurations)
@@ -92,7 +92,7 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
             for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
         ]
     except LookupFailed as error:
-        raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
+        raise InputError(InputProblem(message=f"the cluster cannot be asked: {error}")) from None
     costs = [
         told
         for each in configurations

@@ -24,7 +24,7 @@ from webhook.commands import options
 from webhook.commands.live_registration import STORED_POLICIES
 from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
-from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
+from webhook.errors import ConfigurationError, InputError, InputProblem, LookupFailed
 from webhook.export.cluster_role import cluster_role
 from webhook.export.lockout import INFRASTRUCTURE
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
@@ -212,7 +212,7 @@ def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: P
     try:
         listed = stored.list_oldest_first()
     except LookupFailed as error:
-        raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
+        raise InputError(InputProblem(message=f"the cluster cannot be asked: {error}")) from None
     return combine_file_and_stored_policies(
         loaded, Compiler(assembly.create_compile_options(settings), may_ask=True).compile(listed)
     ).policies

@@ -11,7 +11,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import get, path_as_text
 from webhook.conversion import cluster_policy, gatekeeper, kubewarden, kyverno
-from webhook.errors import NotConverted, PolicyError, Problem
+from webhook.errors import InputProblem, NotConverted, PolicyError
 from webhook.manifests.foreign_kinds import project_of_policy
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
@@ -74,8 +74,8 @@ class Conversion:
     """
 
     manifests: tuple[JSON, ...]
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...]
+    problems: tuple[InputProblem, ...]
+    notes: tuple[InputProblem, ...]
     policy_count: int
 
 
@@ -90,8 +90,8 @@ def convert_documents(documents: Iterable[Document], options: Options) -> Conver
     templates = {gatekeeper.kind_of_constraints(each): each for _, _, each in listed if gatekeeper.is_template(each)}
     used = {str(each["kind"]) for _, _, each in listed if gatekeeper.is_constraint(each)}
     manifests: list[JSON] = []
-    problems: list[Problem] = []
-    notes: list[Problem] = []
+    problems: list[InputProblem] = []
+    notes: list[InputProblem] = []
     for document, path, value in listed:
         named = f"{value['kind']} `{get(value, ('metadata', 'name'), '')}`"
         try:
@@ -188,7 +188,7 @@ def compile_converted(manifests: Sequence[JSON], options: Options) -> PolicySet:
         raise NotConverted((), _reason_of_refusal(error.problems)) from None
 
 
-def _reason_of_refusal(problems: Sequence[Problem]) -> str:
+def _reason_of_refusal(problems: Sequence[InputProblem]) -> str:
     """Return why an API server would refuse a policy: Kyverno's own functions by name, else the first problem."""
     undeclared = dict.fromkeys(name for each in problems for name in _UNDECLARED.findall(each.message))
     names = [name for name in undeclared if name in _KYVERNOS]

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.input import documents
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, OpenFile, as_input_file, open_file
@@ -70,7 +70,7 @@ class RereadableFiles:
                     above += data.count(b"\n")
         except OSError as error:
             reason = (error.strerror or "unknown cause").lower()
-            raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
+            raise InputError(InputProblem(message=f"cannot be read: {reason}", file=shown(path))) from None
 
     def set_content(self, name: str, data: bytes) -> None:
         """Make `data` the content that is read under a name."""
@@ -110,7 +110,7 @@ class RereadableFiles:
             if kept.tell() + len(block) > self._max_copied_bytes:
                 kept.close()
                 message = f"the input is larger than {self._max_copied_bytes >> 20} MiB; split it"
-                raise InputError(Problem(message=message, file=shown(path)))
+                raise InputError(InputProblem(message=message, file=shown(path)))
             kept.write(block)
         return kept
 
@@ -131,7 +131,7 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
         if len(held) > MAX_BYTES:
             what = "the file is" if is_whole else "a document is"
             message = f"{what} larger than {MAX_BYTES >> 20} MiB; split it"
-            raise InputError(Problem(message=message, file=shown(path)))
+            raise InputError(InputProblem(message=message, file=shown(path)))
     if held or is_first:
         yield bytes(held)
 
@@ -149,7 +149,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
         return decode_text(data, path)
     except UnicodeDecodeError as error:
         line = above + data.count(b"\n", 0, error.start) + 1
-        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)
+        problem = InputProblem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)
         raise InputError(problem) from None
 
 
@@ -162,7 +162,7 @@ class SourcePart(Struct, frozen=True, kw_only=True):
     file: InputFile
     part: FilePart
     is_first: bool
-    problem: Problem | None = None
+    problem: InputProblem | None = None
 
     @property
     def source(self) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import is_list, objects_of_list
 from webhook.apimachinery.paths import FieldPath, parse_path
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.input import object_store
 from webhook.yamltext import templates, yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed, read_start
@@ -88,11 +88,11 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
 
     documents: tuple[InputDocument, ...]
     files: int
-    problems: tuple[Problem, ...]
+    problems: tuple[InputProblem, ...]
     templates: tuple[templates.ChartTemplate, ...] = ()
-    others: tuple[Problem, ...] = ()
+    others: tuple[InputProblem, ...] = ()
     excluded: int = 0
-    repeated: tuple[Problem, ...] = ()
+    repeated: tuple[InputProblem, ...] = ()
 
 
 class InputSources(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class InputSources(Struct, frozen=True, kw_only=True):
     """
 
     sources: tuple[InputFile, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[InputProblem, ...]
     excluded: int
     ignored: int = 0
     not_read: tuple[FoundFile, ...] = ()
@@ -157,7 +157,7 @@ def list_sources(
         listing: lists the files of names.
         patterns: as of `read_documents`.
     """
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
     every = list(_expanded_sources(named, problems, not_read, listing))
     find = patterns or ignore_patterns
@@ -238,7 +238,7 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
     )
 
 
-def _is_beyond_bounds(problem: Problem) -> bool:
+def _is_beyond_bounds(problem: InputProblem) -> bool:
     """Return whether a text may be a manifest that kubectl reads and this reader does not, and so is no template."""
     return problem.message.startswith(_BEYOND_BOUNDS)
 
@@ -262,7 +262,9 @@ def _could_be_manifest(file: InputFile) -> bool:
         return True
 
 
-def problem_of_nothing_read(named: Sequence[str | Path], inputs: InputDocuments, expected: str) -> tuple[Problem, ...]:
+def problem_of_nothing_read(
+    named: Sequence[str | Path], inputs: InputDocuments, expected: str
+) -> tuple[InputProblem, ...]:
     """Return a problem if nothing at all was read."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
@@ -273,7 +275,7 @@ def problem_of_nothing_read(named: Sequence[str | Path], inputs: InputDocuments,
         else "expected YAML, JSON or NDJSON"
     )
     message = f"no {expected} found; {why}"
-    return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
+    return (InputProblem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 
 def source_name(name: str | Path) -> str:
@@ -282,7 +284,7 @@ def source_name(name: str | Path) -> str:
 
 
 def _expanded_sources(
-    named: Sequence[str | Path], problems: list[Problem], not_read: list[FoundFile], listing: Listing
+    named: Sequence[str | Path], problems: list[InputProblem], not_read: list[FoundFile], listing: Listing
 ) -> Iterator[InputFile]:
     """Yield files and stdin, each once, however often it was named; as a named file if it is one, too."""
     itself = set(map(source_name, named))

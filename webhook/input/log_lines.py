@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed, OpenFile, open_file, walk_folder
 from webhook.yamltext.yamlfile import problem_of_absent_file, shown
 
@@ -44,7 +44,7 @@ class LogPart:
     lines: Sequence[bytes] = field(repr=False, default=())
     first: int = 1
     read_bytes: int = 0
-    problem: Problem | None = None
+    problem: InputProblem | None = None
 
 
 def list_log_files(named: Sequence[str]) -> Listed:
@@ -54,7 +54,7 @@ def list_log_files(named: Sequence[str]) -> Listed:
     last written, which is their order when they are rotated.
     """
     files: dict[str, InputFile] = {}
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
     for name in named:
         path = Path(name)
@@ -68,7 +68,7 @@ def list_log_files(named: Sequence[str]) -> Listed:
                 told = (
                     f"has no logs; expected files with {' or '.join(_IN_NAMES)} in their names, or the name of a file"
                 )
-                problems.append(Problem(message=told, file=shown(name)))
+                problems.append(InputProblem(message=told, file=shown(name)))
             logs.sort(key=lambda each: (each.path.stat().st_mtime, each.path.name))
             files.update((each.name, each) for each in logs)
         else:
@@ -105,7 +105,7 @@ def read_log_parts(log: InputFile, open_file: OpenFile = open_file) -> Iterator[
 
 
 def _part_with_problem(file: str, line: int, message: str) -> LogPart:
-    return LogPart(shown(file), problem=Problem(message=message, file=shown(file), line=line))
+    return LogPart(shown(file), problem=InputProblem(message=message, file=shown(file), line=line))
 
 
 class _LineTooLongError(Exception):

@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, Final
 
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.yamltext import input_files, yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
@@ -58,12 +58,12 @@ def _list_files(
     places: Iterable[str | Path], local: Callable[[Sequence[str]], Listed], is_wanted: Callable[[str], bool]
 ) -> Listed:
     files: dict[str, InputFile] = {}
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
     for place in map(str, places):
         if _is_of_this_machine(place):
             message = "is an address of this machine, whose links and devices a store follows: name the path itself"
-            problems.append(Problem(message=message, file=place))
+            problems.append(InputProblem(message=message, file=place))
         elif is_url(place):
             import fsspec as _  # noqa: F401 - so that a missing extra is told as one
 
@@ -74,7 +74,7 @@ def _list_files(
             except Exception as error:  # noqa: BLE001 - each store raises errors of its own
                 is_absent = isinstance(error, FileNotFoundError)
                 problems.append(
-                    Problem(
+                    InputProblem(
                         message=f"{'' if is_absent else 'cannot be read: '}{_describe_store_error(error)}", file=place
                     )
                 )

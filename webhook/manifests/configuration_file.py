@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.rules.actions import OFF_IN_QUOTES
 from webhook.text.model_errors import describe_model_error, is_unknown_field_error
@@ -47,12 +47,12 @@ class ConfigurationFile(Struct, frozen=True):
         path = (self.path.parent if self.path else Path()) / name
         if self.root and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             told = f"`{name}` is outside of the working directory, so it is not read; name the file with --config"
-            raise InputError(Problem(message=told, file=str(self.path)))
+            raise InputError(InputProblem(message=told, file=str(self.path)))
         return path
 
-    def problem(self, path: FieldPath, message: str) -> Problem:
+    def problem(self, path: FieldPath, message: str) -> InputProblem:
         """Return what is wrong with a field, as a problem with its place."""
-        return self.document.problem(path, message) if self.document else Problem(message=message)
+        return self.document.problem(path, message) if self.document else InputProblem(message=message)
 
 
 NO_FILE: Final = ConfigurationFile()
@@ -67,7 +67,9 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     documents = yamlfile.read(file)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
-        raise InputError(Problem(message=f"expected one document with a map of fields, found {held}", file=str(file)))
+        raise InputError(
+            InputProblem(message=f"expected one document with a map of fields, found {held}", file=str(file))
+        )
     (document,) = documents
     try:
         value = FileConfiguration.model_validate_json(json.dumps(document.value))
@@ -76,7 +78,7 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     return ConfigurationFile(value, document, as_input_file(file).root)
 
 
-def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:
+def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[InputProblem]:
     for mistake in error.errors():
         path = tuple(mistake["loc"])
         text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})

@@ -15,7 +15,7 @@ from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.admission.submitted import SubmittedObject
 from webhook.apimachinery.attributes import Attributes, Operation
-from webhook.errors import ClaimgateError, InputError, PolicyError, Problem
+from webhook.errors import ClaimgateError, InputError, InputProblem, PolicyError
 from webhook.input import documents
 from webhook.playground.cluster_parts import list_pod_sets_with_devices
 from webhook.playground.measured_engine import MeasuredEvaluation
@@ -32,7 +32,7 @@ _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Ope
 
 def input_errors_as_json(error: ClaimgateError) -> list[dict[str, Any]]:
     """Return what could not be read, each error with the text and line that it is about."""
-    problems = error.problems if isinstance(error, InputError | PolicyError) else (Problem(message=str(error)),)
+    problems = error.problems if isinstance(error, InputError | PolicyError) else (InputProblem(message=str(error)),)
     return [
         {
             "text": each.file,

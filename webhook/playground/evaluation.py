@@ -18,7 +18,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.cel import compiled_engine
 from webhook.cluster.file_tree import FileTree
-from webhook.errors import CallError, ClaimgateError, InputError, Problem
+from webhook.errors import CallError, ClaimgateError, InputError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
 from webhook.manifests.foreign_kinds import describe_foreign_policies
@@ -67,10 +67,12 @@ def _answer_with_documents(
     if asked.problems:
         raise InputError(*asked.problems)
     if not asked.documents:
-        raise InputError(Problem(message="no object: write one, or choose a sample", file=OBJECT))
+        raise InputError(InputProblem(message="no object: write one, or choose a sample", file=OBJECT))
     if len(asked.documents) > _MOST_OBJECTS:
         count = counted(len(asked.documents), "object")
-        raise InputError(Problem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT))
+        raise InputError(
+            InputProblem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT)
+        )
     listed = documents.documents_of_text(question.cluster, CLUSTER).documents
     policies, notes = standing, list[str]()
     is_own = any(_is_policy_or_binding(each.value) for each in listed)
@@ -135,7 +137,7 @@ def _review_one_object(
         each = submissions.of(document)
     except CallError as error:
         at = document.place()
-        raise InputError(Problem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
+        raise InputError(InputProblem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
     engine.evaluations.clear()
     door = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
     outcome = run_phases(each.attributes, question.phase, door)

@@ -10,7 +10,7 @@ from typing import Final
 from webhook.apimachinery.attributes import CORE_GROUP
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import KNOWN_KINDS
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
@@ -57,7 +57,7 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     return replace(policies, configuration=file.value, configured=chosen)
 
 
-def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) -> Iterator[Problem]:
+def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) -> Iterator[InputProblem]:
     groups = {rule.partition("/")[0] for rule in known}
     for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
@@ -65,7 +65,7 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
             yield file.problem(path, told)
 
 
-def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[Problem]:
+def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
     """Yield a problem of each kind of an exception that several groups have and that names none of them."""
     named = [
         (("exceptions", number, "kinds", at), kind)

@@ -22,7 +22,7 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
 from webhook.cel import Engine
 from webhook.cel.library.go_text import quote_as_go
-from webhook.errors import InputError, PolicyError, Problem
+from webhook.errors import InputError, InputProblem, PolicyError
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError, join_errors
@@ -85,7 +85,7 @@ class PolicyDocuments(Struct, frozen=True, kw_only=True):
     places: tuple[str, ...]
     documents: tuple[yamlfile.Document, ...]
     rules: tuple[yamlfile.Document, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[InputProblem, ...]
 
 
 def load_policy_set(places: Sequence[Path | str], options: Options, root: str = "") -> PolicySet:
@@ -110,7 +110,7 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
     """
     documents: list[yamlfile.Document] = []
     rules: list[yamlfile.Document] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     try:
         files = yamlfile.required_files(places, root)
     except InputError as error:
@@ -135,8 +135,10 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
     if not policy_set.policies:
         where = ", ".join(read.places) or "nothing"
         if policy_set.foreign:
-            raise PolicyError((Problem(message=f"no native policy found; {policy_set.foreign}", file=where),))
-        raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
+            raise PolicyError((InputProblem(message=f"no native policy found; {policy_set.foreign}", file=where),))
+        raise PolicyError(
+            (InputProblem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),)
+        )
     return policy_set
 
 
@@ -150,7 +152,7 @@ def _is_test_or_kustomization_file(file: Path, roots: Iterable[Path]) -> bool:
 def load_documents(
     documents: Iterable[yamlfile.Document],
     options: Options,
-    problems: Iterable[Problem] = (),
+    problems: Iterable[InputProblem] = (),
     *,
     rules: Iterable[yamlfile.Document] = (),
 ) -> PolicySet:
@@ -200,7 +202,7 @@ class _ObjectSource(Struct, frozen=True):
     document: yamlfile.Document
     path: FieldPath
 
-    def problem(self, path: FieldPath, text: str) -> Problem:
+    def problem(self, path: FieldPath, text: str) -> InputProblem:
         return self.document.problem((*self.path, *path), text)
 
     def file_and_line(self) -> str:
@@ -216,7 +218,7 @@ class _PolicyLoader(Struct):
     policies: dict[tuple[str, str], tuple[_ObjectSource, Policy]] = field(default_factory=dict)
     bindings: dict[tuple[str, str], tuple[_ObjectSource, Binding]] = field(default_factory=dict)
     others: list[tuple[_ObjectSource, JSON]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     """Names of policies that could not be read; "" when the name could not be read either."""
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
@@ -259,7 +261,7 @@ class _PolicyLoader(Struct):
             _problem_with_hints(source, structs.replace(error, path=written(error.path))) for error in errors
         ]
 
-    def _add_problems_of_unread_object(self, value: JSON, *problems: Problem) -> None:
+    def _add_problems_of_unread_object(self, value: JSON, *problems: InputProblem) -> None:
         self.problems += problems
         name = get(value, ("metadata", "name"), "")
         self.unread.add(name if isinstance(name, str) else "")
@@ -354,7 +356,7 @@ class _PolicyLoader(Struct):
         return replace(policy, named=self.rules.get(policy.name, ()))
 
 
-def _problem_with_hints(source: _ObjectSource, error: FieldError) -> Problem:
+def _problem_with_hints(source: _ObjectSource, error: FieldError) -> InputProblem:
     """Return a problem with the API server's text, and the hints below it."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
     return structs.replace(source.problem(error.path, error.body), excerpt=below)

@@ -12,7 +12,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.known_kinds import KNOWN_KINDS
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 from webhook.yamltext.yamlfile import Document
@@ -24,7 +24,7 @@ _PLACES = tuple(
 )
 
 
-def errors_of_kinds_named_as_resources(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
+def errors_of_kinds_named_as_resources(documents: Sequence[Document], table: Table) -> Iterator[InputProblem]:
     """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
     plurals = _plurals_by_kind(table)
     for document in documents:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
@@ -83,7 +83,7 @@ def read_baseline(file: Path) -> Mapping[str, str]:
         listed = {VERSION: value["findings"]}[value["version"]]
         return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
     except OSError as error:
-        raise InputError(Problem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
+        raise InputError(InputProblem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
     except (ValueError, KeyError, TypeError):
         told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
-        raise InputError(Problem(message=told, file=str(file))) from None
+        raise InputError(InputProblem(message=told, file=str(file))) from None

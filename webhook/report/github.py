@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
@@ -48,7 +48,7 @@ class GithubFindingsWriter:
             yield _workflow_command("notice", Place(file=""), "not evaluated", told + more)
 
 
-def _line_about_unreadable(problem: Problem) -> str:
+def _line_about_unreadable(problem: InputProblem) -> str:
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return _workflow_command("error", place, "cannot be read", problem.message)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.report.counts import FINDINGS, ObjectCounts
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import QueueTrees
@@ -108,7 +108,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     counts: ObjectCounts = field(default_factory=ObjectCounts)
     files: int = 0
     skipped: tuple[SkippedDocument, ...] = ()
-    unreadable: tuple[Problem, ...] = ()
+    unreadable: tuple[InputProblem, ...] = ()
     templates: int = 0
     not_read: int = 0
     unasked: Mapping[str, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import TypeAlias
 
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.rules.rule import Rule
 
 Catalogue: TypeAlias = Mapping[str, Rule]
@@ -72,5 +72,5 @@ def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:
     by_id: dict[str, Rule] = {}
     twice = [rule.id for rule in rules if by_id.setdefault(rule.id, rule) is not rule]
     if twice:
-        raise InputError(*(Problem(message=f"rule `{rule}` is declared twice: remove one") for rule in twice))
+        raise InputError(*(InputProblem(message=f"rule `{rule}` is declared twice: remove one") for rule in twice))
     return by_id

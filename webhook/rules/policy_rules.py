@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.rules.rule import NAME, TEXTS, Rule, default_severity_of_level, rule_errors
 from webhook.yamltext import yamlfile
 
@@ -73,7 +73,7 @@ class RuleReader:
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[InputProblem] = []
 
     def add_rule(self, document: yamlfile.Document, rule: Rule, path: FieldPath) -> None:
         """Take a rule, unless another one has its id."""

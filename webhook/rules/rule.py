@@ -179,7 +179,7 @@ class RuleGroup(Struct, frozen=True):
         elif rule.group != self.name:
             mistakes.append(f"is not a rule of the group `{self.name}`")
         if mistakes:
-            raise errors.InputError(*(errors.Problem(message=f"rule `{rule_id}`: {each}") for each in mistakes))
+            raise errors.InputError(*(errors.InputProblem(message=f"rule `{rule_id}`: {each}") for each in mistakes))
         return rule
 
 

@@ -17,7 +17,7 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.errors import ClaimgateError, Problem, UnknownRule
+from webhook.errors import ClaimgateError, InputProblem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
@@ -65,7 +65,7 @@ class UnreadableCase:
 
     id: str
     suite: str
-    problems: tuple[Problem, ...]
+    problems: tuple[InputProblem, ...]
 
 
 def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) -> UnreadableCase:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from webhook import assembly
 from webhook.apimachinery.attributes import JSON
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile
 
@@ -74,6 +74,6 @@ class Suite:
             return
         raise InputError(self._problem_of_file_not_read(FoundFile(InputFile(name), f"it is outside `{self.root}`")))
 
-    def _problem_of_file_not_read(self, file: FoundFile) -> Problem:
+    def _problem_of_file_not_read(self, file: FoundFile) -> InputProblem:
         fix = "name the folder that holds both on the command line, or copy the file into the folder of the suite"
-        return Problem(message=f"`{file.file}` is not read: {file.reason}; {fix}", file=str(self.file))
+        return InputProblem(message=f"`{file.file}` is not read: {file.reason}; {fix}", file=str(self.file))

@@ -20,7 +20,7 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.conversion.convert import reason_as_text
 from webhook.conversion.gatekeeper import EVERY_OPERATION, non_cel_engines, policy_and_binding
-from webhook.errors import CallError, ClaimgateError, InputError, NotConverted, Problem
+from webhook.errors import CallError, ClaimgateError, InputError, InputProblem, NotConverted
 from webhook.manifests.models import VALIDATING
 from webhook.policy.load import Options
 from webhook.suites.case import (
@@ -49,7 +49,7 @@ def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
         value = document.value
         if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]
-            raise InputError(Problem(message="expected kind `Suite`", file=str(suite.file), line=line))
+            raise InputError(InputProblem(message="expected kind `Suite`", file=str(suite.file), line=line))
         for path, test in _entries_with_paths(value, "tests", ()):
             if isinstance(test, dict):
                 yield from _cases({**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, how)
@@ -142,7 +142,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
     try:
         attributes = _with_written_objects(fixtures.attributes_of_fixture(value, how.table.row), value)
     except CallError as error:
-        raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
+        raise InputError(InputProblem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
     context = (
         _read_one_object(suite, test.get("constraint")),
@@ -176,14 +176,14 @@ def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[J
     try:
         return policy_and_binding(template, constraint, how.table, EVERY_OPERATION)
     except NotConverted as error:
-        raise InputError(Problem(message=reason_as_text(error), file=str(test.get("template")))) from None
+        raise InputError(InputProblem(message=reason_as_text(error), file=str(test.get("template")))) from None
 
 
 def _read_one_object(suite: Suite, name: Any) -> JSON:
     objects = suite.objects([str(name)]) if name else ()
     if len(objects) != 1:
         raise InputError(
-            Problem(message=f"expected a file with one object, found {len(objects)}", file=str(name or ""))
+            InputProblem(message=f"expected a file with one object, found {len(objects)}", file=str(name or ""))
         )
     return objects[0]
 

@@ -23,7 +23,7 @@ from webhook.admission.decode import review_of_attributes
 from webhook.admission.phases import PhaseName, PhasesOutcome
 from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster.recording import RecordingCluster
-from webhook.errors import CallError, InputError, Problem
+from webhook.errors import CallError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, answer_of_case
@@ -62,11 +62,11 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
     expected = _read_one_document(suite, EXPECTED)
     if not isinstance(expected, dict) or expected.get(_PHASE) not in get_args(PhaseName):
         message = f"expected the answer of a review with `phase` ({', '.join(get_args(PhaseName))}): record it anew"
-        raise InputError(Problem(message=message, file=str(suite.file)))
+        raise InputError(InputProblem(message=message, file=str(suite.file)))
     try:
         attributes = fixtures.attributes_of_fixture(_read_one_document(suite, REVIEW), how.table.row)
     except CallError as error:
-        raise InputError(Problem(message=error.message, file=str(suite.folder / REVIEW))) from None
+        raise InputError(InputProblem(message=error.message, file=str(suite.folder / REVIEW))) from None
     has_cluster = (suite.folder / CLUSTER).is_dir()
     request = Request(
         attributes=attributes,
@@ -87,7 +87,7 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
 def _read_one_document(suite: Suite, name: str) -> JSON:
     listed = suite.objects([name])
     if len(listed) != 1:
-        raise InputError(Problem(message="expected one document", file=str(suite.folder / name)))
+        raise InputError(InputProblem(message="expected one document", file=str(suite.folder / name)))
     return listed[0]
 
 
@@ -158,12 +158,12 @@ class Recorder:
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):
             message = "leads elsewhere by a link, and nothing is recorded through one: name the folder itself"
-            raise InputError(Problem(message=message, file=str(linked or folder)))
+            raise InputError(InputProblem(message=message, file=str(linked or folder)))
         if not folder.exists():
             return folder
         if not (folder / EXPECTED).is_file():
             message = "is there already, and was not recorded: name another folder"
-            raise InputError(Problem(message=message, file=str(folder)))
+            raise InputError(InputProblem(message=message, file=str(folder)))
         for file in (folder / REVIEW, folder / EXPECTED, *(folder / CLUSTER).glob("*.yaml")):
             file.unlink(missing_ok=True)
         return folder

@@ -15,7 +15,7 @@ from typing import Any, Final
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.apimachinery.paths import get
 from webhook.conversion.convert import convert_policy, is_convertible, reason_as_text
-from webhook.errors import InputError, NotConverted, Problem
+from webhook.errors import InputError, InputProblem, NotConverted
 from webhook.manifests.models import GROUP, MUTATING, VALIDATING
 from webhook.policy.load import Options
 from webhook.suites.case import Case, Entry, SkippedCase, policies_of_case, unreadable_case
@@ -83,7 +83,7 @@ def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     for document in yamlfile.read(suite.input):
         written = document.value
         if not isinstance(written, dict) or written.get("kind") != "Test":
-            raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
+            raise InputError(InputProblem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
         files = cache(partial(_files, written, suite))
         test = _Test(suite=suite, files=files, policy=cache(partial(_policy, files, how)), how=how)
         for index, result in enumerate(written.get("results") or ()):
@@ -265,7 +265,7 @@ def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> S
     namespace, _, plain = name.rpartition("/")
     named = [one for one in resources if _is(one, kind) and _name(one) == plain and namespace in ("", _namespace(one))]
     if not named:
-        raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
+        raise InputError(InputProblem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
     return named
 
 

@@ -18,7 +18,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Operation, UserInf
 from webhook.apimachinery.paths import get
 from webhook.cluster.files import FilesCluster
 from webhook.conversion.cluster_policy import OF_MATCH
-from webhook.errors import CallError, InputError, Problem
+from webhook.errors import CallError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, Explanation
@@ -69,7 +69,7 @@ def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, h
     try:
         made = attributes_of_object(resource, how.table.row, operation=operation)
     except (CallError, ValueError) as error:
-        raise InputError(Problem(message=str(error))) from None
+        raise InputError(InputProblem(message=str(error))) from None
     written = resource_with_namespace(resource, made.namespace if made.kind.kind != "Namespace" else "")
     return replace(
         made,
@@ -135,7 +135,7 @@ def _position(decision: Decision) -> int:
 
 def _status_of_decision(decision: Decision) -> Status:
     if decision.evaluation == "unknown":
-        raise InputError(Problem(message=f"not evaluated: {one_line(decision.message)}"))
+        raise InputError(InputProblem(message=f"not evaluated: {one_line(decision.message)}"))
     return "fail" if decision.evaluation == "deny" else "error"
 
 

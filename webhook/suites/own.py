@@ -15,7 +15,7 @@ from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import FieldPath, path_as_text
-from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownRule
+from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
@@ -142,7 +142,7 @@ def _read_cases_with_lines(suite: Suite) -> Iterator[tuple[CaseModel | Unreadabl
     documents = yamlfile.read(suite.input)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
-        raise InputError(Problem(message=message, file=str(suite.file)))
+        raise InputError(InputProblem(message=message, file=str(suite.file)))
     seen: set[str] = set()
     for index, raw in enumerate(_read_raw_cases(documents[0])):
         case = _validated(raw, index, documents[0], seen)
@@ -166,7 +166,7 @@ def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
 
 def _validated(
     raw: JSON, index: int, document: yamlfile.Document, seen: Container[str]
-) -> CaseModel | tuple[Problem, ...]:
+) -> CaseModel | tuple[InputProblem, ...]:
     """Return one case, or its mistakes."""
     path = ("cases", index)
     try:
@@ -183,7 +183,7 @@ def _validated(
 
 def _problems_of_validation_error(
     document: yamlfile.Document, path: FieldPath, error: ValidationError
-) -> Iterator[Problem]:
+) -> Iterator[InputProblem]:
     return (document.problem((*path, *each["loc"]), describe_model_error(each)) for each in error.errors())
 
 
@@ -224,7 +224,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     loaded = policies()
     rules = ParamRuleChecker(loaded.policies, loaded.registry)
     if wrong := [
-        Problem(message=text, path=path_as_text(at))
+        InputProblem(message=text, path=path_as_text(at))
         for obj in context
         for at, text in rules.mistakes_if_object_is_param(obj)
     ]:
@@ -261,14 +261,14 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
         old = None if case.old_input is None else _load_one_object(case.old_input, suite)
         return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
     except CallError as error:
-        raise InputError(Problem(message=error.message, path="input")) from None
+        raise InputError(InputProblem(message=error.message, path="input")) from None
 
 
 def _load_one_object(value: JSON, suite: Suite) -> JSON:
     """Return the one object that is written there or in the named file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
-        raise InputError(Problem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))
+        raise InputError(InputProblem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))
     return objects[0]
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from webhook.apimachinery.attributes import JSON
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.suites import cases
 from webhook.suites.case import Case, Entry, UnreadableCase
@@ -40,7 +40,7 @@ def _value(line: str, file: Path, number: int) -> JSON:
         value = None
     if not isinstance(value, dict):
         text = "not a JSON object; expected one case per line"
-        raise InputError(Problem(message=text, file=str(file), line=number))
+        raise InputError(InputProblem(message=text, file=str(file), line=number))
     if lacking := [key for key in _NEEDED if key not in value]:
-        raise InputError(Problem(message=f"a case needs {', '.join(lacking)}", file=str(file), line=number))
+        raise InputError(InputProblem(message=f"a case needs {', '.join(lacking)}", file=str(file), line=number))
     return value

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.policy.compiled import Policy
 from webhook.rules.actions import EFFECTS
 from webhook.suites.examples import Pair
@@ -71,10 +71,10 @@ def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], name
     )
 
 
-def _unknown(rule: str, known: Iterable[str]) -> Problem:
+def _unknown(rule: str, known: Iterable[str]) -> InputProblem:
     close = get_close_matches(rule, known, n=1)
     hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` prints all of them")
-    return Problem(message=f"no policy states the rule `{rule}`: {hint}")
+    return InputProblem(message=f"no policy states the rule `{rule}`: {hint}")
 
 
 def _index(groups: Mapping[str, Sequence[StatedRule]]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 from webhook.text import model_errors
 from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
 from webhook.yamltext.yamlfile import Document
@@ -27,7 +27,7 @@ _NAMES: Final = {
 }
 
 
-def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[InputProblem]:
     """Return the mistakes that pydantic lists for a document."""
     return [document.problem(tuple(mistake["loc"]), _describe_shape_mistake(mistake)) for mistake in errors]
 
@@ -39,7 +39,7 @@ def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
 
-def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[Problem]:
+def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
     """Return what rows of the right shape get wrong; the kinds so far of the same file are in `seen`, which this adds
     to.
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from webhook.apimachinery.attributes import JSON, parse_group_kind
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.workloads import mistakes
 from webhook.workloads.rows import Row
 from webhook.yamltext import yamlfile
@@ -57,7 +57,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
         InputError: every problem of every file, each with file, line and column.
     """
     rows: dict[tuple[str, str], Row] = {}
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for path in (SHIPPED, *extra):
         seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
@@ -67,12 +67,12 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
     if problems:
         raise InputError(*problems)
     table = Table(tuple(rows.values()))
-    if dangling := [Problem(message=text, path=path) for path, text in _dangling(table)]:
+    if dangling := [InputProblem(message=text, path=path) for path, text in _dangling(table)]:
         raise InputError(*dangling)
     return table
 
 
-def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
+def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
     """Return the rows of one document, or none and what is wrong with their shape."""
     from pydantic import TypeAdapter, ValidationError
 

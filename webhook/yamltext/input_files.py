@@ -20,7 +20,7 @@ from typing import IO, Final, TypeAlias
 
 from msgspec import Struct
 
-from webhook.errors import Problem
+from webhook.errors import InputProblem
 
 MAX_BYTES: Final = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
@@ -140,7 +140,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     """
 
     files: tuple[InputFile, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
     not_read: tuple[FoundFile, ...] = ()
 
 

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 from webhook import yamltext
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError, InputProblem
 from webhook.yamltext import dump, input_files, jsontext, scalars
 from webhook.yamltext.input_files import (
     MAX_BYTES,
@@ -82,10 +82,10 @@ class Document:
         """Return the line of that place without values that nobody may read; None where it cannot be shown."""
         return self._source.source_line(self._at, path) if self._source else None
 
-    def problem(self, path: FieldPath, message: str) -> Problem:
+    def problem(self, path: FieldPath, message: str) -> InputProblem:
         """Return the problem that a message tells of a path, with its file, line and column."""
         line, column = self.position(path)
-        return Problem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
+        return InputProblem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
 
 class FileParts(Struct, frozen=True):
@@ -95,8 +95,8 @@ class FileParts(Struct, frozen=True):
     """
 
     documents: tuple[Document, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    repeated: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
+    repeated: tuple[InputProblem, ...] = ()
 
 
 def load(text: str, file: str = "") -> tuple[Document, ...]:
@@ -170,14 +170,14 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
         data = read_start(path, max_bytes=max_bytes)
         if len(data) <= max_bytes:
             return decode_text(data, file)
-        problem = Problem(message=f"the file is larger than {max_bytes >> 20} MiB; split it", file=file)
+        problem = InputProblem(message=f"the file is larger than {max_bytes >> 20} MiB; split it", file=file)
     except OSError as error:
         reason = (error.strerror or "unknown cause").lower()
-        problem = Problem(message=f"cannot be read: {reason}", file=file)
+        problem = InputProblem(message=f"cannot be read: {reason}", file=file)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         told = "but UTF-16; save the file as UTF-8" if data[:2] in _UTF_16 else "text; expected YAML or JSON"
-        problem = Problem(message=f"is not UTF-8 {told}", file=file, line=line)
+        problem = InputProblem(message=f"is not UTF-8 {told}", file=file, line=line)
     raise InputError(problem)
 
 
@@ -241,12 +241,12 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
         root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
     """
     files: dict[str, InputFile] = {}
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     not_read: list[FoundFile] = []
     for place in map(Path, places):
         if not is_unicode(str(place)):
             shown_name = os.fsencode(place).decode(errors="backslashreplace")
-            problems.append(Problem(message=f"is not read: {NOT_UNICODE}", file=shown_name))
+            problems.append(InputProblem(message=f"is not read: {NOT_UNICODE}", file=shown_name))
         elif place.is_dir():
             walked = sorted(_files(place, root, problems), key=lambda each: each.file.path)
             not_read += [each for each in walked if each.reason]
@@ -260,10 +260,10 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
 
 
-def problem_of_file_not_read(file: FoundFile) -> Problem:
+def problem_of_file_not_read(file: FoundFile) -> InputProblem:
     """Return the problem that something in a folder is not read."""
     fix = "; name a folder that holds both" if "outside" in file.reason else ""
-    return Problem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
+    return InputProblem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
 
 def is_manifest_name(name: str) -> bool:
@@ -271,17 +271,19 @@ def is_manifest_name(name: str) -> bool:
     return name.endswith(_ENDINGS) and not name.startswith(".")
 
 
-def problem_of_absent_file(place: str | Path) -> Problem:
+def problem_of_absent_file(place: str | Path) -> InputProblem:
     """Return the problem that there is no such file or folder, perhaps because the name is an address."""
     if address := input_files.url_in_place_of_file(place):
-        return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
-    return Problem(message="no such file or folder", file=str(place))
+        return InputProblem(
+            message="is an address, and only files, folders and `-` are read: download it", file=address
+        )
+    return InputProblem(message="no such file or folder", file=str(place))
 
 
-def _files(folder: Path, root: str, problems: list[Problem]) -> Iterator[FoundFile]:
+def _files(folder: Path, root: str, problems: list[InputProblem]) -> Iterator[FoundFile]:
     def unlisted(error: OSError) -> None:
         reason = (error.strerror or "unknown cause").lower()
-        problems.append(Problem(message=f"cannot be listed: {reason}", file=str(error.filename)))
+        problems.append(InputProblem(message=f"cannot be listed: {reason}", file=str(error.filename)))
 
     return walk_folder(folder, is_manifest_name, lambda name: not name.startswith("."), root=root, on_error=unlisted)
 
@@ -312,8 +314,8 @@ def _read_whole_text(text: str, file: str, *, words_are_text: bool) -> FileParts
     return FileParts(documents, repeated=tuple(_problem_of_yaml_error(file, each) for each in repeated))
 
 
-def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> Problem:
-    return Problem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
+def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem:
+    return InputProblem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
@@ -327,7 +329,9 @@ def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
     except json.JSONDecodeError as error:
         if not is_sure and (not documents or text.startswith("---", error.pos)):
             return None
-        problem = Problem(message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno)
+        problem = InputProblem(
+            message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno
+        )
         raise InputError(problem) from None
     except jsontext.JsonError as error:
         raise InputError(_problem_of_json_error(file, error, source)) from None
@@ -335,9 +339,9 @@ def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
     return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in repeated))
 
 
-def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
+def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> InputProblem:
     line, column = source.position(error.offset)
-    return Problem(message=str(error), file=file, line=line, column=column)
+    return InputProblem(message=str(error), file=file, line=line, column=column)
 
 
 # --- pieces ---
@@ -394,8 +398,8 @@ def _is_object(line: str) -> bool:
 
 def _read_pieces(pieces: Sequence[_Piece], file: str, *, words_are_text: bool) -> FileParts:
     documents: list[Document] = []
-    problems: list[Problem] = []
-    repeated: list[Problem] = []
+    problems: list[InputProblem] = []
+    repeated: list[InputProblem] = []
     for piece in pieces:
         try:
             read = (
@@ -424,6 +428,6 @@ def _moved(read: FileParts, above: int) -> FileParts:
     )
 
 
-def _shift_problems(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
+def _shift_problems(problems: Iterable[InputProblem], above: int) -> Iterator[InputProblem]:
     """Yield the problems of a piece, with their lines in the whole text."""
     return (structs.replace(each, line=each.line and each.line + above) for each in problems)
