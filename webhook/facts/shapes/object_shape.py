@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
@@ -174,23 +176,25 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
         else set()
     )
     new = [each for each in _breaches_of_values(obj, subject, file) if _key_of_breach(each) not in known]
-    unknown = [each for each in new if each.what == "unknownField" and len(each.at) == 1]
-    if len(unknown) > 1:
-        yield _problem_of_unknown_fields(unknown, [each for each in new if each.what == "missing"])
-        new = [each for each in new if each not in unknown and (each.what != "missing" or each.at != _SPEC)]
-    for each in new:
+    for each in _joined_unknown_fields(new):
         yield _problem_of_breach(each)
 
 
-def _problem_of_unknown_fields(unknown: Sequence[Breach], missing: Sequence[Breach]) -> Problem:
-    """Return the one problem of several fields of the object itself, which is probably none of this kind."""
+def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
+    """Yield breaches, but several unknown fields of the object itself as one: it is probably none of this kind.
+
+    A missing spec is that same mistake, so the fields are named there.
+    """
+    unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
+    if len(unknown) < 2:
+        yield from breaches
+        return
     names = ", ".join(f"`{each.at[0]}`" for each in unknown[:_MOST_NAMED])
     more = f" and {counted(len(unknown) - _MOST_NAMED, 'other')}" if len(unknown) > _MOST_NAMED else ""
-    dropped = f"{names}{more} are no fields of this kind, so the API server drops or refuses them"
-    spec = next((each for each in missing if each.at == _SPEC), None)
-    if spec is not None:
-        return REQUIRED.problem(_SPEC, f"must be set; {dropped}", f"set {spec.expected}")
-    return UNKNOWN_FIELD.problem((), dropped, "remove them, or move them into spec")
+    spec = next((each for each in breaches if each.what == "missing" and each.at == _SPEC), None)
+    told = f"{names}{more} are no fields of this kind, so the API server drops or refuses them"
+    yield structs.replace(spec or Breach(what="unknownField", at=()), given=told)
+    yield from (each for each in breaches if each is not spec and each not in unknown)
 
 
 def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
@@ -208,7 +212,8 @@ def _key_of_breach(breach: Breach) -> tuple[str, str, str]:
 def _problem_of_breach(breach: Breach) -> Problem:
     match breach.what:
         case "missing":
-            return REQUIRED.problem(breach.at, "must be set", f"set {breach.expected}")
+            message = f"must be set; {breach.given}" if breach.given else "must be set"
+            return REQUIRED.problem(breach.at, message, f"set {breach.expected}")
         case "duplicate":
             message = f"is also the name of the entry at index {breach.expected}"
             return DUPLICATE.problem(breach.at, message, "join the two entries, or correct the name", breach.given)
@@ -235,6 +240,8 @@ def _problem_of_breach(breach: Breach) -> Problem:
             return FORMAT.problem(
                 breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
             )
+        case "unknownField" if not breach.at:
+            return UNKNOWN_FIELD.problem((), str(breach.given), "remove them, or move them into spec")
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
