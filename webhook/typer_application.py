@@ -26,6 +26,7 @@ VERBS = {
     "simulate": "Say whether a job can ever start, and if not, why.",
     "why": "Say why a job of the cluster does not run, and what would stop it next.",
     "backtest": "Say what policies would have done to the requests of an API server's audit log.",
+    "rollout": "Say what an installation that only audits or warns would have refused.",
     "test": "Run the suites of policies.",
     "explain": "Say of a rule what it demands and why, with a bad and a good example.",
     "policies": "List, check and export policies.",

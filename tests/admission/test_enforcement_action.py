@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -22,13 +24,14 @@ CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 PODS = GroupVersionResource("", "v1", "pods")
 ADVICE = ValidationAction.ADVICE
 RELAXED = {
-    "a denial that warns": (denial(), "warn", (WARN,)),
-    "a denial that is audited": (denial(), "audit", (AUDIT,)),
-    "a denial and an annotation": (denial(actions=(DENY, AUDIT)), "warn", (WARN, AUDIT)),
-    "a warning stays one": (denial(actions=(WARN,)), "warn", (WARN,)),
-    "a warning that is audited": (denial(actions=(WARN, DENY)), "audit", (AUDIT,)),
-    "advice stays advice": (denial(actions=(ADVICE,)), "audit", (ADVICE,)),
-    "what denies denies": (denial(), "deny", (DENY,)),
+    "a denial that warns": (denial(), "warn", (WARN,), "deny"),
+    "a denial that is audited": (denial(), "audit", (AUDIT,), "deny"),
+    "a denial and an annotation": (denial(actions=(DENY, AUDIT)), "warn", (WARN, AUDIT), "deny"),
+    "a warning stays one": (denial(actions=(WARN,)), "warn", (WARN,), ""),
+    "a warning that is audited": (denial(actions=(WARN,)), "audit", (AUDIT,), "warn"),
+    "a warning of what is denied": (denial(actions=(WARN, DENY)), "audit", (AUDIT,), "deny"),
+    "advice stays advice": (denial(actions=(ADVICE,)), "audit", (ADVICE,), ""),
+    "what denies denies": (denial(), "deny", (DENY,), ""),
 }
 
 
@@ -43,10 +46,16 @@ def asked(limits, **changes):
     return attributes(**kinds, name="p", namespace="default", object=pod, **changes)
 
 
-@pytest.mark.parametrize(("decision", "most", "actions"), RELAXED.values(), ids=RELAXED.keys())
-def test_no_decision_does_more_than_allowed(decision, most, actions):
+@pytest.mark.parametrize(("decision", "most", "actions", "withheld"), RELAXED.values(), ids=RELAXED.keys())
+def test_no_decision_does_more_than_allowed(decision, most, actions, withheld):
     (relaxed,) = limit_actions([decision], most)
-    assert relaxed == replace(decision, actions=actions)
+    assert relaxed == replace(decision, actions=actions, withheld=withheld)
+
+
+def test_the_annotation_has_every_policy_that_denies():
+    decisions = [denial(policy=name, actions=(DENY, AUDIT)) for name in ("a", "b")]
+    annotations = verdict_of_decisions(decisions, attributes()).audit_annotations
+    assert [each["policy"] for each in json.loads(annotations[FAILURE_KEY])] == ["a", "b"]
 
 
 def test_a_mutation_that_fails_denies_nobody():
@@ -59,7 +68,11 @@ def test_a_mutation_that_fails_denies_nobody():
 
 def test_what_only_audits_leaves_annotations_alone():
     verdict = verdict_of_decisions(limit_actions([ADMITTED, denial()], "audit"), attributes())
-    assert (verdict.allowed, verdict.warnings, verdict.audit_annotations.keys()) == (True, (), {FAILURE_KEY})
+    assert (verdict.allowed, verdict.warnings, verdict.audit_annotations.keys()) == (
+        True,
+        (),
+        {"would-deny", FAILURE_KEY},
+    )
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])

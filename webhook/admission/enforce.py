@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,8 @@ from webhook.rules.decisions import (
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 
+WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
+"""The keys of the annotations with the rules that would deny or warn if the installation did not limit actions."""
 NOT_APPLIED: Final = "not-applied"
 """The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
@@ -292,27 +294,33 @@ def without_control_characters(line: str) -> str:
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
-    """Return `policy/key` with the values that policies publish, and the first failure under an Audit action."""
+    """Return `policy/key` with the values that policies publish, each failure under an Audit action, and the rules that
+    would deny or warn if the installation did not limit actions.
+    """
     published: dict[str, dict[str, None]] = {}
-    failure = ""
+    failures: list[JSON] = []
+    left = MAX_ANNOTATION
     for decision in decisions:
         for key, value in decision.audit_annotations.items() if decision.audit_annotations else ():
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
-        if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
-            failure = _audit_annotation_of_failure(decision)
+        if decision.withheld:
+            named = published.setdefault(WITHHELD_KEYS[decision.withheld], {})
+            named.update(dict.fromkeys(decision.broken_rules))
+        if decision.action == "deny" and ValidationAction.AUDIT in decision.actions and left > 0:
+            failures.append(_audit_annotation_of_failure(decision))
+            left -= len(decision.message) + len(decision.policy) + len(decision.binding)
     annotations = {key: text.shorten_text(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
-    return {**annotations, FAILURE_KEY: failure} if failure else annotations
+    return {**annotations, FAILURE_KEY: _json_as_go_writes(failures)} if failures else annotations
 
 
-def _audit_annotation_of_failure(decision: Decision) -> str:
-    value: JSON = {
+def _audit_annotation_of_failure(decision: Decision) -> JSON:
+    return {
         "message": text.shorten_text(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
         "binding": decision.binding,
         "expressionIndex": decision.index or 0,
         "validationActions": list(decision.actions),
     }
-    return _json_as_go_writes([value])
 
 
 def _json_as_go_writes(value: JSON) -> str:
@@ -327,7 +335,7 @@ def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tup
     """Return the decisions, none with a stricter action than `most`.
 
     A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
-    Fail whatever its binding says: it is told as a warning, or not at all.
+    Fail whatever its binding says: it is told as a warning, or not at all. `withheld` says what a decision would do.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 
@@ -335,7 +343,7 @@ def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tup
 def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
     warns = most == "warn"
     if decision.kind == "mutating" and decision.action == "deny":
-        return replace(decision, lets_pass=True, is_told=warns)
+        return replace(decision, lets_pass=True, is_told=warns, withheld="deny")
     actions = decision.actions
     if warns and ValidationAction.DENY in actions:
         actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))
@@ -344,7 +352,12 @@ def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
     is_told = decision.is_told and warns
     if actions == decision.actions and is_told == decision.is_told:
         return decision
-    return replace(decision, actions=actions, is_told=is_told)
+    withheld: Literal["", "deny", "warn"] = ""
+    if decision.action == "deny" and ValidationAction.DENY in decision.actions:
+        withheld = "deny"
+    elif not warns and (decision.is_told or (decision.action == "deny" and ValidationAction.WARN in decision.actions)):
+        withheld = "warn"
+    return replace(decision, actions=actions, is_told=is_told, withheld=withheld)
 
 
 def without_patch(verdict: Verdict) -> Verdict:

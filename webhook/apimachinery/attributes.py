@@ -5,7 +5,7 @@ Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -116,3 +116,13 @@ class Attributes:
     def without_objects(self) -> Attributes:
         """Return the request without its objects and options."""
         return replace(self, object=None, old_object=None, options=None)
+
+
+def controller_name(obj: JSON) -> str:
+    """Return `Kind/name` of the controller that owns an object; "" if it has none, or one that cannot be read."""
+    metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
+    owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    for each in owners if isinstance(owners, Sequence) else ():
+        if isinstance(each, Mapping) and each.get("controller") is True:
+            return f"{each.get('kind')}/{each.get('name')}"
+    return ""

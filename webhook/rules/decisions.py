@@ -124,6 +124,7 @@ class Decision(Struct, kw_only=True):
     is the field path that the message is about: the template's path joined with the path the message starts with; "" is
     the object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations`
     are what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
+    `withheld` is what the decision would do if the installation did not limit actions: deny, warn, or "" for no more.
     `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
     what could not be evaluated here. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
     """
@@ -147,6 +148,7 @@ class Decision(Struct, kw_only=True):
     problems: tuple[Problem, ...] = ()
     missing: tuple[MissingObject, ...] = ()
     is_told: bool = False
+    withheld: Literal["", "deny", "warn"] = ""
     exception: str = ""
 
     @property
@@ -168,6 +170,11 @@ class Decision(Struct, kw_only=True):
     def is_enforced(self) -> bool:
         """Return whether the decision may deny; a binding that only warns or audits does not change the verdict."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
+
+    @property
+    def broken_rules(self) -> tuple[str, ...]:
+        """Return the ids of the rules that a failure is about; the policy's name where a rule has no id."""
+        return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property
     def is_advice(self) -> bool:

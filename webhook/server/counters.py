@@ -73,6 +73,8 @@ class Counters:
         durations: by type, operation, rejected.
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
+        rules: reviews in which a rule was broken, by rule, phase and what was done or would be done. Policies and the
+            catalogue bound the rules.
         reloads: by what was reloaded and its outcome.
         last_reload: by what was reloaded, 1 where the last attempt succeeded and 0 where it failed.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
@@ -96,6 +98,7 @@ class Counters:
     durations: defaultdict[Labels, Distribution] = field(default_factory=_empty_review_distributions)
     validating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
     mutating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
+    rules: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     last_reload: dict[Labels, int] = field(default_factory=dict)
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -123,6 +126,17 @@ class Counters:
                 known[1][0] += 1
             else:
                 self._decided(decision)
+        broken = {
+            (rule, phase.value, label)
+            for decision in verdict.decisions
+            if (decision.evaluation != "admit" or decision.withheld)  # read first: most decisions end here
+            and (decision.action == "deny" or decision.withheld)
+            and not decision.is_advice
+            for label in (_enforcement_label(decision),)
+            for rule in decision.broken_rules
+        }
+        for labels in broken:
+            self.rules[labels] += 1
 
     def _decided(self, decision: Decision) -> None:
         labels = decision.policy, decision.binding, _error_type_label(decision)
@@ -142,7 +156,7 @@ class Counters:
 
     def dump(self) -> JSON:
         """Return the counters of one review as JSON, for a child process to send to its parent."""
-        plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in ("requests",)}
+        plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in _PLAIN}
         spread = {
             name: [
                 [*labels, distribution.counts, distribution.total]
@@ -154,13 +168,15 @@ class Counters:
 
     def add(self, dumped: JSON) -> None:
         """Add the counts that a worker process made."""
-        for *labels, count in dumped["requests"]:
-            self.requests[tuple(labels)] += count
+        for name in _PLAIN:
+            for *labels, count in dumped[name]:
+                getattr(self, name)[tuple(labels)] += count
         for name in _DISTRIBUTIONS:
             for *labels, counts, total in dumped[name]:
                 getattr(self, name)[tuple(labels)].add(counts, total)
 
 
+_PLAIN: Final = ("requests", "rules")
 _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
@@ -174,9 +190,15 @@ def _error_type_label(decision: Decision) -> str:
 
 
 def _enforcement_label(decision: Decision) -> str:
-    """Return the label `enforcement_action` as in the API server's metrics: the strictest action of the binding."""
+    """Return the label `enforcement_action` as in the API server's metrics, the strictest action of the binding; or
+    what the decision would do if the installation did not limit actions.
+    """
+    if decision.withheld:
+        return f"would_{decision.withheld}"
     if decision.action == "admit":
         return "allow"
+    if decision.kind == "mutating":
+        return "deny"
     if ValidationAction.DENY in decision.actions or not decision.actions:
         return "deny"
     return "warn" if ValidationAction.WARN in decision.actions else "audit"  # the server asks for no advice

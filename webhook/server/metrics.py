@@ -100,6 +100,10 @@ class Exposition:
         yield from _histograms(name, "Seconds from the whole body to the whole answer.", _DURATION, counters.durations)
         yield from _policy_check_metrics("validating", _VALIDATING, counters.validating)
         yield from _policy_check_metrics("mutating", _MUTATING, counters.mutating)
+        name = "broken_rules"
+        yield _counter_metric(
+            name, "Reviews in which a rule was broken.", ("rule", "phase", "enforcement_action"), counters.rules
+        )
         yield _counter_metric("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
         yield _counter_metric("spans", "Spans of reviews, by what became of them.", ("outcome",), counters.spans)
         yield _counter_metric("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)

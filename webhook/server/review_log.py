@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase, controller_name
 from webhook.errors import fault_locations
 from webhook.rules.decisions import Verdict
 from webhook.rules.text import shorten_text
@@ -78,6 +78,10 @@ def line(
         fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
     if rules := _broken_rule_ids(verdict):
         fields["rules"] = rules
+    withheld = {key: _withheld_rule_ids(verdict, key) for key in ("deny", "warn")}
+    if withheld["deny"] or withheld["warn"]:
+        fields |= {f"would_{key}": listed for key, listed in withheld.items() if listed}
+        fields["owner"] = _name_of_owner(attributes)
     if attributes.dry_run:
         fields["dry_run"] = True
     if attributes.sub_resource:
@@ -98,7 +102,17 @@ def _broken_rule_ids(verdict: Verdict) -> list[str]:
     broken: dict[str, None] = {}
     for decision in verdict.decisions:
         if decision.action == "deny" and not decision.is_advice:
-            broken.update(
-                dict.fromkeys([each.code for each in decision.problems] or [decision.rule or decision.policy])
-            )
+            broken.update(dict.fromkeys(decision.broken_rules))
     return list(broken)[:_MOST_RULES]
+
+
+def _withheld_rule_ids(verdict: Verdict, withheld: str) -> list[str]:
+    """Return the ids of the rules that would deny or warn if the installation did not limit actions."""
+    ids = (rule for each in verdict.decisions if each.withheld == withheld for rule in each.broken_rules)
+    return list(dict.fromkeys(ids))[:_MOST_RULES]
+
+
+def _name_of_owner(attributes: Attributes) -> str | None:
+    """Return kind and name of the controller that owns the object; None if it has none."""
+    owner = controller_name(attributes.object)
+    return shorten_text(owner, _LONGEST) if owner else None
