@@ -56,7 +56,6 @@ def test_sarif_names_the_rule_the_place_and_the_object(pods: str, capsys: pytest
     assert location["physicalLocation"]["region"]["startLine"] > 1
     assert location["logicalLocations"][0]["fullyQualifiedName"] == "v1 Pod default/bad"
     (rule,) = made["tool"]["driver"]["rules"]
-    assert f"claimgate explain {rule['id']}" in rule["help"]["text"]
     assert rule["help"]["markdown"].startswith(f"**{rule['shortDescription']['text']}**")
     assert rule["fullDescription"]["text"]
     assert first["partialFingerprints"] != second["partialFingerprints"]
