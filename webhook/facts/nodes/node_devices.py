@@ -202,8 +202,25 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
             fix = f"select {near}, or label a node" if near else "select a label that nodes have, or label a node"
             return LABELS.problem(path, f"selects `{key}={value}`, which no node has{files}{known}", fix)
     field = "affinity" if spec.affinity.node_affinity.required else "nodeSelector"
+    if shared := _shared_product_of_affinity(each):
+        key, value = shared
+        message = f"requires `{key}={value}`, which no node has{files}: nodes with shared GPUs are labelled "
+        message += f"`{value}{SHARED_SUFFIX}`"
+        fix = f"require `{value}{SHARED_SUFFIX}`, or no product"
+        return LABELS.problem(each.pods.locate(spec.path(field)), message, fix)
     message = f"requires labels that no node has together{files}, so no node fits"
     return LABELS.problem(each.pods.locate(spec.path(field)), message, "require labels that one node has")
+
+
+def _shared_product_of_affinity(each: PodsAndNodes) -> tuple[str, str] | None:
+    """Return a label of required affinity whose value nodes have with the suffix for shared GPUs alone."""
+    for term in each.needs.spec.required_node_terms():
+        for wanted in term.match_expressions:
+            known = {offer.labels.get(wanted.key, "") for offer in each.offers}
+            for value in wanted.values if wanted.operator == "In" and known.isdisjoint(wanted.values) else ():
+                if f"{value}{SHARED_SUFFIX}" in known:
+                    return wanted.key, value
+    return None
 
 
 def _first_values(values: Iterable[str]) -> str:

@@ -17,11 +17,17 @@ _STRATEGY: Final = "nvidia.com/mig.strategy"
 _PARTITION: Final = "amd.com/compute-memory-partition"
 _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_INVALID: Final = "-MIG-INVALID"
+"""What GPU Feature Discovery adds where the strategy is single and the slices of a node differ, or there are none."""
 
 
 def fix_for_resource(name: str, offers: Sequence[NodeOffer]) -> str:
     """Return the fix for a resource that no node has: the name by which a node offers the device, if it is known."""
     offered = next(_names_offered_instead(name, offers), None)
+    invalid = next((offer for offer in offers if offer.labels.get(_PRODUCT, "").endswith(_INVALID)), None)
+    if offered is None and name == _GPU and invalid is not None:
+        return f"cut the GPUs of node {invalid.name} into slices of one profile, because its MIG strategy is single"
     if offered is None:
         return "add nodes with this resource, or request a resource that the cluster has"
     offer, instead, reason = offered

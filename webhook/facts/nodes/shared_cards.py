@@ -165,7 +165,7 @@ def _check_container(
         )
         path = each.pods.locate(path_of_amount(container, number))
         yield CARDS.problem(path, message, f"ask for {most}", amounts.get(number))
-    elif memory and not any(sum(card.memory >= memory for card in listed) >= count for listed in cards.values()):
+    elif memory and not any(_has_memory(listed, memory, count) for listed in cards.values()):
         largest = max(card.memory for listed in cards.values() for card in listed)
         path = each.pods.locate(path_of_amount(container, memory_name))
         has = f"the largest card has {largest} MiB"
@@ -213,6 +213,12 @@ def labels_of_namespace(subject: Subject) -> Mapping[str, str]:
 
 def _is_privileged(container: Container) -> bool:
     return container.security_context.privileged
+
+
+def _has_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
+    """Return whether the cards of a node have so much memory so many times; a card with parts is looked at again."""
+    fitting = [card for card in cards if card.memory >= memory]
+    return len(fitting) >= count or any(card.has_parts for card in fitting)
 
 
 def _is_placed_by_volcano(template: PodTemplate, subject: Subject) -> bool:

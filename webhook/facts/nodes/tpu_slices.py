@@ -28,6 +28,11 @@ PODS: Final = TPU.rule(
     level="advice",
     fails="waiting",
 )
+CHIPS: Final = TPU.rule(
+    "tpu/chips-of-host",
+    title="A pod requests more TPU chips than a host of its topology has",
+    why="A pod runs on one host, so it stays Pending.",
+)
 _ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 _TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 _RESOURCE: Final = "google.com/tpu"
@@ -74,7 +79,14 @@ def _check_slice(pods: DevicePods) -> Iterator[Problem]:
         )
         yield DIMENSIONS.problem(path, message, f"write a topology such as {example}")
         return
-    hosts = prod(sizes) // _CHIPS_OF_HOST
+    chips, wanted = prod(sizes), pods.devices[_RESOURCE]
+    of_host = min(chips, _CHIPS_OF_HOST) if generation.has_four_chips else chips
+    if wanted > of_host:
+        where = f"a host of topology {topology}" if chips > of_host else f"topology {topology}"
+        message = f"requests {wanted} `{_RESOURCE}` for one pod, but {where} has {of_host}, so no node fits"
+        yield CHIPS.problem(path, message, f"request {of_host} for each pod, or select a larger topology")
+        return
+    hosts = chips // _CHIPS_OF_HOST
     if generation.has_four_chips and hosts > 1 and 0 < pods.pod_count < hosts:
         count = "1 pod" if pods.pod_count == 1 else f"{pods.pod_count} pods"
         message = (

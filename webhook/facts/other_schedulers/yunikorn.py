@@ -126,7 +126,7 @@ def _check_group_of_pods(
     requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
     reserved = amounts_in_thousandths(group.json.get("minResource") or {})
     for resource, amount in requests.items():
-        if amount > reserved.get(resource, 0) and "/" in resource:
+        if amount > reserved.get(resource, 0):
             message = f"minResource of group {name} has less `{resource}` than a pod requests, so its place is not kept"
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
