@@ -14,7 +14,7 @@ import typer
 from webhook.commands import output
 from webhook.commands.options import complete_output
 from webhook.commands.withheld_counts import WithheldCount, WithheldCounts, lines_of_counts
-from webhook.errors import ConfigurationError, Problem
+from webhook.errors import ConfigurationError, InputProblem
 from webhook.input import log_lines
 from webhook.text import terminal
 from webhook.yamltext.yamlfile import problem_of_file_not_read
@@ -64,7 +64,7 @@ def command(
             counts.count_lines(part.lines, part.file, part.first)
     if not (problems or counts.lines or counts.old):
         expected = "expected metrics, lines of the server's log in JSON, or events of an audit log"
-        problems.append(Problem(message=f"nothing of claimgate was found; {expected}", file=" ".join(source)))
+        problems.append(InputProblem(message=f"nothing of claimgate was found; {expected}", file=" ".join(source)))
     _print_problems(problems)
     output.write_to_outputs(
         outputs, {"text": lambda: terminal.lines(lines_of_counts(counts)), "json": lambda: _as_json(counts)}
@@ -102,5 +102,5 @@ def _as_json(counts: WithheldCounts) -> str:
     return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
 
 
-def _print_problems(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[InputProblem]) -> None:
     sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))
