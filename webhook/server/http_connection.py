@@ -380,6 +380,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.refuse(400, "BadRequest", f"invalid http request received: {error}".lower())
         if self.is_ended or self.state == "goodbye":
             return
+        if self._read is not None and self._read.buffered_bytes:
+            self.update_reading()
         if self._late_bytes_now:
             self._throttle_answered_body()
         if self.state != "body":
@@ -472,7 +474,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         assert read is not None
         if not read.is_answered:
             read.add_body(piece)
-            self.update_reading()
             return
         self._late_bytes += len(piece)
         self._late_bytes_now += len(piece)
