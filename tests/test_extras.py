@@ -44,6 +44,7 @@ WORKS = {
     "cel": (["cel", "1 + 1"], 0, "2"),
     "webhook-config": (["webhook-config", "--service", "a/b"], 0, "ValidatingWebhookConfiguration"),
     "backtest": (["backtest", "--help"], 0, "audit log"),
+    "why": (["why", "--help"], 0, "does not run"),
     "rollout": (["rollout", "--help"], 0, "would have refused"),
 }
 NEEDS = {

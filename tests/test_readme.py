@@ -29,7 +29,7 @@ TERMINAL = ROOT / "docs" / "pictures" / "terminal.svg"
 QUEUES = ROOT / "docs" / "pictures" / "queues.svg"
 COLUMNS = "100"
 """How wide the terminal is that pages show."""
-MOST_LINES, MOST_WORDS, MOST_COLUMNS = 140, 700, 120
+MOST_LINES, MOST_WORDS, MOST_COLUMNS = 142, 700, 120
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 SETTINGS = declared_settings(ServerSettings)

@@ -42,7 +42,8 @@ VERBS = {
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
 
 VERB_GROUPS = {
-    "Check manifests": ("audit", "replay", "simulate", "queues", "backtest"),
+    "Check manifests": ("audit", "simulate", "replay", "backtest"),
+    "Look at a cluster": ("why", "queues", "rollout"),
     "Run the webhook": ("serve", "certs", "webhook-config"),
     "Write policies": ("policies", "test", "cel", "ui"),
     "Look things up": ("explain", "config", "version", "demo"),

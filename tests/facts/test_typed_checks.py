@@ -7,6 +7,8 @@ import pytest
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 READS_JSON = {
+    "model_servers/parts_of_pods.py": "joins parts of pods that a controller merges, in kinds without typed classes",
+    "model_servers/configuration_files.py": "reads the YAML of a server's own configuration in a text",
     "sandbox/shards.py": "merges patches of shards as Go does, and compares shards with their template; null included",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
@@ -18,9 +20,8 @@ READS_JSON = {
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
 }
 """Modules that make JSON of JSON, and why."""
-MOST_GUARDS = 83
-"""34 of them are in model_servers/parts_of_pods.py and serving_kinds/knative.py, which read kinds without typed
-classes, in ray/serve_config.py, which reads the YAML in a text, in model_servers/listening.py, which reads probes
+MOST_GUARDS = 66
+"""17 of them are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which reads the YAML in a text, in model_servers/listening.py, which reads probes
 and the labels of templates of any kind, and in serving_kinds/worker_set.py, which reads four fields.
 """
 CHARGES_BY_HAND = {
@@ -31,7 +32,6 @@ CHARGES_BY_HAND = {
     "launch/processes_and_slots.py": "parses the hosts of a command",
     "model_servers/checks.py": "reads the words of each command",
     "model_servers/listening.py": "asks an index about each label",
-    "model_servers/parts_of_pods.py": "walks lists of kinds without typed classes",
     "model_servers/words.py": "compares each word of a command with patterns",
     "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
     "ray/gpus_of_groups.py": "walks what a text with YAML holds",

@@ -27,11 +27,11 @@ DEVICES_IN_FILES = {
     ("nvidia.com", "ClusterPolicy"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
     ("karpenter.k8s.aws", "EC2NodeClass"),
+    ("", "ConfigMap"),
 }
-"""What says in files how devices are shared and which classes of nodes exist. Of a live view no rule asks it: there the
+"""What says in files how devices are shared, which classes of nodes exist, and what the configuration of a device plugin
+or model server is. Of a live view no rule asks it: there the
 look-up fails, and the rules are silent (docs/shared-gpus.md)."""
-OPERATOR = "gpu-operator"
-"""The namespace of ConfigMaps that are read in files alone, too: the configurations of device plugins."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
@@ -39,7 +39,7 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
-        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES or (kind == ("", "ConfigMap") and namespace == OPERATOR):
+        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES:
             yield found
             continue
         for interest in interests:

@@ -53,7 +53,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 _SYMBOL: Final = re.compile(r"_(\S+)_")
 _NO_FIELDS: Final = re.compile(r"type '(.*)' does not support field selection")
-_NO_OVERLOAD: Final = re.compile(r"found no matching overload for '(.*)' applied to '(?:(.*)\.)?\((.*)\)'", re.DOTALL)
+_NO_OVERLOAD: Final = "found no matching overload for '"
 _NO_RANGE: Final = re.compile(r"expression of type '(.*)' cannot be range of a comprehension")
 
 
@@ -148,9 +148,8 @@ def _sentence_about_issue(issue: CompileIssue, source: str, root: Node) -> str:
     shown = source_text(node) if node is not None else source.strip()
     if match := _NO_FIELDS.match(issue.message):
         return f"`{shown}`: {_sentence_about_selection(node, match[1], root)}"
-    if (match := _NO_OVERLOAD.match(issue.message)) and isinstance(node, Call):
-        types = _split_types(f"{match[2]}, {match[3]}" if match[2] else match[3])
-        return f"`{shown}`: {_sentence_about_call(node, types)}"
+    if issue.message.startswith(_NO_OVERLOAD) and isinstance(node, Call):
+        return f"`{shown}`: {_sentence_about_call(node, _types_of_call(issue.message))}"
     if match := _NO_RANGE.match(issue.message):
         return f"`{shown}` is {_type_in_words(match[1])}, and only lists and maps have elements"
     return f"`{shown}`: {issue.message}"
@@ -168,6 +167,13 @@ def _sentence_about_selection(node: Node | None, type_name: str, root: Node) -> 
         over = source_text(macro.operand)
         return f"{what}: over a map, `{operand}` is the key; write `{over}[{operand}]` for its value"
     return f"{what}: remove `.{node.field}`, or read another field"
+
+
+def _types_of_call(message: str) -> tuple[str, ...]:
+    """Return the types of a call's target, if it has one, and arguments, from a message of the type checker."""
+    applied = message.partition("' applied to '")[2].removesuffix("'").removesuffix(")")
+    target, has_target, arguments = applied.partition(".(")
+    return _split_types(f"{target}, {arguments}" if has_target else applied.removeprefix("("))
 
 
 def _sentence_about_call(node: Call, types: tuple[str, ...]) -> str:

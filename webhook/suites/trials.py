@@ -36,7 +36,8 @@ from webhook.suites.valid_objects import ValidObjects, valid_objects
 _NOT_CONFIGURED: Final = "failed to configure "
 """The beginning of the error of a binding whose params are not there."""
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
-_RESULTED: Final = re.compile(r"expression '(.*)' resulted in error: (.*)", re.DOTALL)
+_EXPRESSION: Final = "expression '"
+_RESULTED: Final = "' resulted in error: "
 _VARIABLE: Final = re.compile(r'composited variable "(\w+)" fails to evaluate: (.*)', re.DOTALL)
 _NAMESPACE: Final = {
     "default": {
@@ -143,8 +144,9 @@ def _errors(alone: PolicySet, attributes: Attributes, loaded: PolicySet) -> Iter
 
 def _place_of_error(policy: Policy, message: str) -> tuple[str, str, str]:
     """Return the path of the expression that failed, its text, and its error."""
-    match = _RESULTED.fullmatch(message)
-    source, error = match.groups() if match else ("", message)
+    source, resulted, error = message.removeprefix(_EXPRESSION).rpartition(_RESULTED)
+    if not resulted:
+        error = message
     name = ""
     while match := _VARIABLE.fullmatch(error):
         name, error = match.groups()

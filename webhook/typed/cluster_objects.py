@@ -43,10 +43,17 @@ class Deployment(Object):
     spec = Part(DeploymentSpec)
 
 
-class DaemonSet(Deployment):
-    """apps/v1 DaemonSet, with the fields of a Deployment."""
+class DaemonSetSpec(Typed):
+    """apps/v1 DaemonSetSpec."""
+
+    template = Part(PodTemplate)
+
+
+class DaemonSet(Object):
+    """apps/v1 DaemonSet."""
 
     gvk = GroupVersionKind("apps", "v1", "DaemonSet")
+    spec = Part(DaemonSetSpec)
 
 
 class LimitRangeItem(Typed):

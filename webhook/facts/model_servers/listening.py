@@ -438,18 +438,18 @@ def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Itera
             message += f"is {numbers[0]}"
             yield POOL_PORT.problem(member.path, message, f"set targetPorts {port}, or --port {numbers[0]}")
         wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
-        if len(wrong) == 1 and (found := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], found):
+        if len(wrong) == 1 and (held := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], held):
             key, wanted = wrong[0]
-            message = f"the selector of InferencePool `{pool.name}` wants {key}: {wanted}, but the pods have {found}"
-            yield POOL_SELECTOR.problem(member.path, message, f"write {key}: {found} in the selector")
+            message = f"the selector of InferencePool `{pool.name}` wants {key}: {wanted}, but the pods have {held}"
+            yield POOL_SELECTOR.problem(member.path, message, f"write {key}: {held} in the selector")
 
 
-def _is_misspelt(wanted: str, found: JSON) -> bool:
+def _is_misspelt(wanted: str, held: JSON) -> bool:
     """Return whether a value is probably another with a letter too many or too few; `model-a` is not `model-b`."""
-    if not isinstance(found, str) or max(len(wanted), len(found)) > _LONGEST_LABEL or len(wanted) == len(found):
+    if not isinstance(held, str) or max(len(wanted), len(held)) > _LONGEST_LABEL or len(wanted) == len(held):
         return False
-    has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in found if each.isdigit()]
-    return not has_other_digits and bool(get_close_matches(wanted, [found], 1, 0.85))
+    has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in held if each.isdigit()]
+    return not has_other_digits and bool(get_close_matches(wanted, [held], 1, 0.85))
 
 
 def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, subject: Subject) -> Iterator[Problem]:

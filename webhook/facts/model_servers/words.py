@@ -138,17 +138,17 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
     """Tell the first variable of a shell that the server would get as text, and how many others there are."""
-    found: list[tuple[str, str]] = []
+    unexpanded: list[tuple[str, str]] = []
     for before, word in pairwise(("", *container.reading.deadline.charge_for_items(container.words))):
         flag, equals, value = word.partition("=") if word.startswith("-") else (before, "", word)
         if equals == "" and word.startswith("-"):
             continue
         is_substitution = len(value) < _LONGEST_SHOWN and "{" not in value and _SUBSTITUTION.search(value)
         if is_substitution or _SHELL_VARIABLE.fullmatch(value):
-            found.append((flag, value))
-    if not found:
+            unexpanded.append((flag, value))
+    if not unexpanded:
         return
-    (flag, value), others = found[0], len(found) - 1
+    (flag, value), others = unexpanded[0], len(unexpanded) - 1
     is_variable = _SHELL_VARIABLE.fullmatch(value) is not None
     fix = f"write $({value.strip('${}')})" if is_variable else "run the command in a shell"
     to = f" to {_cut(flag)}" if flag.startswith("-") else ""
