@@ -18,7 +18,7 @@ from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import Totals
 from webhook.rules.decisions import Decision, ValidationAction
-from webhook.rules.problem import InputProblem as Found
+from webhook.rules.problem import Problem as Found
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
 

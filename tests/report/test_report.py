@@ -15,8 +15,8 @@ from webhook.report.finding import Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.rules.decisions import Decision, ValidationAction
-from webhook.rules.problem import InputProblem as Found
 from webhook.rules.problem import MissingObject
+from webhook.rules.problem import Problem as Found
 from webhook.rules.text import not_evaluated_sentence
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
