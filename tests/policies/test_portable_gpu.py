@@ -32,6 +32,12 @@ DIFFERS = {
     # which is no count at all
     "True": -1,
 }
+"""Where a value has another count than upstream; -1 is `all`, or a value of another type."""
+
+
+def is_nothing(value: object) -> bool:
+    """Whether a value requests no GPU. Upstream drops every other value without a count; here it is denied."""
+    return value is None or str(value).strip() in NONE_OF_A_SHARD
 
 
 NONE_OF_A_SHARD = ("0", "-0")
@@ -74,6 +80,8 @@ def test_parse_table(value: object, parsed: object, place: str) -> None:
         assert answer == "400"
     elif place != "template" and str(value).strip() in NONE_OF_A_SHARD:
         assert (answer, limits) == ("allowed", {"cpu": "1", VENDOR: "0"})
+    elif expected is None and not is_nothing(value):
+        assert answer == "400"
     elif expected is None:
         assert (answer, without_nulls(limits)) == ("allowed" if value is None else "warned", {"cpu": "1"})
     else:
@@ -85,6 +93,17 @@ TRANSLATE_DIFFERS = {
     '{"gpu": "2", "nvidia.com/gpu": "4"}': "400",
     # a JSON number is as good as a text
     '{"gpu": 2, "cpu": "1"}': {"cpu": "1", VENDOR: "2"},
+    # the pod would run without a GPU
+    **dict.fromkeys(
+        (
+            '{"cpu": "1", "gpu": "-1"}',
+            '{"cpu": "1", "gpu": "bad"}',
+            '{"cpu": "1", "gpu": ""}',
+            '{"cpu": "1", "gpu": "1.5"}',
+            '{"gpu": "bad", "nvidia.com/gpu": "4"}',
+        ),
+        "400",
+    ),
 }
 SHARD_DIFFERS = {'{"cpu": "1", "gpu": "0"}': {"cpu": "1", VENDOR: "0"}}
 

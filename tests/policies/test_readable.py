@@ -16,7 +16,7 @@ FOLDERS = tuple(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
 LONGEST_LINE = 120
 MOST_CEL = 60_000
 """Characters of CEL in all policies."""
-LINES = {"claims-exactly-one": 60, "gpu-portable": 158, "trainjob-num-proc-per-node": 40}
+LINES = {"claims-exactly-one": 60, "gpu-portable": 167, "trainjob-num-proc-per-node": 40}
 """The policies that others are meant to learn from, with the lines of their file that they stay under."""
 
 DYN: dict[str, str] = {}

@@ -178,7 +178,12 @@ def intended_gpu_count(value: JSON) -> str:
 
 def gpu_count_in_patch(value: JSON) -> str:
     """Return the count in a patch of a template, where 0 removes the devices of the template."""
-    return intended_gpu_count(value) or ("0" if _ZERO.fullmatch(amount_as_cel_text(value).strip()) else "")
+    return intended_gpu_count(value) or ("0" if is_zero(amount_as_cel_text(value)) else "")
+
+
+def is_zero(text: str) -> bool:
+    """Return whether an amount as CEL shows it is the whole number 0."""
+    return bool(_ZERO.fullmatch(text.strip()))
 
 
 def whole_number_text(value: JSON) -> str:

@@ -20,6 +20,7 @@ from webhook.facts.gpu.portable import (
     changed_places_requesting_gpu,
     gpu_count_in_patch,
     intended_gpu_count,
+    is_zero,
     misplaced_gpu_requests,
     paths_changed_to_portable_gpu,
     whole_number_text,
@@ -56,6 +57,7 @@ ASK: Final = declare_structure(
     isNull=(BOOL, "whether `gpu` is null wherever it stands"),
     outcome=(STRING, "what is requested where the key is removed without a replacement: `no GPU is requested`"),
     isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
+    isZero=(BOOL, "whether the amount is 0, which requests nothing; not on Windows, nor in a patch of a template"),
     isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
     isEqual=(BOOL, "whether limit and request are equal, or one of them is not set or `all`; so they are on Windows"),
     hasLimits=(BOOL, "whether there are any limits"),
@@ -221,8 +223,10 @@ def _request_as_json(
 def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
     """Return the state of the written amounts."""
     counts = {each["count"] or each["text"].strip() for each in written}
+    is_invalid = bool(written) and not (is_windows or is_all or chosen["count"])
     return {
-        "isInvalid": bool(written) and not (is_windows or is_all or chosen["count"]),
+        "isInvalid": is_invalid,
+        "isZero": is_invalid and is_zero(chosen["text"]),
         "isAll": is_all and not is_windows,
         "isEqual": is_windows or is_all or len(counts) <= 1,
     }
