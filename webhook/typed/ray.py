@@ -20,6 +20,9 @@ class Group(Typed):
     """ray.io HeadGroupSpec and WorkerGroupSpec."""
 
     group_name = Text()
+    max_replicas = OptionalNumber()
+    min_replicas = OptionalNumber()
+    replicas = OptionalNumber()
     ray_start_params = Part(StartParams)
     resources = ValueMap()
     template = Part(PodTemplate)
@@ -72,6 +75,7 @@ class RayJobSpec(Typed):
     shutdown_after_job_finishes = Truth()
     submission_mode = Text()
     suspend = Truth()
+    ttl_seconds_after_finished = OptionalNumber()
 
     @property
     def has_cluster(self) -> bool:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from webhook.apimachinery import paths
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.ray.gpus_of_groups import check_resources_of_groups
@@ -49,6 +50,29 @@ SUSPEND: Final = RAY.rule(
     title="The suspended RayJob does not shut its cluster down",
     why="KubeRay suspends a job by deleting its cluster, and refuses jobs that keep their cluster.",
     function="ValidateRayJobSpec",
+)
+TTL: Final = RAY.rule(
+    "ray/ttl",
+    title="The RayJob has a TTL but does not shut its cluster down",
+    why="KubeRay 1.4 and later delete the cluster after the TTL, so they refuse a TTL where the job keeps its cluster.",
+    source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
+    function="validateDeletionConfiguration",
+)
+REPLICA_BOUNDS: Final = RAY.rule(
+    "ray/replica-bounds",
+    title="minReplicas of a Ray group is above maxReplicas",
+    why="KubeRay 1.6 and later refuse these bounds, and negative ones, and make no pods. Earlier ones ignore a bound.",
+    source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
+    function="ValidateRayClusterSpec",
+)
+REPLICAS_OUT_OF_BOUNDS: Final = RAY.rule(
+    "ray/replicas-out-of-bounds",
+    title="replicas of a Ray group is outside of minReplicas and maxReplicas",
+    why="KubeRay starts minReplicas or maxReplicas pods instead, and says nothing.",
+    source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/util.go",
+    function="GetWorkerGroupDesiredReplicas",
+    refused_by="nobody; KubeRay starts another number of pods",
+    fails="silent",
 )
 CONTAINERS_REQUIRED: Final = RAY.rule(
     "ray/containers-required",
@@ -116,6 +140,49 @@ def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
         message = "has neither rayClusterSpec nor clusterSelector, so the job has no Ray cluster to run on"
         fix = "set rayClusterSpec, or select a Ray cluster with clusterSelector"
         yield CLUSTER_REQUIRED.problem("spec", message, fix)
+
+
+def check_time_to_live(subject: Subject) -> Iterator[Problem]:
+    """Report, as validateDeletionConfiguration does, a TTL of a job that keeps its Ray cluster, and a negative TTL."""
+    job = subject.typed(RayCronJob).spec.job_template
+    spec = job if subject.group_kind[1] == RayCronJob.gvk.kind else subject.typed(RayJob).spec
+    seconds = spec.ttl_seconds_after_finished
+    if not seconds:
+        return
+    path = spec.path("ttlSecondsAfterFinished")
+    if seconds < 0:
+        yield TTL.problem(path, "must not be negative because KubeRay refuses the job", "set 0 or more", seconds)
+    elif not spec.shutdown_after_job_finishes:
+        message = (
+            "is not allowed for a job that keeps its Ray cluster, because KubeRay counts these seconds until it "
+            "deletes the cluster"
+        )
+        fix = f"set {paths.path_as_text(spec.path('shutdownAfterJobFinishes'))} to true, or remove the TTL"
+        yield TTL.problem(path, message, fix, seconds)
+
+
+def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
+    """Report bounds that ValidateRayClusterSpec refuses, and replicas that KubeRay raises or lowers to a bound."""
+    for group in ray_cluster_spec_of(subject).worker_group_specs:
+        lowest, highest, replicas = group.min_replicas, group.max_replicas, group.replicas
+        negative = [(name, n) for name, n in (("minReplicas", lowest), ("maxReplicas", highest)) if n and n < 0]
+        for name, number in negative:
+            message = "must not be negative because KubeRay refuses the cluster"
+            yield REPLICA_BOUNDS.problem(group.path(name), message, "set 0 or more", number)
+        if negative:
+            continue
+        if lowest is not None and highest is not None and lowest > highest:
+            message = f"must not be above maxReplicas `{highest}` because KubeRay refuses the cluster"
+            fix = f"set at most {highest}, or raise maxReplicas"
+            yield REPLICA_BOUNDS.problem(group.path("minReplicas"), message, fix, lowest)
+        elif replicas and highest is not None and replicas > highest:
+            message = f"is above maxReplicas `{highest}`, so KubeRay starts {counted(highest, 'replica')}"
+            fix = f"set at most {highest}, or raise maxReplicas"
+            yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
+        elif replicas and lowest is not None and replicas < lowest:  # the API server sets 0 where it is not set
+            message = f"is below minReplicas `{lowest}`, so KubeRay starts {counted(lowest, 'replica')}"
+            fix = f"set {lowest} or more, or lower minReplicas"
+            yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
 
 
 def check_groups_have_containers(subject: Subject) -> Iterator[Problem]:
