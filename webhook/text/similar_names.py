@@ -97,8 +97,8 @@ def _typing_errors(name: str, known: str) -> int:
 
 
 def _typing_errors_of_word(word: str, meant: str) -> int:
-    """Count typing errors in one word, outside its digits; in a short one only a swap, a letter lost or doubled, a
-    plural.
+    """Count typing errors in one word, outside its digits; in a short one only a swap, a letter lost, or a letter added
+    after the first one.
     """
     if word == meant:
         return 0
@@ -117,4 +117,4 @@ def _is_typing_error_in_short_word(word: str, meant: str) -> bool:
         return word[0] == meant[0]
     if len(word) == len(meant):
         return sorted(word) == sorted(meant) or meant == "com"
-    return word == f"{meant}s" or any(word == meant[:i] + meant[i] + meant[i:] for i in range(len(meant)))
+    return word[0] == meant[0]  # a letter before it makes other names: vgpu, npu

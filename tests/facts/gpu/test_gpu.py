@@ -88,6 +88,13 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
         ("nvda.com/gpus", ""),
         ("nvidia-com/gpu", "nvidia.com/gpu"),
         ("com.nvidia/gpu", "nvidia.com/gpu"),
+        ("nvidia.com/gpux", "nvidia.com/gpu"),
+        ("amd.com/gpux", "amd.com/gpu"),
+        ("google.com/tpux", "google.com/tpu"),
+        ("nvidia.com/gpux.shared", "nvidia.com/gpu.shared"),
+        ("nvidia.com/vgpu", ""),
+        ("nvidia.com/gpu0", ""),
+        ("nvidia.com/gpu-a100", ""),
     ],
 )
 def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
