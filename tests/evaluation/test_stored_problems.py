@@ -13,6 +13,7 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validating_decisions
+from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
 
 POLICIES = shipped_policies("gpu-limits")
@@ -33,10 +34,10 @@ def deployment(*containers: JSON, replicas: int = 1) -> JSON:
     }
 
 
-def update(old: JSON, new: JSON) -> Verdict:
+def update(old: JSON, new: JSON, checked_by: PolicySet = POLICIES) -> Verdict:
     created = fixtures.attributes_of_object(deepcopy(new), TABLE.row)
     created.operation, created.old_object = Operation.UPDATE, deepcopy(old)
-    return answer_request(created, POLICIES, FilesCluster(), phase=Phase.VALIDATE)
+    return answer_request(created, checked_by, FilesCluster(), phase=Phase.VALIDATE)
 
 
 BAD: Any = {"name": "a", "resources": HALF}
@@ -49,6 +50,8 @@ GOOD: Any = {"name": "b"}
         pytest.param([BAD], [{**BAD, "image": "y"}], id="another image"),
         pytest.param([BAD], [GOOD, BAD], id="a container before it"),
         pytest.param([BAD, GOOD], [GOOD, BAD], id="another order"),
+        pytest.param([{**BAD, "name": "c"}, BAD], [BAD], id="one mistake of two removed"),
+        pytest.param([BAD, {**BAD, "name": "c"}], [BAD, {"name": "c"}], id="one mistake of two mended"),
     ],
 )
 def test_what_was_stored_warns(old: list[JSON], new: list[JSON]) -> None:
@@ -72,6 +75,32 @@ def test_what_is_new_is_denied(old: list[JSON], new: list[JSON]) -> None:
     assert not verdict.allowed
     assert verdict.status is not None
     assert SAID not in verdict.status.message
+
+
+def mpi_job(slots: int, ranks: int = 16) -> JSON:
+    launcher = {"name": "a", "image": "x", "command": ["mpirun", "-np", str(ranks), "./train"]}
+    roles = {
+        "Launcher": {"template": {"spec": {"containers": [launcher]}}},
+        "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "a", "image": "x"}]}}},
+    }
+    spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": roles}
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "j"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("new", "is_allowed"),
+    [
+        pytest.param(mpi_job(7), True, id="7 of 8 slots"),
+        pytest.param(mpi_job(8), True, id="enough slots"),
+        pytest.param(mpi_job(3), False, id="fewer slots"),
+        pytest.param(mpi_job(3, ranks=8), True, id="fewer slots and fewer ranks"),
+        pytest.param(mpi_job(5, ranks=24), False, id="more slots and still more ranks"),
+    ],
+)
+def test_an_update_that_makes_a_number_better_is_not_new(new: JSON, is_allowed: bool) -> None:
+    verdict = update(mpi_job(4), new, shipped_policies("training-jobs"))
+    assert verdict.allowed is is_allowed
+    assert any(SAID in each for each in verdict.warnings) is (is_allowed and new != mpi_job(8))
 
 
 def test_a_new_problem_denies_and_the_old_one_warns_beside_it() -> None:
@@ -120,6 +149,20 @@ def test_a_policy_that_says_so_lets_be_what_was_stored(old: JSON, new: JSON, sai
     pods = of_pod(old, hostPID=True), of_pod(new, hostPID=True)
     assert actions(*pods, stored="warn") == said
     assert actions(*pods) == actions(*pods, stored="deny") == ["Deny"]  # as in the API server
+
+
+ROOT: Any = {
+    "expression": "object.spec.containers.all(c, c.image != 'x')",
+    "messageExpression": "object.spec.containers.filter(c, c.image == 'x').map(c, c.name + ': no x').join('; ')",
+}
+
+
+def test_a_policy_that_lists_mistakes_lets_be_those_that_are_left() -> None:
+    one, two, other = ({"name": name, "image": "x"} for name in ("a", "b", "c"))
+    both = pod(containers=[one, two])
+    assert actions(both, pod(containers=[{**one, "image": "y"}, two]), ROOT, stored="warn") == ["Warn"]
+    assert actions(both, pod(containers=[one, other]), ROOT, stored="warn") == ["Deny"]
+    assert actions(both, pod(containers=[one, two, two]), ROOT, stored="warn") == ["Deny"]
 
 
 def test_a_policy_that_says_so_refuses_new_problems_and_what_it_names() -> None:

@@ -4,7 +4,8 @@ A rule may be newer than the objects that break it, and whoever wants to be rid 
 problem only warns where the old object would have it, too, if it were created now, and where its rule is one that
 nobody else refuses updates for. What the webhook of its API or the API server refuses (`refused_on_updates` of the
 rule) is refused here as there; so is what policies find by CEL, as the API server does with its own policies, unless
-the policy says `stored: warn`: then a validation that denies the old object in the same words only warns.
+the policy says `stored: warn`: then a validation only warns where it says nothing that it does not say of the old
+object.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ def with_stored_as_warnings(
         return decisions
     old = ask(_context_of_old_object(context), {each.policy for each in may_pass})
     stored = _StoredProblems(old, context.attributes, context.deadline)
-    denied = {_validation_of_decision(each) for each in old if _is_denial(each)}
+    denied = {_validation_of_decision(each): _sentences(each) for each in old if _is_denial(each)}
     split = {
         id(each): [*_split_new_and_stored(each, policies[each.policy], stored, context.deadline)]
         if policies[each.policy].reports_problems
-        else [_as_warning(each) if _validation_of_decision(each) in denied else each]
+        else [_as_warning(each) if _sentences(each) <= denied.get(_validation_of_decision(each), Counter()) else each]
         for each in may_pass
     }
     return [part for each in decisions for part in split.get(id(each), (each,))]
@@ -71,8 +72,13 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
-    """Return which validation said what of which place."""
-    return *_key_of_decision(decision), decision.index, decision.path, decision.message
+    """Return which validation denied which place."""
+    return *_key_of_decision(decision), decision.index, decision.path
+
+
+def _sentences(decision: Decision) -> Counter[str]:
+    """Return what a message says. One that lists several mistakes separates them by `; `."""
+    return Counter(decision.message.split("; "))
 
 
 def _as_warning(decision: Decision) -> Decision:
@@ -134,8 +140,9 @@ def _key_of_decision(decision: Decision) -> _Asked:
 
 
 class _StoredProblems:
-    """The problems of the old object. One of the new object is the same one if its field has the value that it had, or
-    if it says the same of another place, since what stands in a list may have moved: so often as it was said before.
+    """The problems of the old object. One of the new object is the same one if its field has the value that it had, if
+    its number is no further from what is right, or if it says the same of another place, since what stands in a list
+    may have moved: so often as it was said before.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")
@@ -155,7 +162,9 @@ class _StoredProblems:
         """Return whether the old object has a problem of the new one; each old problem is used once."""
         old = self._places.get((asked, problem.code, problem.path))
         if old is not None and (
-            old.code_found_and_message == problem.code_found_and_message or self._is_field_unchanged(problem.path)
+            old.code_found_and_message == problem.code_found_and_message
+            or 0 < problem.excess <= old.excess
+            or self._is_field_unchanged(problem.path)
         ):
             self._moved[asked, old.code_found_and_message] -= 1
             return True

@@ -31,6 +31,8 @@ class Problem(Struct, frozen=True, kw_only=True):
         found: what is there, shortly and as it is to be shown: "`500m`", "a list"; "" where the field is the subject.
         also: paths of other places where the same is wrong; whoever shows the problem names them.
         missing: what was needed and not there; with it, the rule could not be checked and nothing is known to be wrong.
+        excess: by how much a number is too large or too small; 0 where the rule compares no numbers. An update that
+            makes it no larger does not make a stored object worse.
         is_for_administrators: only an administrator can do what the fix says; it is told after what users can mend.
     """
 
@@ -41,6 +43,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     found: str = ""
     also: tuple[str, ...] = ()
     missing: tuple[MissingObject, ...] = ()
+    excess: int = 0
     is_for_administrators: bool = False
 
     @property

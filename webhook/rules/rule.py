@@ -97,6 +97,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         *,
         shown: str = "",
         missing: tuple[MissingObject, ...] = (),
+        excess: int = 0,
         for_administrators: bool = False,
     ) -> Problem:
         """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
@@ -113,6 +114,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             fix=fix,
             found=value,
             missing=missing,
+            excess=excess,
             is_for_administrators=for_administrators,
         )
 

@@ -111,9 +111,8 @@ def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
     least, most = (job.number_at("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
-        yield ELASTIC_LIMITS.problem(
-            (*_POLICY, "minReplicas"), message, "lower minReplicas, or raise maxReplicas", least
-        )
+        fix = "lower minReplicas, or raise maxReplicas"
+        yield ELASTIC_LIMITS.problem((*_POLICY, "minReplicas"), message, fix, least, excess=least - most)
     yield from validate_autoscaler_limits(job, least, most)
 
 

@@ -194,17 +194,19 @@ def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
         together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
         message = f"gives {together}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
         fix = f"set -np to at most {hosts * slots}, or raise slotsPerWorker or the number of workers"
-        yield SLOTS_FOR_RANKS.problem(("spec", "slotsPerWorker"), message, fix)
+        yield SLOTS_FOR_RANKS.problem(("spec", "slotsPerWorker"), message, fix, excess=ranks - hosts * slots)
     if each is not None and each > slots:
         message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each, so {by} fails"
-        yield SLOTS_PER_NODE.problem(("spec", "slotsPerWorker"), message, f"set {each} or more")
+        fix = f"set {each} or more"
+        yield SLOTS_PER_NODE.problem(("spec", "slotsPerWorker"), message, fix, excess=each - slots)
     if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
         message = (
             f"gives {names}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with at most {each} "
             "on each, so mpirun fails"
         )
         fix = f"set -np to at most {each * hosts}, or raise the number of workers"
-        yield NODES_FOR_RANKS.problem((*job.roles_path, "Worker", "replicas"), message, fix)
+        path = (*job.roles_path, "Worker", "replicas")
+        yield NODES_FOR_RANKS.problem(path, message, fix, excess=ranks - each * hosts)
 
 
 def _workers_as_text(job: TrainingJobOfKind, hosts: int) -> str:

@@ -299,7 +299,8 @@ def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
             "can start"
         )
         path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
-        yield MIN_AVAILABLE.problem(path, message, "lower minAvailable, or remove the field", least)
+        fix = "lower minAvailable, or remove the field"
+        yield MIN_AVAILABLE.problem(path, message, fix, least, excess=least - pods)
 
 
 def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
