@@ -68,8 +68,8 @@ class ApiServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, port=0):
+        super().__init__(("127.0.0.1", port), _Handler)
         self.answers = {}
         self.objects = {}
         self.watches = {}

@@ -1,15 +1,12 @@
 """Why an API server does not answer is said in words, and once."""
 
-import io
-import json
 import socket
 import ssl
 
 import pytest
 import urllib3
 
-from webhook.cluster.freshness import OutageLog, ServerUnreachable, describe_connection_error
-from webhook.logs.structured import Log
+from webhook.cluster.freshness import ServerUnreachable, describe_connection_error
 
 
 def caused(error, cause):
@@ -56,22 +53,3 @@ def test_an_error_that_is_its_own_cause_ends():
     error = urllib3.exceptions.HTTPError("x")
     error.__context__ = error
     assert describe_connection_error(error) == "x"
-
-
-def test_an_outage_is_logged_when_it_begins_and_when_it_ends():
-    stream = io.StringIO()
-    outages = OutageLog(Log(stream=stream))
-    outages.log_end()
-    for _ in range(3):
-        outages.log_begin(ServerUnreachable("https://h", REFUSED))
-    for _ in range(2):
-        outages.log_end()
-    outages.log_begin(ServerUnreachable("https://h", REFUSED))
-    said = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
-    assert said == ["API server unreachable", "API server reachable again", "API server unreachable"]
-
-
-def test_a_log_that_nobody_can_write_to_ends_no_watch():
-    stream = io.StringIO()
-    stream.close()
-    OutageLog(Log(stream=stream)).log_begin(ServerUnreachable("https://h", REFUSED))

@@ -94,7 +94,7 @@ def test_what_was_not_held_is_held_once_it_fits(served, started):
 
     eventually(found)
     assert view.get(CONFIG, "greedy", "large-0") is None
-    assert view.describe_dropped_objects() == ""
+    assert view.describe_dropped_objects() == []
 
 
 def test_objects_without_a_namespace_are_counted_and_go_last():

@@ -22,6 +22,7 @@ import pytest
 
 from certs.keep import Days, issue
 from certs.store import Folder
+from tests.cluster.server import ApiServer, page, resources
 from tests.server.asgi import review_of
 from webhook.cli import run_command_line
 
@@ -80,9 +81,9 @@ class Served:
             time.sleep(0.02)
         raise TimeoutError(self.log.read_text())
 
-    def client(self) -> httpx.Client:
+    def client(self, port: int = 0) -> httpx.Client:
         trust = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
-        return httpx.Client(verify=trust, base_url=f"https://localhost:{self.wait('ready')['port']}")
+        return httpx.Client(verify=trust, base_url=f"https://localhost:{port or self.wait('ready')['port']}")
 
 
 @contextmanager
@@ -114,7 +115,35 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
         server.process.terminate()
         assert server.process.wait(20) == 0
     messages = [line["message"] for line in map(json.loads, server.log.read_text().splitlines())]
-    assert sorted(messages) == ["ready", "review", "warm"]
+    assert sorted(messages) == ["ready", "review", "stopped", "stopping", "warm"]
+
+
+def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(policy("pods"))
+    away = ApiServer()
+    kubeconfig, port = away.kubeconfig(tmp_path), away.server_port
+    away.shutdown()
+    away.server_close()
+    with served(tmp_path, "--only", str(tmp_path / "one.yaml"), "--kubeconfig", str(kubeconfig)) as server:
+        early = server.wait("listening, and not ready yet")
+        assert early["reason"].endswith("cannot be reached: connection refused")
+        with server.client(early["port"]) as client:
+            refused = client.post("/validate", json=review_of())
+            assert (refused.status_code, refused.json()["reason"]) == (503, "ServiceUnavailable")
+            assert "cannot judge requests yet: Namespace: the API server http://" in refused.json()["message"]
+            assert "[-]cluster failed: Namespace: the API server" in client.get("/readyz").text
+            back = ApiServer(port)
+            back.answers |= {"/api/v1": resources(("namespaces", "Namespace", False)), "/api/v1/namespaces": page()}
+            server.wait("ready")
+            assert client.post("/validate", json=review_of()).status_code == 200
+        server.process.terminate()
+        assert server.wait("stopping")["signal"] == "SIGTERM"
+        server.process.wait(20)
+        back.shutdown()
+        back.server_close()
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    outage = ["API server unreachable", "API server reachable again"]
+    assert [line["message"] for line in lines if line["message"].startswith("API server")] == outage
 
 
 def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ def test_healthz() -> None:
     assert (answer.status_code, answer.text) == (200, "ok")
 
 
+_CAUSES = (
+    "[-]cluster failed: Pod: forbidden\n[-]cluster failed: Job: away\n[+]shutdown ok\n"
+    f"[!]cluster: Queue: not served\n[!]long: {'x' * 298} …\nreadyz check failed\n"
+)
 READY = {
     "no checks": (Readiness(), 200, "ok", "[+]shutdown ok\nreadyz check passed\n"),
     "all hold": (
@@ -49,6 +53,15 @@ READY = {
         200,
         "ok",
         "[+]shutdown ok\n[!]reload: broken file\nreadyz check passed\n",
+    ),
+    "each cause is a line, told once": (
+        Readiness(
+            checks={"cluster": lambda: "Pod: forbidden\nJob: away"},
+            remarks={"cluster": lambda: "Pod: forbidden\nQueue: not served", "long": lambda: "x" * 400},
+        ),
+        503,
+        _CAUSES,
+        _CAUSES,
     ),
     "stopping": (
         Readiness(draining=True),
@@ -94,6 +107,7 @@ def test_openapi_has_the_paths_of_the_door_and_resolves() -> None:
         "415",
         "429",
         "500",
+        "503",
     }
     references = [part.split('"')[0] for part in str(document).replace("'", '"').split("#/components/schemas/")[1:]]
     assert set(references) <= document["components"]["schemas"].keys()

@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
+from webhook.cluster.known_kinds import KNOWN_KINDS, is_built_in
 from webhook.errors import LookupFailed
 
 NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
+_NOT_OF_THIS_RELEASE: Final = "not served by the API server; this release of Kubernetes lacks the kind, or has it off"
 
 
 class KindNotServed(LookupFailed):
@@ -64,7 +66,8 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> ServedRe
         for resource in resources:
             if resource["kind"] == gvk.kind and "/" not in resource["name"]:
                 return ServedResource(root, resource["name"], api_version, bool(resource["namespaced"]))
-    raise KindNotServed(NOT_SERVED)
+    is_of_kubernetes = is_built_in(gvk) and (gvk.group, gvk.kind) in KNOWN_KINDS
+    raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
 
 
 def _versions_of_group(connection: Connection, group: str) -> list[str]:

@@ -3,7 +3,7 @@
 The other end of a connection may be gone silently, as behind a load balancer or a node that lost its power. Then the
 watch looks like one without changes. client-go pings over HTTP/2 every 30 s, and waits 15 s; urllib3 speaks HTTP/1.1
 alone. So each watch asks to end soon, and the API server sends a bookmark just before. A client that receives nothing
-until a little later gives up the connection. An outage is logged once when it begins and once when it ends.
+until a little later gives up the connection.
 
 Source: k8s.io/apimachinery v0.36 util/net/http.go for pings; k8s.io/apiserver v0.36 storage/cacher/cache_watcher.go,
 nextBookmarkTime.
@@ -14,15 +14,12 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.errors import LookupFailed
-from webhook.logs.structured import Log
 
 
 class WatchTimes(Struct, frozen=True):
@@ -82,31 +79,3 @@ def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
         yield each
         yield from (argument for argument in each.args if isinstance(argument, BaseException))
         each = each.__cause__ or each.__context__
-
-
-class OutageLog:
-    """Logs once that the API server is away, and once that it is back, however many watches notice."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._lock = threading.Lock()
-        self._is_away = False
-
-    def log_begin(self, error: ServerUnreachable) -> None:
-        """Log that the API server is away, unless that was logged before."""
-        if self._set_is_away(to=True):
-            with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
-                self._log.warning("API server unreachable", error=str(error))
-
-    def log_end(self) -> None:
-        """Log that the API server is back, if it was away."""
-        if self._set_is_away(to=False):
-            with suppress(OSError, ValueError):
-                self._log.info("API server reachable again")
-
-    def _set_is_away(self, *, to: bool) -> bool:
-        if self._is_away is to:  # as nearly always
-            return False
-        with self._lock:
-            turned, self._is_away = self._is_away is not to, to
-        return turned

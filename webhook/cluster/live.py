@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.cluster.connection import connect_to_cluster
+from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.logs.structured import Log
@@ -25,7 +26,12 @@ class WatchedCluster(Struct, frozen=True):
 
     @classmethod
     def start(
-        cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log, most_bytes: int | None = None
+        cls,
+        kubeconfig: Path | None,
+        interests: Iterable[Interest],
+        log: Log,
+        most_bytes: int | None = None,
+        failure_log: FailureLog | None = None,
     ) -> WatchedCluster:
         """Connect, and wait for the first lists.
 
@@ -34,13 +40,16 @@ class WatchedCluster(Struct, frozen=True):
             interests: what is looked up.
             log: where failures go.
             most_bytes: of objects that are held; None is no bound.
+            failure_log: of a server, which does not wait for an API server that is away.
 
         Raises:
             ConfigurationError: no server or credentials are configured.
         """
-        cluster = WatchCluster(connect_to_cluster(kubeconfig), interests, log, most_bytes=most_bytes)
+        connection = connect_to_cluster(kubeconfig)
+        cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()
-        if not cluster.wait_until_synced(WAIT_S):
+        is_synced = cluster.wait_until_synced(WAIT_S) if failure_log is None else cluster.wait_for_first_lists(WAIT_S)
+        if not (is_synced or (failure_log is not None and failure_log.is_unreachable)):
             log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
         return cls(cluster)
 
@@ -59,9 +68,5 @@ class WatchedCluster(Struct, frozen=True):
         )
 
     def describe_failures(self) -> str:
-        """Return which kinds cannot be looked up, and why; policies that need them report "not evaluated"."""
-        kinds: dict[str, list[str]] = {}
-        for gvk, reason in self.cluster.failures().items():
-            kinds.setdefault(reason, []).append(gvk.kind)
-        told = [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in kinds.items()]
-        return "; ".join(filter(None, (*told, self.cluster.describe_dropped_objects())))
+        """Return which kinds cannot be looked up, a line for each reason; policies that need them are not evaluated."""
+        return "\n".join((*self.cluster.describe_failures(), *self.cluster.describe_dropped_objects()))

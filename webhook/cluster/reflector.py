@@ -19,7 +19,8 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
-from webhook.cluster.freshness import DEFAULT_TIMES, OutageLog, ServerUnreachable, WatchTimes
+from webhook.cluster.failure_log import FailureLog
+from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
 from webhook.cluster.packed import PackedObject
@@ -32,10 +33,16 @@ PAGE: Final = "500"
 """How many objects one page of a list has: client-go's default."""
 
 
+def cause_of_error(error: LookupFailed) -> str:
+    """Return what failures of several kinds have in common: the code of a refusal, which is about one kind in words."""
+    return f"code {error.code}" if isinstance(error, ServerRefused) else str(error)
+
+
 @dataclass(eq=False, slots=True)
 class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
+    `failure` is why nothing is known, and `cause` is the same for all kinds that fail for one reason.
     `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
     `heard_at` is when the API server was last heard of what is held, on the monotonic clock; `listed_at` is when it
     was last asked for all objects. `memory` bounds what all watches of the view keep.
@@ -44,7 +51,7 @@ class Reflector:
     interest: Interest
     connection: Connection
     log: Log
-    outages: OutageLog
+    failure_log: FailureLog
     backoff_s: tuple[float, float]
     before: Reflector | None = None
     times: WatchTimes = DEFAULT_TIMES
@@ -52,6 +59,7 @@ class Reflector:
     heard_at: float = 0.0
     listed_at: float = 0.0
     failure: str = "not synced yet"
+    cause: str = ""
     failed: int = 0
     resource: ServedResource | None = None
     settled: threading.Event = field(default_factory=threading.Event)
@@ -78,6 +86,7 @@ class Reflector:
         if (before := self.before) is not None:
             before.stop()
         self._store.stop_counting_memory()
+        self.failure_log.forget(self)
 
     @property
     def is_synced(self) -> bool:
@@ -208,34 +217,27 @@ class Reflector:
     def _note_failure(self, error: LookupFailed) -> None:
         """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
         is_new = self.failure != str(error)
-        self.failure, self.failed = str(error), self.failed + 1
+        self.failure, self.cause = str(error), cause_of_error(error)
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
+        else:  # a kind that is not installed is asked for every half a minute, and nothing fails
+            self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
-            self.outages.log_end()
-        if isinstance(error, ServerUnreachable):
-            self.outages.log_begin(error)
-        elif is_new:  # a kind that is not served is asked for every half a minute
-            self._log_failure(error)
-
-    def _log_failure(self, error: LookupFailed) -> None:
-        gvk = self.interest.gvk
-        with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
-            self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
+        self.failure_log.note_failure(self, self.interest.gvk, error, is_new=is_new)
 
     def _log_watch_too_old(self, error: ServerRefused) -> None:
         """Log that all objects are listed again, with the status that the API server sent."""
         gvk = self.interest.gvk
-        with suppress(OSError, ValueError):  # as above
+        with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
             self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
 
     def _reset_failures(self) -> None:
         """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
         self.heard_at = monotonic()
-        self.outages.log_end()
+        self.failure_log.note_success(self, self.interest.gvk)
 
     def _drop_previous_reflector(self) -> None:
         """Drop the previous reflector, because this one can answer alone now."""

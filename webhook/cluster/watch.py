@@ -13,7 +13,8 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
-from webhook.cluster.freshness import DEFAULT_TIMES, OutageLog, WatchTimes, describe_staleness
+from webhook.cluster.failure_log import FailureLog
+from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
 from webhook.cluster.interest import Index, Interest, combine_interests, includes_all_fields
 from webhook.cluster.lookup import describe_lookup, namespace_and_name
 from webhook.cluster.reflector import Reflector
@@ -24,6 +25,8 @@ from webhook.logs.structured import Log
 BACKOFF_S: Final = (0.8, 30.0)
 """The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
 _SHOWN: Final = 5
+_LOOK_S: Final = 0.05
+_STALE: Final = "stale"
 _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
 
@@ -39,6 +42,7 @@ class WatchCluster:
         *,
         times: WatchTimes = DEFAULT_TIMES,
         most_bytes: int | None = None,
+        failure_log: FailureLog | None = None,
     ) -> None:
         """Create the watches of these interests.
 
@@ -49,11 +53,12 @@ class WatchCluster:
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
             most_bytes: of objects that are held, which users may write; None for whoever asks for their own cluster.
+            failure_log: what several views share, so that an outage is logged once; None is one of its own.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
         self._log = log
-        self._outages = OutageLog(log)
+        self._failure_log = failure_log or FailureLog(log)
         self._backoff_s = backoff_s
         self._times = times
         self._reflectors: dict[Interest, Reflector] = {}
@@ -90,13 +95,21 @@ class WatchCluster:
         before = next((each for known, each in self._reflectors.items() if _covers_interest(known, interest)), None)
         before = before if self._started else None
         return Reflector(
-            interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times, self.memory
+            interest, self._connection, self._log, self._failure_log, self._backoff_s, before, self._times, self.memory
         )
 
     def wait_until_synced(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
         """Wait until everything is synced or known not to be served; return False when the time is over."""
         end = clock() + timeout_s
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
+
+    def wait_for_first_lists(self, timeout_s: float) -> bool:
+        """Wait as `wait_until_synced`, but no longer than until the API server is known to be away."""
+        end = time.monotonic() + timeout_s
+        while not self.wait_until_synced(_LOOK_S):
+            if self._failure_log.is_unreachable or time.monotonic() >= end:
+                return False
+        return True
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
         """Return why kinds are not synced, or not fresh, for readiness and logs."""
@@ -108,13 +121,30 @@ class WatchCluster:
                 failures.setdefault(each.interest.gvk, {})[describe_staleness(each.age_s)] = None
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
+    def describe_failures(self) -> Sequence[str]:
+        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds."""
+        kinds: dict[str, dict[str, None]] = {}
+        texts: dict[str, str] = {}
+        oldest = 0.0
+        for each in self._reflectors.values():
+            if not each.is_synced:
+                cause = each.cause or each.failure
+                texts.setdefault(cause, each.failure)
+            elif each.age_s > self._times.stale_s:
+                cause, oldest = _STALE, max(oldest, each.age_s)
+                texts[cause] = describe_staleness(oldest)
+            else:
+                continue
+            kinds.setdefault(cause, {})[each.interest.gvk.kind] = None
+        return [f"{_some_of(names, len(names))}: {texts[cause]}" for cause, names in kinds.items()]
+
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
         """Return why nothing was ever read of a watched kind, or "" if something was."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
-    def describe_dropped_objects(self) -> str:
-        """Return which objects are not held because they are too large or cannot be read; "" if all are."""
+    def describe_dropped_objects(self) -> Sequence[str]:
+        """Return a line for each reason for which objects are not held: too large, or not to be read."""
         dropped = {
             f"{each.interest.gvk.kind} of {f'`{name}`' if name else 'the cluster'}"
             for each in self._reflectors.values()
@@ -129,7 +159,7 @@ class WatchCluster:
             ("not held, too large for --view-memory", dropped, len(dropped)),
             ("not held, one by one", unreadable, max(len(unreadable), self.unreadable_count)),
         )
-        return "; ".join(f"{what}: {_some_of(which, count)}" for what, which, count in told if which)
+        return [f"{what}: {_some_of(which, count)}" for what, which, count in told if which]
 
     @property
     def unreadable_count(self) -> int:

@@ -111,6 +111,7 @@ class ReviewSettings:
         logs_denials: whether the log line of a refused review has the message.
         observer: gets the log line of each review.
         view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
+        why_not_started: returns why reviews cannot be judged yet; "" once they could.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -119,6 +120,7 @@ class ReviewSettings:
     logs_denials: bool = False
     observer: ReviewObserver | None = None
     view: Callable[[], Cluster] | None = None
+    why_not_started: Callable[[], str] = str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,7 @@ def create_application(
     handler = ReviewHandler(
         evaluation, lane, parts, authority=settings.authority, observer=settings.observer, arrivals=arrivals
     )
-    endpoint = ReviewEndpoint(pages, handler, parts.readiness, settings.limits)
+    endpoint = ReviewEndpoint(pages, handler, parts.readiness, settings.limits, settings.why_not_started)
     return Application(endpoint=endpoint, pages=pages)
 
 

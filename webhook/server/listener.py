@@ -107,6 +107,8 @@ class Listener(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_at: float | None = None
+        self._signal = ""
+        self._is_stop_logged = False
         self._trusted = place.tls.trusted if place.tls else b""
 
     def listen(self) -> None:
@@ -172,8 +174,15 @@ class Listener(uvicorn.Server):
             if number % _TRIM_SWEEPS == 0:
                 self._trimmer.trim_if_grown()
             self._end_distrusted()
+            self._log_stop()
             if self._stop_at is not None:
                 self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
+
+    def _log_stop(self) -> None:
+        """Log once that the process is about to stop. A signal handler must not log: it may interrupt a line."""
+        if self._readiness.draining and not self._is_stop_logged:
+            self._is_stop_logged = True
+            self._parts.log.info("stopping", signal=self._signal or None, drain_s=self._place.drain_s)
 
     def _end_distrusted(self) -> None:
         """Close connections of a former client authority after their next answer, once the authority was replaced."""
@@ -189,6 +198,7 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections and the background tasks, then let running requests finish."""
         self._readiness.draining = True
+        self._log_stop()
         for acceptor in self._acceptors:
             await acceptor.accept_waiting_and_close()
         await close_idle_connections(lambda: self.connections, lambda: self.force_exit)
@@ -223,6 +233,7 @@ class Listener(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
         """Drain on the first SIGTERM or SIGHUP, stop on any other signal."""
+        self._signal = signal.Signals(sig).name
         if sig != signal.SIGINT and not self._readiness.draining and self._place.drain_s > 0:
             self._stop_at = time.monotonic() + self._place.drain_s
         elif self.should_exit:

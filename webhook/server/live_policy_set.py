@@ -147,7 +147,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         failing = self.live.failing_object_names()
         told = [f"with errors: {', '.join(failing)}"] if failing else []
         told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
-        return "; ".join([*told, *filter(None, [self._stored.explain_kinds_not_served()])])
+        return "\n".join([*told, *filter(None, [self._stored.explain_kinds_not_served()])])
 
     async def write_status(self) -> None:
         """Write the status of each stored policy for ever, in a thread."""
@@ -202,8 +202,8 @@ class LiveParamsChecker:
         self._seen: object = None
 
     def describe_mistakes(self) -> str:
-        """Return the mistakes that were found last as one text, for /readyz?verbose and the log."""
-        return "; ".join(self._mistakes)
+        """Return the mistakes that were found last, each on a line."""
+        return "\n".join(self._mistakes)
 
     def mistake_count(self) -> int:
         """Return how many mistakes were found last."""
@@ -240,7 +240,7 @@ class LiveParamsChecker:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            self._log.warning("params name what does not exist", mistakes=self.describe_mistakes())
+            self._log.warning("params name what does not exist", mistakes="; ".join(mistakes))
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:

@@ -180,6 +180,7 @@ _ERRORS: Final = {
     "415": "the body is not application/json",
     "429": "other calls fill the memory for large bodies; try again",
     "500": "a fault of the webhook itself; the webhook configuration's failurePolicy decides",
+    "503": "the cluster could not be read since the start; the webhook configuration's failurePolicy decides",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
@@ -99,11 +100,19 @@ class _Reply(NamedTuple):
 class ReviewEndpoint:
     """The ASGI application to serve: reviews go to the handler, all other requests to `application`."""
 
-    def __init__(self, application: AsgiApp, handler: Handler, readiness: Readiness, limits: Limits) -> None:
+    def __init__(
+        self,
+        application: AsgiApp,
+        handler: Handler,
+        readiness: Readiness,
+        limits: Limits,
+        why_not_started: Callable[[], str] = str,
+    ) -> None:
         self._application = application
         self._handler = handler
         self._readiness = readiness
         self._limits = limits
+        self._why_not_started = why_not_started
         self._free_bytes = min(FREE_BYTES, limits.body_bytes)
         self.bodies = BodyBudget(limits.inflight_body_bytes)
         self.in_flight = 0
@@ -141,6 +150,7 @@ class ReviewEndpoint:
         """Return the reply: 200 for every verdict, a metav1.Status for every error."""
         try:
             length = _check_headers(scope)
+            self._require_started()
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
             first = await receive() if length is not None and length <= self._free_bytes else None
             if (
@@ -160,6 +170,11 @@ class ReviewEndpoint:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
             status = self._handler.record_unexpected_error(phase, error)
             return _Reply(status.code, encode_failure_status(status))
+
+    def _require_started(self) -> None:
+        """Refuse a call that comes before anything is known of the cluster, so that the failurePolicy decides."""
+        if why := self._why_not_started():
+            raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
 
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str

@@ -9,10 +9,11 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from webhook import __version__
 from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import release_as_text
 from webhook.deadline import Deadline
@@ -39,6 +40,8 @@ _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
 read and write of each review would wait that long.
 """
+_LOOK_S: Final = 0.2
+"""Seconds between two looks whether the cluster was read."""
 _YOUNG_OBJECTS: Final = 150_000
 """How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
 """
@@ -107,7 +110,13 @@ def serve(
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         policies=lambda: policy_rows(held.policies.current),
     )
-    settings = replace(options.reviews, observer=tracing, view=held.cluster if held.watched else None)
+    first_view = FirstView(watching.cluster_checks())
+    settings = replace(
+        options.reviews,
+        observer=tracing,
+        view=held.cluster if held.watched else None,
+        why_not_started=first_view.describe_missing,
+    )
     application = create_application(held, parts, settings, contents)
     scheduler = parts.scheduler
     scheduler.is_warm.clear()
@@ -122,7 +131,8 @@ def serve(
         gc.freeze()
         log.info("warm", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
 
-    work = {"warm-up": warm, **watching.background(options.reload_s)}
+    start = StartLines(held, watching, first_view, log, options.started)
+    work = {"warm-up": warm, "start": start.wait_for_first_view, **watching.background(options.reload_s)}
     endpoint = before(application.endpoint)
     if tracing is not None:
         work["traces"] = tracing.send_periodically
@@ -134,25 +144,73 @@ def serve(
         parts,
         probes=application.pages,
         background=background,
-        on_start=_create_start_callback(held, log, options.started),
+        on_start=start.write_when_listening,
     ).listen()
+    log.info("stopped")
     if tracing is not None:
         tracing.flush()
 
 
-def _create_start_callback(held: ServedState, log: Log, started: float) -> Callable[[str, int, int | None], None]:
-    """Return what is done when the server listens: it tunes the interpreter and writes the line `ready`."""
+class FirstView:
+    """Whether the cluster could be read once. Until then a review would be judged without what is looked up."""
 
-    def ready(host: str, port: int, probe_port: int | None) -> None:
+    def __init__(self, checks: Mapping[str, Check]) -> None:
+        """Args: checks: those of /readyz that look at the cluster."""
+        self._checks = checks
+        self._is_there = False
+
+    def describe_missing(self) -> str:
+        """Return why nothing is known of the cluster yet; "" once something was."""
+        if self._is_there:
+            return ""
+        reason = next((reason for check in self._checks.values() if (reason := check())), "")
+        self._is_there = not reason
+        return reason.partition("\n")[0]
+
+
+class StartLines:
+    """The log lines of a start: `ready`, or `listening, and not ready yet` with the reason and `ready` later."""
+
+    def __init__(
+        self, held: ServedState, watching: ReloadWatcher, first_view: FirstView, log: Log, started: float
+    ) -> None:
+        self._held = held
+        self._watching = watching
+        self._first_view = first_view
+        self._log = log
+        self._started = started
+        self._place: dict[str, object] = {}
+        self._is_ready = False
+
+    def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
+        """Tune the interpreter for a server, and write the line."""
         gc.collect()
         gc.freeze()  # policies live until the next reload: no collection walks them again
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
-        elapsed_ms = round((time.perf_counter() - started) * 1000)
-        names = [policy.name for policy in held.policies.current.policies]
-        log.info("ready", host=host, port=port, probe_port=probe_port, policies=names, elapsed_ms=elapsed_ms)
+        self._place = {"host": host, "port": port, "probe_port": probe_port}
+        if reason := self._first_view.describe_missing():
+            self._log.warning("listening, and not ready yet", reason=reason, **self._place)
+        else:
+            self._write_ready()
 
-    return ready
+    async def wait_for_first_view(self) -> None:
+        """Write the line `ready` when the cluster was read, unless it is written."""
+        while not self._is_ready:
+            await asyncio.sleep(_LOOK_S)
+            if not self._is_ready and not self._first_view.describe_missing():
+                self._write_ready()
+
+    def _write_ready(self) -> None:
+        self._is_ready = True
+        self._log.info(
+            "ready",
+            version=__version__,
+            **self._place,
+            policies=[policy.name for policy in self._held.policies.current.policies],
+            certificate_ends=self._watching.certificate_end_as_text(),
+            elapsed_ms=round((time.perf_counter() - self._started) * 1000),
+        )
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
@@ -188,7 +246,12 @@ class ReloadWatcher:
 
     def checks(self) -> dict[str, Check]:
         """Return the checks of /readyz, which must all pass for reviews to be answered."""
-        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._certificate_validity_problem}
+        own: dict[str, Check] = {"policies": lambda: "", "certificate": self._certificate_validity_problem}
+        return own | self.cluster_checks()
+
+    def cluster_checks(self) -> dict[str, Check]:
+        """Return those of the checks that ask what is known of the cluster."""
+        checks: dict[str, Check] = {}
         if self._held.watched:
             checks["cluster"] = self._held.watched.why_not_ready
         if isinstance(policies := self._held.policies, LivePolicySet):
@@ -236,6 +299,10 @@ class ReloadWatcher:
         """Return when the served certificate expires, in seconds since 1970."""
         return validity_of_certificate(self._certificates.shown)[1].timestamp()
 
+    def certificate_end_as_text(self) -> str:
+        """Return when the served certificate expires, as log lines have times."""
+        return f"{validity_of_certificate(self._certificates.shown)[1]:%Y-%m-%dT%H:%M:%SZ}"
+
     def _certificate_validity_problem(self) -> str:
         begins, ends = validity_of_certificate(self._certificates.shown)
         if time.time() < begins.timestamp():
@@ -275,13 +342,13 @@ class ReloadWatcher:
             else:
                 self._certificate_error = ""
                 if changed:
-                    self._log_and_count_reload("certificate", "")
+                    self._log_and_count_reload("certificate", "", ends=self.certificate_end_as_text())
 
-    def _log_and_count_reload(self, what: str, error: str) -> None:
+    def _log_and_count_reload(self, what: str, error: str, **fields: str) -> None:
         outcome = "failure" if error else "success"
         self._counters.reloads[what, outcome] += 1
         self._counters.last_reload[what,] = 0 if error else 1
         if error:
             self._log.error("reload failed", what=what, error=error)
         else:
-            self._log.info("reloaded", what=what)
+            self._log.info("reloaded", what=what, **fields)

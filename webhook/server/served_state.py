@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook import assembly
 from webhook.admission.enforce import verdict_of_decisions
@@ -17,10 +17,12 @@ from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
-from webhook.cluster import Cluster, live
+from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.live import WatchedCluster
 from webhook.deadline import Deadline
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
@@ -28,6 +30,7 @@ from webhook.live_policies.objects import watch_stored_policies as watch_stored
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
+from webhook.rules.text import shorten_text
 from webhook.server.access_reviews import check_authorizer_enabled
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function
@@ -36,7 +39,8 @@ from webhook.settings.shared import ReportSettings
 from webhook.yamltext.yamlfile import discover
 
 Check: TypeAlias = Callable[[], str]
-"""Returns what is wrong, or "" when all is well. Must be quick: probes call it."""
+"""Returns what is wrong, a line for each cause, or "" when all is well. Must be quick: probes call it."""
+_LONGEST_LINE: Final = 300
 
 
 @dataclass(slots=True)
@@ -63,15 +67,22 @@ class Readiness:
     def report(self) -> tuple[bool, str]:
         """Return whether all checks pass, and a line for each check as in /readyz?verbose of an API server."""
         failing = self.failing()
-        lines = [_line(name, failing.get(name, "")) for name in (*self.checks, "shutdown")]
+        lines = [line for name in (*self.checks, "shutdown") for line in _lines(name, failing.get(name, ""))]
         notes = {name: remark() for name, remark in self.remarks.items()}
-        lines += [f"[!]{name}: {text}" for name, text in notes.items() if text]
+        known = {(name, line) for name, reason in failing.items() for line in _short_lines(reason)}
+        told = ((name, line) for name, text in notes.items() for line in _short_lines(text))
+        lines += [f"[!]{name}: {line}" for name, line in told if (name, line) not in known]
         lines.append(f"readyz check {'failed' if failing else 'passed'}")
         return not failing, "\n".join(lines) + "\n"
 
 
-def _line(name: str, reason: str) -> str:
-    return f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok"
+def _lines(name: str, reason: str) -> list[str]:
+    return [f"[-]{name} failed: {line}" for line in _short_lines(reason)] or [f"[+]{name} ok"]
+
+
+def _short_lines(text: str) -> list[str]:
+    """Return the causes that a check names, each on a line."""
+    return [shorten_text(line, _LONGEST_LINE) for line in text.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,7 @@ class ServedState:
 
     policies: ReloadableValue[PolicySet]
     context: ReloadableValue[FilesCluster]
-    watched: live.WatchedCluster | None
+    watched: WatchedCluster | None
     settings: ReportSettings
 
     @classmethod
@@ -119,14 +130,17 @@ class ServedState:
             create_file_state_function(lambda: discover(places)),
             PolicySet.compile_ahead_of_requests,
         )
-        if live_policies:
-            policies = LivePolicySet(policies, *watch_stored(kubeconfig, log), Compiler(how, may_ask=may_ask))
+        failure_log = FailureLog(log)
+        with failure_log.gather():
+            if live_policies:
+                stored = watch_stored(kubeconfig, log, failure_log)
+                policies = LivePolicySet(policies, *stored, Compiler(how, may_ask=may_ask))
+            interests = policies.current.interests()
+            watched = WatchedCluster.start(kubeconfig, interests, log, view_memory, failure_log) if is_live else None
         context = ReloadableValue(
             lambda: assembly.cluster_of_context_files(chosen, policies.current),
             create_file_state_function(lambda: discover(chosen.context)),
         )
-        interests = policies.current.interests()
-        watched = live.WatchedCluster.start(kubeconfig, interests, log, view_memory) if is_live else None
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:

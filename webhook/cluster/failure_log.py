@@ -1,0 +1,144 @@
+"""Log lines about what the watches of a cluster cannot read: one a cause, however many watches meet it.
+
+An outage of the API server is logged when the first watch meets it, and its end when the last one is past it. What the
+watches of a start cannot read is gathered: one line for all kinds that are not installed, one for all that the server
+may not read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.cluster.connection import ServerRefused
+from webhook.cluster.discovery import KindNotServed
+from webhook.cluster.freshness import ServerUnreachable
+from webhook.errors import LookupFailed
+from webhook.logs.structured import Level, Log
+
+
+class _Outage(NamedTuple):
+    """Why no kind can be read, as the messages of its beginning and of its end."""
+
+    begin: str
+    end: str
+
+
+_UNREACHABLE: Final = _Outage("API server unreachable", "API server reachable again")
+_UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
+_FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
+_NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def _outage_of_error(error: LookupFailed) -> _Outage | None:
+    if isinstance(error, ServerUnreachable):
+        return _UNREACHABLE
+    if isinstance(error, ServerRefused) and error.code == HTTPStatus.UNAUTHORIZED:
+        return _UNAUTHORIZED
+    if isinstance(error, ServerRefused) and error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _FAILING
+    return None
+
+
+class FailureLog:
+    """Writes the lines. All watches of a process share one; any thread may call it.
+
+    A watch is any object that stands for it.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._outages: dict[object, _Outage] = {}
+        """The watches that are cut off, each with its outage."""
+        self._not_installed: set[GroupVersionKind] = set()
+        self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Return whether a watch waits for an API server that sends no answer."""
+        return _UNREACHABLE in self._outages.values()
+
+    def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
+        """Log a failure unless its cause was logged before; `is_new`: the watch did not fail in these words before."""
+        outage = _outage_of_error(error)
+        self._move_watch(watch, outage, {"error": str(error)})
+        if outage is None and is_new:
+            with self._lock:
+                if self._gathered is not None:
+                    self._gathered[watch] = gvk, error
+                    return
+            self._log_failure(gvk, error)
+
+    def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
+        """Log the end of an outage that this watch is the last to leave, and a kind that appears."""
+        if self._outages and watch in self._outages:  # mostly there is none
+            self._move_watch(watch, None)
+        if self._gathered is not None:
+            with self._lock:
+                self._gathered = {each: what for each, what in (self._gathered or {}).items() if each is not watch}
+        if gvk in self._not_installed:
+            self._not_installed.discard(gvk)
+            self._write("info", "kind appeared", {"group": gvk.group, "kind": gvk.kind})
+
+    def forget(self, watch: object) -> None:
+        """Forget a watch that was stopped."""
+        with self._lock:
+            self._outages.pop(watch, None)
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Gather what watches cannot read for as long as the context lasts, then log it together."""
+        self._gathered = {}
+        try:
+            yield
+        finally:
+            with self._lock:
+                gathered, self._gathered = self._gathered, None
+            self._log_gathered(tuple((gathered or {}).values()))
+
+    def _move_watch(self, watch: object, outage: _Outage | None, fields: Mapping[str, str] = _NO_FIELDS) -> None:
+        with self._lock:
+            before = self._outages.pop(watch, None)
+            begins = outage is not None and outage not in self._outages.values() and before is not outage
+            if outage is not None:
+                self._outages[watch] = outage
+            ends = before is not None and before not in self._outages.values()
+        if before is not None and ends:
+            self._write("info", before.end, {})
+        if outage is not None and begins:
+            self._write("warning", outage.begin, fields)
+
+    def _log_gathered(self, failures: tuple[tuple[GroupVersionKind, LookupFailed], ...]) -> None:
+        missing = {gvk for gvk, error in failures if isinstance(error, KindNotServed)}
+        refused = {gvk: error for gvk, error in failures if isinstance(error, ServerRefused)}
+        self._not_installed |= missing
+        if missing:
+            self._write("info", "kinds are not installed", {"kinds": _names_of_kinds(missing)})
+        if refused:
+            fields = {"kinds": _names_of_kinds(refused), "error": str(next(iter(refused.values())))}
+            self._write("warning", "kinds cannot be read", fields)
+        for gvk, error in failures:
+            if not isinstance(error, KindNotServed | ServerRefused):
+                self._log_failure(gvk, error)
+
+    def _log_failure(self, gvk: GroupVersionKind, error: LookupFailed) -> None:
+        named = {"group": gvk.group, "kind": gvk.kind}
+        if not isinstance(error, KindNotServed):
+            self._write("warning", "watch failed", {**named, "error": str(error)})
+        elif gvk not in self._not_installed:  # of which there may be several watches
+            self._not_installed.add(gvk)
+            self._write("info", "kind is not installed", named)
+
+    def _write(self, level: Level, message: str, fields: Mapping[str, Any]) -> None:
+        with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
+            self._log.write(level, message, dict(fields))
+
+
+def _names_of_kinds(gvks: set[GroupVersionKind] | Mapping[GroupVersionKind, object]) -> list[str]:
+    return sorted(f"{gvk.kind}.{gvk.group}" if gvk.group else gvk.kind for gvk in gvks)
