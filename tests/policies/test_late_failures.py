@@ -15,6 +15,7 @@ from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite
 from webhook.suites.late_failures import late_failures_as_markdown, read_uncovered_failures
 from webhook.suites.rule_reference import rules_of_policies
+from webhook.suites.suite_model import CaseModel
 
 PAGE = Path(__file__).parents[2] / "docs" / "late-failures.md"
 POLICIES = shipped_policies().policies
@@ -74,7 +75,7 @@ def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_k
     assert wrong == []
 
 
-def _said(case: own.CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
+def _said(case: CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
     """The rules that all policies together say are broken, and those by which they deny."""
     told, denied = set(), set()
     for decision in answer_of_case(own.request_of_case(case, suite, shipped_policies, OPTIONS)).verdict.decisions:

@@ -7,6 +7,7 @@ resource names and scopes that cannot be guessed. Reads no files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_URL, uuid5
 
@@ -120,6 +121,7 @@ def attributes_of_object(
     operation: Operation = Operation.CREATE,
     old_object: JSON = None,
     namespace: str = "default",
+    fills_defaults: bool = True,
 ) -> Attributes:
     """Return the attributes that the API server would send for this object, as far as the object tells.
 
@@ -133,6 +135,7 @@ def attributes_of_object(
         operation: CREATE, UPDATE, DELETE or CONNECT.
         old_object: what stands in the cluster, for UPDATE; without it the object itself.
         namespace: where a namespaced object without a namespace goes.
+        fills_defaults: whether the defaults of an API server are filled in.
 
     Raises:
         CallError: 400 when it has no apiVersion or kind.
@@ -148,7 +151,8 @@ def attributes_of_object(
     where = (_metadata_text(metadata, "namespace") or namespace) if namespaced else ""
     if (kind.group, kind.kind) == ("", "Namespace"):
         where = name
-    now, before, is_decoded = _objects_as_sent(value, value if old_object is None else old_object, kind)
+    before_update = value if old_object is None else old_object
+    now, before, is_decoded = _objects_as_sent(value, before_update, kind, fills_defaults=fills_defaults)
     return Attributes(
         uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
         kind=kind,
@@ -166,16 +170,29 @@ def attributes_of_object(
     )
 
 
-def _objects_as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
+def with_defaults_filled_in(recorded: Attributes) -> Attributes:
+    """Return a recorded request with the defaults of an API server in its objects; one that cannot be decoded stays as
+    it is.
+    """
+    filled = (
+        each and (_object_as_sent(each, recorded.kind, fills_defaults=True) or each)
+        for each in (recorded.object, recorded.old_object)
+    )
+    return replace(recorded, object=next(filled), old_object=next(filled))
+
+
+def _objects_as_sent(
+    value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
+) -> tuple[JSON, JSON, bool]:
     """Return both objects as an API server sends them, and whether that was possible."""
-    now = _object_with_defaults(value, kind)
-    before = now if old is value else _object_with_defaults(old, kind)
+    now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
+    before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
-def _object_with_defaults(value: JSON, kind: GroupVersionKind) -> JSON:
+def _object_as_sent(value: JSON, kind: GroupVersionKind, *, fills_defaults: bool) -> JSON:
     sent = as_sent_by_api_server(value, kind)
-    return None if sent is None else with_api_defaults(sent, kind)
+    return with_api_defaults(sent, kind) if fills_defaults and sent is not None else sent
 
 
 def group_version_kind_of_object(value: JSON) -> GroupVersionKind:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ from webhook.manifests.leave_alone import current_day
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import Settings
+from webhook.suites.suite_model import suite_schema
 from webhook.text import terminal
 from webhook.yamltext import yamlfile
 
@@ -56,9 +57,15 @@ def check(
 
 
 @app.command("schema")
-def print_schema() -> int:
-    """Print the JSON schema of the file, for editors and CI."""
-    sys.stdout.write(json.dumps(configuration_schema(), indent=2) + "\n")
+def print_schema(
+    of: Annotated[
+        Literal["configuration", "suite"],
+        typer.Argument(metavar="FILE", help="Of which file: the configuration, or a suite of policies."),
+    ] = "configuration",
+) -> int:
+    """Print the JSON schema of the configuration, or of suite.yaml, for editors and CI."""
+    schema = configuration_schema() if of == "configuration" else suite_schema()
+    sys.stdout.write(json.dumps(schema, indent=2) + "\n")
     return 0
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final
 
 from msgspec import Struct
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.errors import InputError, InputProblem
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.rules.actions import OFF_IN_QUOTES
-from webhook.text.model_errors import describe_model_error, is_unknown_field_error
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile, as_input_file
 
@@ -81,36 +80,5 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
 def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[InputProblem]:
     for mistake in error.errors():
         path = tuple(mistake["loc"])
-        text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
-        hint = _sentence_about_near_fields(path) if is_unknown_field_error(mistake) else ""
-        if path[:1] == ("levels",) and mistake["input"] is False:
-            hint = f": {OFF_IN_QUOTES}"
-        yield document.problem(path, f"{text}{hint}")
-
-
-def _sentence_about_near_fields(path: FieldPath) -> str:
-    """Say which field may have been meant, or all that there are."""
-    known = _field_names(path[:-1])
-    close = get_close_matches(str(path[-1]), known, n=1)
-    return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
-
-
-def _field_names(path: FieldPath) -> list[str]:
-    """Return the names of the fields at a path."""
-    model: Any = FileConfiguration
-    for step in path:
-        if isinstance(step, str) and step in (named := _fields_of_model(model)):
-            model = _inner_model(named[step])
-    return list(_fields_of_model(model))
-
-
-def _fields_of_model(model: Any) -> dict[str, Any]:
-    is_model = isinstance(model, type) and issubclass(model, BaseModel)
-    fields = model.model_fields if is_model else {}
-    return {field.alias or name: field.annotation for name, field in fields.items()}
-
-
-def _inner_model(annotation: Any) -> Any:
-    """Return the model inside of `tuple[Model, ...]` or `Model | None`."""
-    inside = [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
-    return inside[0] if inside else annotation
+        hint = f": {OFF_IN_QUOTES}" if path[:1] == ("levels",) and mistake["input"] is False else ""
+        yield document.problem(path, f"{describe_mistake_of_model(FileConfiguration, mistake)}{hint}")

@@ -19,7 +19,7 @@ from webhook.rules.text import message_of_problems
 from webhook.suites import find, own
 from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite
-from webhook.suites.own import CaseModel
+from webhook.suites.suite_model import CaseModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

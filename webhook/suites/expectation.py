@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from webhook.admission.phases import PhasesOutcome
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
+from webhook.rules.decisions import ValidationAction
 from webhook.text.terminal import one_line
 from webhook.yamltext import yamlfile
 
@@ -17,8 +18,9 @@ from webhook.yamltext import yamlfile
 class Expectation:
     """The expected parts of an answer; parts that are None are not compared.
 
-    message is a part of the denial's text. warnings, advice, unknown and errors are parts of the texts, one for each
-    and no others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
+    message is a part of the denial's text. warnings, advice, audited, unknown and errors are parts of the texts, one
+    for each and no others. audit_annotations are all of the verdict, published_annotations those that policies publish.
+    patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
     matched says whether any policy had something to decide. rules are ids of rules that are broken where the request
     is denied or warned of, and kept otherwise.
     """
@@ -37,6 +39,8 @@ class Expectation:
     patched_object: JSON = None
     patch: Sequence[JSON] | None = None
     audit_annotations: Mapping[str, str] | None = None
+    published_annotations: Mapping[str, str] | None = None
+    audited: Sequence[str] | None = None
     rules: Sequence[str] = ()
 
     def judge(self, outcome: PhasesOutcome) -> tuple[str, ...]:
@@ -84,9 +88,20 @@ class Expectation:
         yield from _difference_of_texts("advice", self.advice, advice_texts(outcome))
         yield from _difference_of_texts("unknown", self.unknown, message_texts(outcome, "unknown"))
         yield from _difference_of_texts("errors", self.errors, message_texts(outcome, "error"))
+        yield from _difference_of_texts("audited", self.audited, audited_texts(outcome))
+        yield from self._annotation_differences(outcome)
         yield from _value_difference(
             "auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations)
         )
+
+    def _annotation_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
+        if self.published_annotations is None:
+            return
+        published = published_annotations(outcome)
+        full_names = {name.rpartition("/")[2]: name for name in reversed([*published])}
+        wanted = {full_names.get(key, key): value for key, value in self.published_annotations.items()}
+        if wanted != published:
+            yield f"auditAnnotations: expected (-), found (+)\n{diff_as_yaml(wanted, published)}"
 
     def _patch_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         changed = outcome.patched_object
@@ -114,6 +129,21 @@ def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
 def advice_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the distinct texts of advice, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
+
+
+def audited_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
+    """Return the distinct texts of failures that an Audit action of a binding writes down, in order."""
+    failed = (made for _, made in outcome.decisions if made.action == "deny")
+    return tuple(dict.fromkeys(made.message for made in failed if ValidationAction.AUDIT in made.actions))
+
+
+def published_annotations(outcome: PhasesOutcome) -> Mapping[str, str]:
+    """Return what the auditAnnotations of policies publish, by `policy/key`."""
+    values: dict[str, dict[str, None]] = {}
+    for _, made in outcome.decisions:
+        for key, value in made.audit_annotations.items():
+            values.setdefault(f"{made.policy}/{key}", {})[value] = None
+    return {name: ", ".join(of_name) for name, of_name in values.items()}
 
 
 def message_texts(outcome: PhasesOutcome, evaluation: str) -> tuple[str, ...]:

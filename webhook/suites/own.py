@@ -1,95 +1,32 @@
 """Reads `suite.yaml` in the folder of a policy: this project's own format, which forbids unknown fields.
 
-A suite runs only the policies of its own folder. Fields: the models below; a name of a file is relative to the suite.
+A suite runs only the policies of its own folder. suite_model.py has the fields; a name of a file is relative to the
+suite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, partial
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from webhook.admission import fixtures
-from webhook.admission.phases import PhaseName
+from webhook.admission.phases import PhasesOutcome
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.cel.library.authorizer import NO_ENTRY
 from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
+from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_case
-from webhook.suites.expectation import Expectation, advice_texts, broken_rules
+from webhook.suites.expectation import Expectation, advice_texts, broken_rules, message_texts
 from webhook.suites.files import Suite
-from webhook.text.model_errors import describe_model_error
+from webhook.suites.suite_model import CaseModel, SuiteModel
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ExpectModel(_Model):
-    """`expect` of a case; expectation.py documents each field."""
-
-    allowed: bool
-    code: int | None = None
-    reason: str | None = None
-    message: str | None = None
-    warnings: list[str] | None = None
-    unknown: list[str] | None = None
-    errors: list[str] | None = None
-    matched: bool | None = None
-    patched: Any = None
-    patch: list[Any] | None = None
-    advice: list[str] | None = None
-
-
-class CaseModel(_Model):
-    """One case: the request, the objects of the cluster, and the expectation.
-
-    `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
-    warns, else a good one.
-
-    With `contextIsWhole` what the cluster holds is all there is, so that an object which is missing does not exist.
-
-    A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
-    """
-
-    name: str = Field(min_length=1)
-    rule: str | list[str] = []
-    input: Any = None
-    old_input: Any = Field(default=None, alias="oldInput")
-    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
-    phase: PhaseName = "auto"
-    context: list[Any] = []
-    context_is_whole: bool = Field(default=False, alias="contextIsWhole")
-    params: list[Any] = []
-    authorizer: list[Any] = []
-    expect: ExpectModel
-
-    @property
-    def is_bad_example(self) -> bool:
-        """Return whether the case expects a denial, a warning or advice."""
-        return not self.expect.allowed or bool(self.expect.warnings or self.expect.advice)
-
-    @property
-    def subject(self) -> Any:
-        """Return the object that the request is about, as written."""
-        return self.old_input if self.input is None and self.operation == "DELETE" else self.input
-
-    @property
-    def rules(self) -> list[str]:
-        """Return the rules that the case is an example of."""
-        return [self.rule] if isinstance(self.rule, str) else self.rule
-
-
-class SuiteModel(_Model):
-    """The content of a suite file."""
-
-    cases: list[Any] = Field(min_length=1)
 
 
 def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
@@ -161,7 +98,7 @@ def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
     try:
         return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
-        raise InputError(*_problems_of_validation_error(document, (), error)) from None
+        raise InputError(*_problems_of_validation_error(document, (), SuiteModel, error)) from None
 
 
 def _validated(
@@ -170,9 +107,9 @@ def _validated(
     """Return one case, or its mistakes."""
     path = ("cases", index)
     try:
-        case = CaseModel.model_validate(raw)
+        case = CaseModel.model_validate(raw, by_alias=True, by_name=False)
     except ValidationError as error:
-        return tuple(_problems_of_validation_error(document, path, error))
+        return tuple(_problems_of_validation_error(document, path, CaseModel, error))
     if case.subject is None:
         return (document.problem((*path, "input"), "is required; a DELETE may have oldInput instead"),)
     if case.name in seen:
@@ -182,9 +119,10 @@ def _validated(
 
 
 def _problems_of_validation_error(
-    document: yamlfile.Document, path: FieldPath, error: ValidationError
+    document: yamlfile.Document, path: FieldPath, model: type[BaseModel], error: ValidationError
 ) -> Iterator[InputProblem]:
-    return (document.problem((*path, *each["loc"]), describe_model_error(each)) for each in error.errors())
+    for each in error.errors():
+        yield document.problem((*path, *each["loc"]), describe_mistake_of_model(model, each))
 
 
 def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
@@ -210,7 +148,19 @@ def _broken_rules_of_case(
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
     outcome = answer_of_case(request_of_case(case, suite, policies, how))
-    return Expectation(rules=case.rules, **case.expect.model_dump()).judge(outcome)
+    expected = case.expect.model_dump()
+    published = expected.pop("audit_annotations")
+    differences = Expectation(rules=case.rules, published_annotations=published, **expected).judge(outcome)
+    return differences if case.expect.unknown is not None else (*differences, *_unanswered_questions(outcome))
+
+
+def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
+    """Yield a difference for each question to `authorizer` because of which a policy was not evaluated."""
+    for text in message_texts(outcome, "unknown"):
+        _, has_question, question = text.partition(NO_ENTRY)
+        if has_question:
+            fix = "write the answer under `authorizer`, or expect this in `unknown`"
+            yield f"authorizer: a policy is not evaluated, because it asks about{question}: {fix}"
 
 
 def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
@@ -235,7 +185,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
         phase=case.phase,
         context=tuple(context),
         context_is_whole=case.context_is_whole,
-        authorizer=case.authorizer,
+        authorizer=[each.entry for each in case.authorizer],
     )
 
 
@@ -257,9 +207,15 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
     value = _load_one_object(case.subject, suite)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
-            return fixtures.attributes_of_fixture(value, how.table.row)
-        old = None if case.old_input is None else _load_one_object(case.old_input, suite)
-        return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
+            recorded = fixtures.attributes_of_fixture(value, how.table.row)
+            return fixtures.with_defaults_filled_in(recorded) if case.defaults else recorded
+        return fixtures.attributes_of_object(
+            value,
+            how.table.row,
+            operation=Operation(case.operation),
+            old_object=None if case.old_input is None else _load_one_object(case.old_input, suite),
+            fills_defaults=case.defaults is not False,
+        )
     except CallError as error:
         raise InputError(InputProblem(message=error.message, path="input")) from None
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 from webhook.text.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
+_OF_VALIDATOR: Final = "Value error, "
+"""What pydantic writes before the text of a ValueError."""
 _EXPECTED: Final = {
     "string_type": "a string",
     "list_type": "a list",
@@ -45,5 +47,6 @@ def describe_model_error(mistake: Mapping[str, Any]) -> str:
         choices = re.findall(r"'([^']*)'", mistake["ctx"]["expected"])
         return f"expected one of {', '.join(choices)}, found `{shown(mistake['input'])}`"
     if kind not in _EXPECTED:
-        return str(mistake["msg"][:1].lower() + mistake["msg"][1:])
+        text = str(mistake["msg"]).removeprefix(_OF_VALIDATOR)
+        return text[:1].lower() + text[1:]
     return f"expected {_EXPECTED[kind]}, found `{shown(mistake['input'])}`"

@@ -89,7 +89,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_errors
@@ -158,31 +158,33 @@ _KEYS = {
 }
 
 
+NO_ENTRY: Final = "authorizer: no decision is given for"
+"""The beginning of the error for a question without an answer."""
+
+
 class ListedAuthorizer:
     """An Authorizer that reads its answers from a list: the first entry whose fields all equal the question's.
 
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
             labelSelector, each of which may be left out to mean any, and allowed, reason, error.
-        is_whole: whether a question without an entry is a mistake; else its answer is not known.
     """
 
-    def __init__(self, entries: Iterable[Mapping[str, JSON]], *, is_whole: bool = True) -> None:
+    def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
         self._entries = tuple(entries)
-        self._error: type[EvaluationError] = EvaluationError if is_whole else NoDecision
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision of the first entry that matches the question.
 
         Raises:
-            EvaluationError: no entry fits.
+            NoDecision: no entry fits, so that the answer is not known.
         """
         for entry in self._entries:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
                 error = entry.get("error")
                 allowed = entry.get("allowed") is True and error is None
                 return AuthorizationDecision(allowed=allowed, reason=entry.get("reason", ""), error=error)
-        raise self._error(f"authorizer: no decision is given for {question}")
+        raise NoDecision(f"{NO_ENTRY} {question}")
 
 
 class UnansweredQuestion(ReviewPaused):
@@ -230,7 +232,7 @@ class PausingAuthorizer:
         return EvaluationError(f"authorizer: {because}")
 
 
-NO_DECISIONS: Authorizer = ListedAuthorizer((), is_whole=False)
+NO_DECISIONS: Authorizer = ListedAuthorizer(())
 """The authorizer without answers: what depends on a check is not known."""
 
 

@@ -1,0 +1,142 @@
+"""What a suite.yaml may say: audited failures, annotations, answers of the authorizer, defaults; and its JSON schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.literals import pod, validating
+from tests.rows import all_rows
+from webhook.cli import run_command_line
+from webhook.manifests.authorizer_answers import read_authorizer_file
+from webhook.suites.suite_model import suite_schema
+from webhook.yamltext import yamlfile
+
+ROOT = Path(__file__).parents[2]
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Write:
+    """Write policies and the text or the cases of a suite beside them; return the folder."""
+
+    def write(policies: list[Any], *cases: Any, text: str = "") -> str:
+        folder = tmp_path / "policy"
+        folder.mkdir(exist_ok=True)
+        (folder / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, policies)))
+        named = [{"name": f"case {number}", **each} for number, each in enumerate(cases)]
+        (folder / "suite.yaml").write_text(text or yamlfile.dump({"cases": named}))
+        return str(folder)
+
+    return write
+
+
+def audits(expression: str = "false", **spec: Any) -> list[Any]:
+    """Return a policy whose binding only audits."""
+    policy, binding = validating(expression, **spec)
+    binding["spec"]["validationActions"] = ["Audit"]
+    return [policy, binding]
+
+
+TEAM = [{"key": "team", "valueExpression": "object.metadata.?labels['team'].orValue('none')"}]
+ASKS = "authorizer.group('').resource('pods').check('use').allowed()"
+POD = pod(containers=[{"name": "c", "image": "i"}])
+REVIEW = {"operation": "CREATE", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "object": POD}
+DEFAULTED = "object.spec.?restartPolicy.orValue('') == 'Always'"
+
+
+CASES = {
+        "an audited failure": (audits(), {"expect": {"allowed": True, "audited": ["failed expression"]}}, 0, ""),
+        "no audited failure": (audits("true"), {"expect": {"allowed": True, "audited": []}}, 0, ""),
+        "an audited failure that is not expected": (
+            audits(), {"expect": {"allowed": True, "audited": []}}, 1, "audited: expected texts with (-), found (+)",
+        ),
+        "a denial is not audited": (validating("false"), {"expect": {"allowed": False, "audited": []}}, 0, ""),
+        "an annotation by its key": (
+            validating(auditAnnotations=TEAM), {"expect": {"allowed": True, "auditAnnotations": {"team": "none"}}}, 0, "",
+        ),
+        "an annotation by policy and key": (
+            validating(auditAnnotations=TEAM), {"expect": {"allowed": True, "auditAnnotations": {"v/team": "none"}}}, 0, "",
+        ),
+        "another value of an annotation": (
+            validating(auditAnnotations=TEAM), {"expect": {"allowed": True, "auditAnnotations": {"team": "a"}}}, 1, "v/team: none",
+        ),
+        "no annotation": (
+            validating(auditAnnotations=TEAM), {"expect": {"allowed": True, "auditAnnotations": {}}}, 1, "+v/team: none",
+        ),
+        "an answer": (
+            validating(ASKS), {"authorizer": [{"verb": "use", "allowed": False}], "expect": {"allowed": False}}, 0, "",
+        ),
+        "a question without an answer is not known": (
+            validating(ASKS), {"expect": {"allowed": True, "unknown": ["resource `pods`"]}}, 0, "",
+        ),
+        "and fails a case that does not expect it": (
+            validating(ASKS), {"expect": {"allowed": True}}, 1, "asks about verb `use` resource `pods`: write the answer under `authorizer`",
+        ),
+        "an object has defaults": (validating(DEFAULTED), {"expect": {"allowed": True}}, 0, ""),
+        "an object without defaults": (validating(DEFAULTED), {"defaults": False, "expect": {"allowed": False}}, 0, ""),
+        "a review has none": (validating(DEFAULTED), {"input": REVIEW, "expect": {"allowed": False}}, 0, ""),
+        "a review with defaults": (validating(DEFAULTED), {"input": REVIEW, "defaults": True, "expect": {"allowed": True}}, 0, ""),
+}  # fmt: skip
+
+
+@all_rows("policies, case, code, told", CASES.values(), ids=CASES)
+def test_a_case_says(
+    policies: list[Any], case: Any, code: int, told: str, suite: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["test", suite(policies, {"input": POD, **case})]) == code
+    assert told in capsys.readouterr().out
+
+
+CASE = "cases:\n- name: x\n  input: {apiVersion: v1, kind: Pod, metadata: {name: a}}\n"
+
+
+MISTAKES = {
+        "of a case": (f"{CASE}  expct: {{allowed: true}}\n", "cases[0].expct: unknown field: did you mean `expect`?"),
+        "of what is expected": (f"{CASE}  expect: {{alowed: true}}\n", "cases[0].expect.alowed: unknown field: did you mean `allowed`?"),
+        "in snake case": (f"{CASE}  expect: {{audit_annotations: {{}}}}\n", "did you mean `auditAnnotations`?"),
+        "of the authorizer": (
+            f"{CASE}  authorizer: [{{verbs: get, allowed: true}}]\n  expect: {{allowed: true}}\n",
+            "cases[0].authorizer[0].verbs: unknown field: did you mean `verb`?",
+        ),
+        "of the whole": ("case: []\n", "case: unknown field: did you mean `cases`?"),
+        "an answer that decides nothing": (
+            f"{CASE}  authorizer: [{{verb: get}}]\n  expect: {{allowed: true}}\n",
+            "cases[0].authorizer[0]: needs `allowed: true`, `allowed: false`, or an `error`",
+        ),
+}  # fmt: skip
+
+
+@all_rows("text, told", MISTAKES.values(), ids=MISTAKES)
+def test_an_unknown_field_is_told_with_the_one_that_was_meant(
+    text: str, told: str, suite: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["test", suite(validating("true"), text=text)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_file_of_answers_has_the_form_of_a_suite(tmp_path: Path) -> None:
+    (tmp_path / "answers.yaml").write_text("authorizer:\n- {verb: get, fieldSelector: a=b, error: no kubelet}\n")
+    assert read_authorizer_file(tmp_path / "answers.yaml") is not None
+
+
+def test_the_schema_is_published_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["config", "schema", "suite"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    published = json.loads((ROOT / "docs" / "suite.schema.json").read_text())
+    assert printed == suite_schema() == published, "write `claimgate config schema suite` to docs/suite.schema.json"
+
+
+def test_the_schema_takes_the_shipped_suites() -> None:
+    from jsonschema import Draft202012Validator
+
+    Draft202012Validator.check_schema(suite_schema())
+    validator = Draft202012Validator(suite_schema())
+    for name in ("claims-exactly-one", "gpu-portable"):
+        (document,) = yamlfile.read(ROOT / "policies" / name / "suite.yaml")
+        validator.validate(json.loads(json.dumps(document.value)))
+    assert not validator.is_valid({"cases": [{"name": "x", "input": {}, "expect": {"alowed": True}}]})

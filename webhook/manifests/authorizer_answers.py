@@ -1,0 +1,77 @@
+"""Answers to what policies ask `authorizer`, as suites and the files of `--authorizer` write them.
+
+    authorizer:
+    - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
+    - {path: /healthz, allowed: false, reason: nobody may}
+
+The first answer whose fields all equal those of a question counts. A field that is left out means any value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import Field, ValidationError, model_validator
+
+from webhook.cel.library.authorizer import ListedAuthorizer
+from webhook.errors import InputError, InputProblem
+from webhook.manifests.configuration_model import CamelCaseModel
+from webhook.manifests.model_fields import describe_mistake_of_model
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import AnyFile
+
+_ANY: Final = "Any value where it is left out."
+
+
+class AuthorizerAnswer(CamelCaseModel):
+    """An answer to questions of policies: what a question has to be, and the decision."""
+
+    user: str | None = Field(default=None, description=f"Who sends the request, or a service account. {_ANY}")
+    verb: str | None = Field(default=None, description=f"What is asked in `check`. {_ANY}")
+    path: str | None = Field(default=None, description=f"A path of the API server. {_ANY}")
+    group: str | None = Field(default=None, description=f"The API group of a resource. {_ANY}")
+    resource: str | None = Field(default=None, description=f"The plural of a kind. {_ANY}")
+    subresource: str | None = Field(default=None, description=f"Such as `status`. {_ANY}")
+    namespace: str | None = Field(default=None, description=f"The namespace of the resource. {_ANY}")
+    name: str | None = Field(default=None, description=f"The name of the resource. {_ANY}")
+    field_selector: str | None = Field(default=None, description=f"The selector of fields as a text. {_ANY}")
+    label_selector: str | None = Field(default=None, description=f"The selector of labels as a text. {_ANY}")
+    allowed: bool | None = Field(default=None, description="The decision; needed unless there is an error.")
+    reason: str = Field(default="", description="Why, as the API server says it.")
+    error: str | None = Field(default=None, description="What went wrong when it was asked; it then allows nothing.")
+
+    @model_validator(mode="after")
+    def _has_decision(self) -> AuthorizerAnswer:
+        if self.allowed is None and self.error is None:
+            raise ValueError("needs `allowed: true`, `allowed: false`, or an `error`")
+        return self
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Return the answer as ListedAuthorizer reads it."""
+        return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+class AuthorizerFile(CamelCaseModel):
+    """The content of a file of `--authorizer`."""
+
+    authorizer: list[AuthorizerAnswer] = Field(description="The answers; the first that fits a question counts.")
+
+
+def read_authorizer_file(file: AnyFile) -> ListedAuthorizer:
+    """Return the authorizer of a file; what it does not answer is not known.
+
+    Raises:
+        InputError: it cannot be read, or every mistake in it.
+    """
+    documents = yamlfile.read(file)
+    if len(documents) != 1:
+        message = f"expected one document with the list `authorizer`, found {len(documents)}"
+        raise InputError(InputProblem(message=message, file=str(file)))
+    (document,) = documents
+    try:
+        answers = AuthorizerFile.model_validate(document.value, by_alias=True, by_name=False).authorizer
+    except ValidationError as error:
+        problems = ((tuple(each["loc"]), describe_mistake_of_model(AuthorizerFile, each)) for each in error.errors())
+        raise InputError(*(document.problem(path, text) for path, text in problems)) from None
+    return ListedAuthorizer([each.entry for each in answers])

@@ -1,0 +1,98 @@
+"""The fields of `suite.yaml`, their types and what each means; the JSON schema is made of them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from webhook.admission.phases import PhaseName
+from webhook.manifests.authorizer_answers import AuthorizerAnswer
+from webhook.manifests.configuration_model import CamelCaseModel
+
+
+class ExpectModel(CamelCaseModel):
+    """What a case expects of the answer; what it leaves out is not compared.
+
+    A list of texts has a part of each text, in any order, and there are no others.
+    """
+
+    allowed: bool = Field(description="Whether the request is allowed.")
+    code: int | None = Field(default=None, description="The HTTP code of the denial.")
+    reason: str | None = Field(default=None, description="The reason of the denial, such as Invalid.")
+    message: str | None = Field(default=None, description="A part of the denial's text.")
+    warnings: list[str] | None = Field(default=None, description="Parts of the warnings, one for each.")
+    audited: list[str] | None = Field(
+        default=None,
+        description="Parts of the failures that a binding with the action Audit records, one for each.",
+    )
+    audit_annotations: dict[str, str] | None = Field(
+        default=None,
+        description="What the auditAnnotations of policies publish, by their key, or by `policy/key`, and no others.",
+    )
+    unknown: list[str] | None = Field(default=None, description="Parts of what could not be evaluated, one for each.")
+    errors: list[str] | None = Field(default=None, description="Parts of the errors of expressions, one for each.")
+    matched: bool | None = Field(default=None, description="Whether any policy had something to decide.")
+    patched: Any = Field(default=None, description="A part of the object that comes out.")
+    patch: list[Any] | None = Field(default=None, description="The exact operations of the patch.")
+    advice: list[str] | None = Field(default=None, description="Parts of the advice, one for each.")
+
+
+class CaseModel(CamelCaseModel):
+    """One case: the request, the objects of the cluster, and the expectation.
+
+    `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
+    warns, else a good one. A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
+    """
+
+    name: str = Field(min_length=1, description="A name of its own, as a sentence.")
+    rule: str | list[str] = Field(default=[], description="Ids of the rules that the case is an example of.")
+    input: Any = Field(default=None, description="An object, a request, an AdmissionReview, or the name of a file.")
+    old_input: Any = Field(default=None, description="The object before an update, or the object that is deleted.")
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = Field(default="CREATE", description="What is done.")
+    phase: PhaseName = Field(default="auto", description="auto mutates, then validates what came out.")
+    defaults: bool | None = Field(
+        default=None,
+        description="Whether the defaults of Kubernetes are filled in; without it, in objects and not in reviews.",
+    )
+    context: list[Any] = Field(default=[], description="Objects of the cluster, or names of files and folders.")
+    context_is_whole: bool = Field(default=False, description="What the context does not have does not exist.")
+    params: list[Any] = Field(default=[], description="The params of policies, or names of files and folders.")
+    authorizer: list[AuthorizerAnswer] = Field(default=[], description="Answers to what policies ask `authorizer`.")
+    expect: ExpectModel = Field(description="The answer that is expected.")
+
+    @property
+    def is_bad_example(self) -> bool:
+        """Return whether the case expects a denial, a warning or advice."""
+        return not self.expect.allowed or bool(self.expect.warnings or self.expect.advice)
+
+    @property
+    def subject(self) -> Any:
+        """Return the object that the request is about, as written."""
+        return self.old_input if self.input is None and self.operation == "DELETE" else self.input
+
+    @property
+    def rules(self) -> list[str]:
+        """Return the rules that the case is an example of."""
+        return [self.rule] if isinstance(self.rule, str) else self.rule
+
+
+class SuiteModel(CamelCaseModel):
+    """The content of a suite file; the cases are read one by one, so that a mistake in one leaves the others."""
+
+    cases: list[Any] = Field(min_length=1, description="The cases.")
+
+
+class _WholeSuiteModel(SuiteModel):
+    cases: list[CaseModel] = Field(min_length=1, description="The cases.")
+
+
+def suite_schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of the file."""
+    described = _WholeSuiteModel.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "suite.yaml",
+        "description": "The cases of the policies beside it, which `claimgate test` runs.",
+        **{key: value for key, value in described.items() if key not in ("title", "description")},
+    }
