@@ -431,7 +431,10 @@ def test_verbose_names_every_case_with_its_line_and_the_rules_that_none_breaks(s
     named = [re.sub(r"  \d+ ms$", "", line) for line in lines]
     assert named[0] == f"✔ {folder}/suite.yaml: 2 of 2 passed"
     assert re.fullmatch(rf"  ✔ policy/fine  {re.escape(folder)}/suite\.yaml:2", named[1])
-    assert named[-2:] == ["2 cases: 2 passed, 0 failed", "1 of 3 rules broken by a case; by none: fails, warns"]
+    assert named[-2:] == [
+        "2 cases: 2 passed, 0 failed",
+        "2 of 4 rules and conditions tried by a case; not tried: fails, warns",
+    ]
 
 
 def test_only_cases_that_match_are_run(suite, capsys):

@@ -140,3 +140,23 @@ def test_the_schema_takes_the_shipped_suites() -> None:
         (document,) = yamlfile.read(ROOT / "policies" / name / "suite.yaml")
         validator.validate(json.loads(json.dumps(document.value)))
     assert not validator.is_valid({"cases": [{"name": "x", "input": {}, "expect": {"alowed": True}}]})
+
+
+def test_each_validation_and_each_match_condition_has_to_be_tried(
+    suite: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy, binding = validating(
+        matchConditions=[
+            {"name": "not-a", "expression": "object.metadata.name != 'a'"},
+            {"name": "not-b", "expression": "object.metadata.name != 'b'"},
+        ],
+        validations=[
+            {"expression": "object.metadata.name != 'c'"},
+            {"expression": "object.metadata.name != 'd'"},
+        ],
+    )
+    for_c = {"input": {**POD, "metadata": {"name": "c"}}, "expect": {"allowed": False}}
+    for_a = {"input": {**POD, "metadata": {"name": "a"}}, "expect": {"allowed": True}}
+    assert run_command_line(["test", "-v", suite([policy, binding], for_c, for_a)]) == 0
+    told = "2 of 4 rules and conditions tried by a case; not tried: v validations[1], v matchCondition not-b"
+    assert told in capsys.readouterr().out.replace("\n  ", " ")

@@ -59,7 +59,10 @@ def command(
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Name every case with its line and time, and the rules that no case breaks."
+            "--verbose",
+            "-v",
+            help="Name every case with its line and time, and the validations, rules and match conditions that no "
+            "case tries.",
         ),
     ] = False,
     update_golden: Annotated[
@@ -150,8 +153,8 @@ class _TestRun:
                 if self._how.shows_advice and isinstance(entry, Case):
                     self.notes.update(f"advice: {text}" for text in entry.advice())
                 if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
-                    self._coverage.update((rule, self._coverage.get(rule, False)) for rule in entry.rules())
-                    self._coverage.update(dict.fromkeys(set(entry.broken()) & self._coverage.keys(), True))
+                    self._coverage.update((part, self._coverage.get(part, False)) for part in entry.parts())
+                    self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
                 ran |= result.result is not Result.SKIP
                 yield replace(result, is_told=self._how.is_verbose)
             if not ran and suite.file in self._named:

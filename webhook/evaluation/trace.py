@@ -30,12 +30,13 @@ _NO_RULE: Final = "no rule of its matchConstraints names {}"
 class ReviewTrace:
     """The explanations of one review, in the order of its evaluation."""
 
-    __slots__ = ("_budgets", "_unmet", "explanations")
+    __slots__ = ("_budgets", "_unmet", "_unmet_condition", "explanations")
 
     def __init__(self) -> None:
         self.explanations: list[Explanation] = []
         self._budgets: list[tuple[int, CostMeter]] = []
         self._unmet: tuple[Outcome, str] | None = None
+        self._unmet_condition = ""
 
     def record_skipped_policies(
         self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes
@@ -75,6 +76,7 @@ class ReviewTrace:
         """Record which condition is false, or that one failed under failurePolicy Ignore."""
         if isinstance(reason, Condition):
             self._unmet = "condition is false", f"matchCondition `{reason.name}`"
+            self._unmet_condition = reason.name
         else:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
@@ -93,7 +95,7 @@ class ReviewTrace:
         evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
         """Evaluate, record how that ended, and return the decisions."""
-        self._budgets, self._unmet = [], None
+        self._budgets, self._unmet, self._unmet_condition = [], None, ""
         started = perf_counter()
         decisions = evaluate()
         elapsed_s = perf_counter() - started
@@ -108,6 +110,7 @@ class ReviewTrace:
                 place=place,
                 outcome=outcome,
                 reason=reason,
+                unmet_condition=self._unmet_condition,
                 elapsed_s=elapsed_s,
                 cost=cost,
             )

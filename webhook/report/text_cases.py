@@ -101,7 +101,8 @@ def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
 
 
 def _sentence_about_coverage(totals: Totals) -> str:
-    """Return how many rules are broken by a case, and which are not."""
-    unbroken = [rule for rule, is_broken in totals.coverage.items() if not is_broken]
-    told = f"{len(totals.coverage) - len(unbroken)} of {counted(len(totals.coverage), 'rule')} broken by a case"
-    return f"{told}; by none: {', '.join(unbroken)}" if unbroken else told
+    """Return how many rules and match conditions a case tries, and which no case tries."""
+    untried = [part for part, is_tried in totals.coverage.items() if not is_tried]
+    parts = counted(len(totals.coverage), "rule or condition", "rules and conditions")
+    told = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"
+    return f"{told}; not tried: {', '.join(untried)}" if untried else told

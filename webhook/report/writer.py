@@ -98,8 +98,9 @@ class Totals(Struct, frozen=True, kw_only=True):
     are not read, because they are links out of the named folder or no regular files. unasked: objects that no policy is
     about, by their kind. pods_not_read: objects whose pods are not read, by their kind. is_verbose: whether a person
     wants everything named that is only counted otherwise. configured: what configuration and annotations left out.
-    left_out: cases that somebody did not ask for. coverage: of the rules of suites, whether a case breaks them, where a
-    person wants to know. queues: the queues of the cluster with what jobs would take, where the format draws them.
+    left_out: cases that somebody did not ask for. coverage: of the rules and match conditions
+    of suites, whether a case tries them, where a person wants to know. queues: the queues of the cluster with what jobs
+    would take, where the format draws them.
     """
 
     entries: int = 0

@@ -57,6 +57,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         place: the path of the pod template, "" for the object itself.
         outcome: how it ended.
         reason: what of the policy or the request led to it: the part that did not match, the condition, the rules.
+        unmet_condition: the name of the matchCondition that is false, "" where none is.
         elapsed_s: how long it was evaluated. What several policies need is computed for the first that asks.
         cost: what its expressions cost, in the units of the API server's cost model.
     """
@@ -68,6 +69,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     place: str = ""
     outcome: Outcome
     reason: str = ""
+    unmet_condition: str = ""
     elapsed_s: float = 0.0
     cost: int = 0
 

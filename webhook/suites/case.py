@@ -6,7 +6,7 @@ Knows no format. Cases that are a request with policies of their own are asked h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -35,8 +35,8 @@ class Case:
 
     It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
     of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
-    `line` is where the case stands in the file, 0 where nobody knows. `rules` are those of the policies that it
-    asks, and `broken` those of them that it breaks.
+    `line` is where the case stands in the file, 0 where nobody knows. `parts` are the rules and conditions
+    of the policies that it asks, and `tried` those that it tries (coverage.py).
     """
 
     id: str
@@ -45,8 +45,8 @@ class Case:
     notes: Callable[[], Sequence[str]] = tuple
     advice: Callable[[], Sequence[str]] = tuple
     line: int = 0
-    rules: Callable[[], Sequence[str]] = tuple
-    broken: Callable[[], Sequence[str]] = tuple
+    parts: Callable[[], Iterable[str]] = tuple
+    tried: Callable[[], Collection[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +118,17 @@ class Request:
     authorizer: Sequence[JSON] = ()
 
 
-def answer_of_case(request: Request, options: ReviewOptions = _ADVICE) -> PhasesOutcome:
-    """Return the answer to a request, as an admission gives it unless other options are given."""
+def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
+    """Return the answer to a request, as an admission gives it unless other options are given; with explanations if
+    wanted.
+    """
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(
-        policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=options
+        policies=request.policies,
+        cluster=cluster,
+        authorizer=ListedAuthorizer(request.authorizer),
+        options=options,
+        explains=explains,
     )
     return run_phases(request.attributes, request.phase, door)
 

@@ -22,7 +22,8 @@ from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_case
-from webhook.suites.expectation import Expectation, advice_texts, broken_rules, message_texts
+from webhook.suites.coverage import parts_to_try, tried_parts
+from webhook.suites.expectation import Expectation, advice_texts, message_texts
 from webhook.suites.files import Suite
 from webhook.suites.suite_model import CaseModel, SuiteModel
 from webhook.text.wording import counted
@@ -47,8 +48,8 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
             continue
         yield Case(
             line=line,
-            rules=partial(_rules, policies),
-            broken=partial(_broken_rules_of_case, case, suite, policies, how),
+            parts=partial(_parts, policies),
+            tried=partial(_tried_parts_of_case, case, suite, policies, how),
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
@@ -129,21 +130,15 @@ def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     return advice_texts(answer_of_case(request_of_case(case, suite, policies, how)))
 
 
-def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
-    """Return the ids of the rules of validating policies: those of its checks and those that it names, else its own
-    name.
-    """
-    listed = [
-        [rule.id for rule in (*policy.catalogue.values(), *policy.named)] or [policy.name]
-        for policy in policies().validating
-    ]
-    return tuple(dict.fromkeys(rule for ids in listed for rule in ids))
+def _parts(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
+    return parts_to_try(policies())
 
 
-def _broken_rules_of_case(
+def _tried_parts_of_case(
     case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
-) -> tuple[str, ...]:
-    return broken_rules(answer_of_case(request_of_case(case, suite, policies, how)))
+) -> frozenset[str]:
+    outcome = answer_of_case(request_of_case(case, suite, policies, how), explains=True)
+    return tried_parts(outcome, policies())
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
