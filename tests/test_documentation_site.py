@@ -20,7 +20,7 @@ def test_every_decision_is_listed_by_its_number_and_title():
         title = page.read_text().split("\n", 1)[0].removeprefix("# ")
         number, words = title.split(". ", 1)
         assert int(number) == int(page.name[:4])
-        assert f"| {number} | [{words}]({page.name}) |" in listed
+        assert f"| {number} | [{words}]({page.name})" in listed
 
 
 def test_a_link_that_names_a_file_reads_as_the_title_of_its_page(tmp_path, monkeypatch):
