@@ -94,8 +94,8 @@ browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (c
 formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
 	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs
 
-packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written
-	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py -m nightly
+packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written; commands of all pages
+	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py tests/test_page_blocks.py -m nightly
 
 ray: ## audits and backtests on a local Ray of two workers and from an object store, beside a single process; 1 GB in .venv-ray
 	@$(MAKE) --no-print-directory VENV=.venv-ray .venv-ray/.installed-ray

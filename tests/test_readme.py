@@ -1,18 +1,18 @@
-"""README and the pages of docs are true: console blocks are what commands print, tables and pictures what there is.
+"""README and the pages of docs are true: tables and pictures are what there is. tests/test_page_blocks.py runs the commands.
 
 `python -m tests.test_readme` writes the console blocks, the tables and the pictures anew.
 """
 
 import contextlib
-import os
 import re
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import typer
 
+from tests.page_blocks import PAGES as WITH_BLOCKS
+from tests.page_blocks import written_anew
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook.cli import run_command_line
@@ -27,40 +27,10 @@ PAGES = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT /
 COMMANDS = PAGES[ROOT / "docs" / "commands.md"]
 TERMINAL = ROOT / "docs" / "pictures" / "terminal.svg"
 QUEUES = ROOT / "docs" / "pictures" / "queues.svg"
-COLUMNS = "100"
-"""How wide the terminal is that pages show."""
 MOST_LINES, MOST_WORDS, MOST_COLUMNS = 142, 700, 120
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 SETTINGS = declared_settings(ServerSettings)
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-
-
-def printed(block):
-    """The block with what its commands print now, stdout and stderr as a terminal shows them."""
-    text = ""
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            done = subprocess.run(
-                ["bash", "-c", line[2:]],
-                cwd=ROOT,
-                env={**os.environ, "PATH": path, "COLUMNS": COLUMNS},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            text += f"{line}\n{done.stdout}"
-    return text
-
-
-BLOCKS = [block for text in PAGES.values() for block in BLOCK.findall(text)]
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0][2:42])
-def test_console_blocks_are_what_the_commands_print(block):
-    assert printed(block) == block
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -92,13 +62,19 @@ def test_the_policy_of_readme_is_the_one_that_its_suite_tests():
     assert run_command_line(["policies", "check", str(folder)]) == 0
 
 
+def ran(shown):
+    """Console text with what its commands print now."""
+    with tempfile.TemporaryDirectory() as folder:
+        return written_anew(f"```console\n{shown}```", Path(folder) / "checkout")[len("```console\n") : -len("```")]
+
+
 def terminal():
     """The picture at the top of README: two jobs that fail, and why."""
     shown = "".join(
         f"$ claimgate audit examples/research-team/broken/{name}.yaml\n"
         for name in ("pytorchjob-processes", "volcano-job-gang")
     )
-    return picture(printed(shown), "A terminal: claimgate audit says of two jobs what is wrong and how to mend it")
+    return picture(ran(shown), "A terminal: claimgate audit says of two jobs what is wrong and how to mend it")
 
 
 def test_the_picture_of_a_terminal_is_what_the_commands_print():
@@ -187,12 +163,13 @@ def test_every_target_of_make_is_explained():
 def written(text):
     """A page with its tables and console blocks as they are now."""
     text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}" if match[2] in TABLES else match[0], text)
-    return BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", text)
+    with tempfile.TemporaryDirectory() as folder:
+        return written_anew(text, Path(folder) / "checkout")
 
 
 if __name__ == "__main__":
-    for page, text in PAGES.items():
-        page.write_text(written(text))
+    for page in WITH_BLOCKS:
+        page.write_text(written(page.read_text()))
     TERMINAL.write_text(terminal())
     with QUEUES.open("w") as picture, contextlib.redirect_stdout(picture):
         run_command_line(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"])

@@ -39,7 +39,7 @@ def _verb(command: Any, path: str, level: str) -> Iterator[str]:
     yield f"{level} {path}\n"
     yield from (f"{' '.join(each.split())}\n" for each in (command.help or "").replace("\b", "").split("\n\n") if each)
     if not below:
-        yield f"    {path} {' '.join(command.collect_usage_pieces(context))}\n"
+        yield f"```text\n{path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     yield from _table([record for each in command.params if (record := each.get_help_record(context))])
     for name, each in below.items():
         yield from _verb(each, f"{path} {name}", "###")

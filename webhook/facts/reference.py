@@ -41,7 +41,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _lines_about_fact(fact: Fact) -> Iterator[str]:
-    yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type_as_text(fact.type)}", "", "```")
+    yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type_as_text(fact.type)}", "", "```cel")
     yield from (*fact.examples, "```", "")
     if fact.lookups:
         yield from ("Looks up in the cluster:", "", *map(_lookup_as_text, combine_interests(fact.lookups)), "")
