@@ -3,7 +3,7 @@
 Knows what the API server checks in an answer, and how its audit log names annotations. Decides nothing. Where the site
 has published the documentation, each rule gets the address of its page. A sentence about a rule ends with its id in
 brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Shipped checks have pages; policies of a
-site have none.
+site have none. Every denial ends with the address of the page for people whose object was denied.
 
 Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 errors/statuserror.go.
@@ -24,7 +24,7 @@ from webhook.admission.enforce import MAX_WARNINGS
 from webhook.apimachinery.attributes import Operation, Phase
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import DenialDetails, DenialStatus, Verdict
-from webhook.rules.rule import page_address
+from webhook.rules.rule import denials_address, page_address
 from webhook.yamltext.unread import Unread
 
 MAX_KEY: Final = 63
@@ -116,8 +116,8 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
     return verdict.status
 
 
-def with_rule_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
-    """Return the verdict with the addresses of the pages of its rules.
+def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
+    """Return the verdict with the addresses of the pages of its rules, and of the page about denials.
 
     Warnings stay as they are where they would be more than an API server passes on unchanged.
     """
@@ -130,13 +130,18 @@ def with_rule_links(verdict: Verdict, policies: PolicySet, docs_address: str) ->
 
 
 def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
-    if status.details is None:
-        return status
-    causes = tuple(
-        replace(each, message=_text_with_links(each.message, policies, docs_address)) for each in status.details.causes
-    )
+    """Link in the message, and in the causes. kubectl shows the causes alone if the reason is Invalid."""
+    page = denials_address(docs_address)
     message = _text_with_links(status.message, policies, docs_address)
-    return replace(status, message=message, details=replace(status.details, causes=causes))
+    message += f"\nwhat to do: {page}" if "\n" in message else f"; what to do: {page}"
+    if status.details is None:
+        return replace(status, message=message)
+    causes = [
+        replace(each, message=_text_with_links(each.message, policies, docs_address)) for each in status.details.causes
+    ]
+    if causes and status.reason == "Invalid":
+        causes[-1] = replace(causes[-1], message=f"{causes[-1].message}; what to do: {page}")
+    return replace(status, message=message, details=replace(status.details, causes=tuple(causes)))
 
 
 def _text_with_links(text: str, policies: PolicySet, docs_address: str) -> str:

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from webhook.admission.enforce import limit_actions, verdict_of_decisions, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
-from webhook.admission.respond import with_rule_links
+from webhook.admission.respond import with_docs_links
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -79,7 +79,7 @@ def answer_request(
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
     if options.docs_address:
-        verdict = with_rule_links(verdict, policies, options.docs_address)
+        verdict = with_docs_links(verdict, policies, options.docs_address)
     if options.trace is not None:
         verdict = structs.replace(verdict, explanations=tuple(options.trace.explanations))
     return structs.replace(verdict, faults=tuple(context.faults)) if context.faults else verdict

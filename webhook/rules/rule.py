@@ -221,6 +221,11 @@ def _is_list_or_tuple(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
+def denials_address(docs_address: str) -> str:
+    """Return the address of the page for people whose object was denied."""
+    return f"{docs_address.rstrip('/')}/denials/"
+
+
 def page_address(docs_address: str, rule: str) -> str:
     """Return the address of a rule's page in published documentation, which changes only with the rule's id."""
     return f"{docs_address.rstrip('/')}/rules/{rule.partition('/')[0]}/#{rule.replace('/', '')}"

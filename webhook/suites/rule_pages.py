@@ -85,7 +85,8 @@ def _index(groups: Mapping[str, Sequence[StatedRule]]) -> Iterator[str]:
 
 
 def _page(group: str, entries: Sequence[StatedRule], examples: Mapping[str, Pair], homes: RuleLocator) -> str:
-    lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
+    head = f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*"
+    lines = [f"# {group}", "", head, "", "Your job was refused? [Here is what to do](../denials.md).", ""]
     lines += [*map(_item, entries), ""]
     for each in entries:
         lines += rule_section(each, examples.get(each.rule.id, Pair()), homes)

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_LINE: Final = re.compile(r"\n(?= \| |\* )")
+_LINE: Final = re.compile(r"\n(?= \| |\* |what to do: )")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 """What CI systems obey: `::error` at the start of a line, after blanks too, and `##[error]` anywhere (actions/runner
@@ -28,9 +28,9 @@ def one_line(text: str) -> str:
 
 
 def message_lines(text: str) -> list[str]:
-    """Split a message into lines: its first, its problems after `* `, and lines of source after ` | `.
+    """Split a message into lines: its first, its problems after `* `, lines of source after ` | `, and what to do.
 
-    The latter are as cel-go shows them.
+    Lines of source are as cel-go shows them.
     """
     return [one_line(part) for part in _LINE.split(text)]
 
