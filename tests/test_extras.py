@@ -1,4 +1,4 @@
-"""`pip install claimgate` is small and does all that needs files alone; what needs more says which extra to install.
+"""`pipx install .` is small and does all that needs files alone; what needs more says which extra to install.
 
 The wheel and the packages that it declares without extras are put into a folder, as an install puts them there, and
 used by an interpreter that sees nothing else. No network is needed.
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.page_blocks import PAGES
 from webhook.cli import EXTRAS, install_hint_for_module
 from webhook.typer_application import VERBS
 
@@ -23,7 +24,10 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MEGABYTE = 1 << 20
 MOST_MB = 25
-SERVE, LIVE, CELPY, RAY = (f"pip install 'claimgate[{extra}]'" for extra in ("serve", "live", "celpy", "ray"))
+SERVE = LIVE = "in a checkout, pipx install --force '.[serve,live]'"
+CELPY, RAY, OTEL = (
+    f"in a checkout, pipx install --force '.[serve,live,{extra}]'" for extra in ("celpy", "ray", "otel")
+)
 BROKEN = str(ROOT / "examples/research-team/broken/mpijob-slots.yaml")
 REVIEW = str(ROOT / "deploy/samples/reviews/03-batchsandbox-gpu-all.json")
 POLICY = str(ROOT / "examples/first-policy")
@@ -57,6 +61,7 @@ NEEDS = {
     "simulate, in a cluster": (["simulate", BROKEN, "--live"], LIVE),
     "webhook-config, of a cluster": (["webhook-config", "--live"], LIVE),
     "queues, of a cluster": (["queues", "--live"], LIVE),
+    "why": (["why", "job/train"], LIVE),
     "audit, on Ray": (["audit", BROKEN, "--ray", "local"], RAY),
     "audit, of an object store": (["audit", "s3://bucket/folder", "--ray", "local"], RAY),
     "backtest, on Ray": (["backtest", BROKEN, "--ray", "local"], RAY),
@@ -126,6 +131,29 @@ def test_what_needs_an_extra_names_it_in_one_line(row, installed, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_pages_install_by_one_line():
+    """README's line, with the extra that a page is about: never by the bare name, which is another package's."""
+    allowed = re.compile(r"pipx install(?: --force)? '\.\[serve,live(?:,\w+)?\]'|pipx install \.(?= |`)")
+    pages = {
+        path.relative_to(ROOT).as_posix(): path.read_text() for path in (*PAGES, ROOT / "deploy/kubectl/claimgate.yaml")
+    }
+    wrong = [
+        (page, match[0])
+        for page, text in pages.items()
+        for match in re.finditer(r"pipx? install[^\n]*", text)
+        if page != "CHANGELOG.md"
+        if not allowed.match(match[0]) and (page, match[0].partition("`")[0]) != ("docs/python.md", "pip install .")
+    ]
+    assert wrong == []
+    assert "pipx install '.[serve,live]' " in pages["README.md"]
+
+
+@pytest.mark.parametrize("placeholder", ["OWNER/claimgate", "rev: TAG"])
+def test_a_placeholder_has_one_place(placeholder):
+    files = (*PAGES, ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml")
+    assert [path.name for path in files if placeholder in path.read_text()] == ["integrations.md"]
+
+
 def test_every_verb_is_tried():
     assert {row.partition(",")[0] for row in (*WORKS, *NEEDS)} == set(VERBS)
 
@@ -159,4 +187,4 @@ def test_the_message_knows_every_package_of_the_extras():
 
 
 def test_spans_need_an_extra_though_fastapi_brings_a_part_of_the_package():
-    assert install_hint_for_module("opentelemetry.sdk").endswith("pip install 'claimgate[otel]'")
+    assert install_hint_for_module("opentelemetry.sdk").endswith(OTEL)

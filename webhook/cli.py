@@ -28,9 +28,14 @@ EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """The packages of each extra, by the name that is imported."""
 
+INSTALLED_EXTRAS: Final = ("serve", "live")
+"""The extras that README installs. The hint keeps these: pipx replaces the extras of an installation."""
+
 
 def install_hint_for_module(module: str | None) -> str:
-    """Say which extra to install for a module that cannot be found; "" where no extra brings it.
+    """Say how to install the extra with a module that cannot be found; "" where no extra brings it.
+
+    Never the bare name: public indexes have another package that is called claimgate.
 
     Args:
         module: its name as ModuleNotFoundError has it, such as `fastapi.responses`.
@@ -38,7 +43,9 @@ def install_hint_for_module(module: str | None) -> str:
     package = (module or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
-            return f"this needs the package {package}, which is not installed: pip install 'claimgate[{extra}]'"
+            extras = ",".join(dict.fromkeys((*INSTALLED_EXTRAS, extra)))
+            command = f"pipx install --force '.[{extras}]'"
+            return f"this needs the package {package}, which is not installed: in a checkout, {command}"
     return ""
 
 
