@@ -160,10 +160,11 @@ def _index_policies(policies: tuple[Policy, ...], table: Table, equal: ResourceE
 def _index_keys_of_policy(policy: Policy, table: Table, equal: ResourceEquivalences) -> Iterator[_Key]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else sorted(rule.operations)
-        for operation in map(str, operations):
-            for group, resource in _resources_of_rule(rule, policy, table):
-                named = (group, resource) if "*" in (group, resource) else equal.canonical_resource(group, resource)
-                yield (*named, operation)
+        named = [
+            (group, resource) if "*" in (group, resource) else equal.canonical_resource(group, resource)
+            for group, resource in _resources_of_rule(rule, policy, table)
+        ]
+        yield from ((*each, str(operation)) for operation in operations for each in named)
 
 
 def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
