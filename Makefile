@@ -120,6 +120,7 @@ docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, po
 	$(BIN)/python -m tests.test_readme
 	$(BIN)/python -m tests.man_page
 	$(BIN)/python -m tests.verbs_page
+	$(BIN)/python -m tests.options_page
 	$(BIN)/python -m tests.user_text_page
 
 sbom: $(DEV_STAMP) ## the bill of materials of requirements.lock in dist/, CycloneDX 1.6

@@ -6,16 +6,18 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError, InputProblem
+from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.input import documents, shipped
+from webhook.manifests.authorizer_answers import read_authorizer_file
 from webhook.manifests.configuration_file import ConfigurationFile
-from webhook.policy.configured_rules import apply_configuration_to_policies
+from webhook.policy.configured_rules import apply_configuration_to_policies, refuse_unknown_rules
 from webhook.policy.load import (
     EngineName,
     Options,
@@ -27,7 +29,7 @@ from webhook.policy.load import (
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import with_default_bindings
-from webhook.settings.shared import Settings
+from webhook.settings.shared import ReportSettings, ReviewSettings, Settings
 from webhook.workloads import table
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
@@ -64,20 +66,32 @@ class PolicySources(Struct, frozen=True, kw_only=True):
 class ReviewAssembly(Struct, frozen=True, kw_only=True):
     """The policies, the workload table and the files that all reviews of one command are evaluated with.
 
-    It can be sent to another process, which compiles the policies again from their `sources`.
+    `options` are those of each review, and plain objects are reviewed with the defaults of Kubernetes if it
+    `fills_defaults`. It can be sent to another process, which compiles the policies again from their `sources`.
     """
 
     policies: PolicySet
     table: table.Table
     files: FileTree
     sources: PolicySources
+    options: ReviewOptions = DEFAULT
+    fills_defaults: bool = True
 
-    def __reduce__(self) -> tuple[Callable[..., ReviewAssembly], tuple[PolicySources, FileTree]]:
-        return _recompile_assembly, (self.sources, self.files)
+    def __reduce__(self) -> tuple[Callable[..., ReviewAssembly], tuple[PolicySources, FileTree, ReviewOptions, bool]]:
+        return _recompile_assembly, (self.sources, self.files, self.options, self.fills_defaults)
 
 
-def _recompile_assembly(sources: PolicySources, files: FileTree) -> ReviewAssembly:
-    return ReviewAssembly(policies=sources.compile(), table=sources.table, files=files, sources=sources)
+def _recompile_assembly(
+    sources: PolicySources, files: FileTree, options: ReviewOptions, fills_defaults: bool
+) -> ReviewAssembly:
+    return ReviewAssembly(
+        policies=sources.compile(),
+        table=sources.table,
+        files=files,
+        sources=sources,
+        options=options,
+        fills_defaults=fills_defaults,
+    )
 
 
 def create_compile_options(chosen: Settings) -> Options:
@@ -152,7 +166,7 @@ def expired_exceptions(chosen: Settings, day: dt.date) -> Iterator[str]:
 
 
 def assemble_policies_and_context(
-    chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True, unbound: bool = False
+    chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True
 ) -> ReviewAssembly:
     """Load policies (the shipped ones when none are named) and context.
 
@@ -160,17 +174,17 @@ def assemble_policies_and_context(
         chosen: the settings of the command.
         objects: the objects that the command is about, each with its file.
         is_complete: whether all of their files could be read.
-        unbound: policies without a binding are evaluated, too.
 
     Raises:
         PolicyError: every problem of the policies.
-        InputError: every problem of the workload tables or the context.
+        InputError: every problem of the workload tables, the context or the answers of the authorizer.
+        ConfigurationError: a rule that the settings name and that does not exist.
     """
-    sources = read_policy_sources(chosen, unbound=unbound)
+    sources = read_policy_sources(chosen)
     return assembly_with_files(chosen, sources, sources.compile(), objects=objects, is_complete=is_complete)
 
 
-def read_policy_sources(chosen: Settings, *, unbound: bool = False) -> PolicySources:
+def read_policy_sources(chosen: Settings) -> PolicySources:
     """Read the policies of the settings.
 
     Raises:
@@ -186,7 +200,29 @@ def read_policy_sources(chosen: Settings, *, unbound: bool = False) -> PolicySou
         # the shipped policies are known to compile: of 30 of them, one review asks a few
         lazy=not (chosen.policies or chosen.only),
         configuration=chosen.configuration,
-        unbound=unbound,
+        unbound=isinstance(chosen, ReviewSettings) and chosen.unbound,
+    )
+
+
+def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewOptions:
+    """Return the options of each review that the settings ask for.
+
+    Raises:
+        InputError: every problem of the answers of the authorizer.
+        ConfigurationError: a rule, group or policy that the settings name and that does not exist.
+    """
+    address = chosen.docs_address if isinstance(chosen, ReportSettings) else ""
+    options = ReviewOptions(enforcement_action=chosen.enforcement_action, docs_address=address)
+    if not isinstance(chosen, ReviewSettings):
+        return options
+    for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
+        refuse_unknown_rules(flag, names, policies)
+    return structs.replace(
+        options,
+        advice=chosen.advice,
+        authorizer=read_authorizer_file(chosen.authorizer) if chosen.authorizer else None,
+        rules=frozenset(chosen.rule),
+        skip=frozenset(chosen.skip),
     )
 
 
@@ -219,7 +255,14 @@ def assembly_with_files(
         context=((each.source, each.value) for each in context.documents),
         is_whole=chosen.context_is_whole and is_complete and not context.templates,
     )
-    return ReviewAssembly(policies=loaded, table=sources.table, files=tree, sources=sources)
+    return ReviewAssembly(
+        policies=loaded,
+        table=sources.table,
+        files=tree,
+        sources=sources,
+        options=review_options_of_settings(chosen, loaded),
+        fills_defaults=not (isinstance(chosen, ReviewSettings) and chosen.no_defaults),
+    )
 
 
 def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:

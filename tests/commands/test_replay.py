@@ -209,7 +209,7 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
         pytest.param(["--ca", "x"], "--ca: is only used with --server", id="ca without server"),
         pytest.param(
             ["--server", "https://h"],
-            "leave out --policies, --only, --config, --context, --unbound, --advice and --explain",
+            "the server has its own objects, policies and settings; leave out --only",
             id="server with policies",
         ),
         pytest.param(["--kubernetes-version", "new"], "is not a version", id="no version"),

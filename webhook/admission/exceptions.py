@@ -81,13 +81,13 @@ def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Itera
         exception = exceptions.exception_for_rule(problem.code)
         (kept if exception is None else passed.setdefault(exception.description, [])).append(problem)
     if kept:
-        yield decision if not passed else _decision_about_problems(decision, kept)
+        yield decision if not passed else decision_about_problems(decision, kept)
     yield from (
-        _excepted_decision(_decision_about_problems(decision, problems), why) for why, problems in passed.items()
+        _excepted_decision(decision_about_problems(decision, problems), why) for why, problems in passed.items()
     )
 
 
-def _decision_about_problems(decision: Decision, problems: Sequence[Problem]) -> Decision:
+def decision_about_problems(decision: Decision, problems: Sequence[Problem]) -> Decision:
     """Return the decision with only some of its problems."""
     listed = problems[: text.MOST_LISTED]
     return replace(

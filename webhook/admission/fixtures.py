@@ -66,7 +66,11 @@ def object_path(value: JSON) -> FieldPath:
 
 
 def attributes_of_fixture(
-    value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE
+    value: JSON,
+    row: RowOf | None = None,
+    *,
+    operation: Operation = Operation.CREATE,
+    fills_defaults: bool = True,
 ) -> Attributes:
     """Return the attributes of one fixture document of any of the three forms.
 
@@ -74,6 +78,7 @@ def attributes_of_fixture(
         value: an AdmissionReview, a bare request or a plain object, parsed.
         row: what is known of kinds; without it plurals are guessed.
         operation: what a plain object is taken for; a review keeps its own.
+        fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:
         CallError: 400 when it is none of the three, or one that cannot be read.
@@ -82,7 +87,7 @@ def attributes_of_fixture(
         return decode_review(_completed_review(value, row))
     if is_request(value):
         return decode_request(_completed_request(value, row))
-    return attributes_of_object(value, row, operation=operation)
+    return attributes_of_object(value, row, operation=operation, fills_defaults=fills_defaults)
 
 
 def note_on_v1beta1_review(value: JSON) -> str:

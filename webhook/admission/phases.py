@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import monotonic
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -41,7 +41,6 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 
     policies: PolicySet
     cluster: Cluster
-    authorizer: Any = None
     api_server_text: bool = False
     options: ReviewOptions = DEFAULT
     explains: bool = False
@@ -55,7 +54,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
             self.cluster,
             phase=phase,
             deadline=Deadline(monotonic() + self.timeout_s),
-            authorizer=self.authorizer,
+            authorizer=self.options.authorizer,
             api_server_text=self.api_server_text,
             options=structs.replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from webhook.admission.chosen_rules import decisions_about_chosen_rules
 from webhook.admission.enforce import limit_actions, verdict_of_decisions, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
 from webhook.admission.respond import with_docs_links
@@ -132,6 +133,7 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
         decisions = with_exceptions_applied(decisions, context.attributes, configuration, context.deadline)
+    decisions = decisions_about_chosen_rules(decisions, context.options)
     return decisions if most == "deny" else limit_actions(decisions, most)
 
 
@@ -145,4 +147,7 @@ def _validating_decisions_after_change(
     untold = structs.replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
-    return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration, deadline)
+    if deadline.is_over:
+        return None
+    made = with_exceptions_applied(decisions, changed, policies.configuration, deadline)
+    return tuple(decisions_about_chosen_rules(made, context.options))

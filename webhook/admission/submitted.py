@@ -27,9 +27,11 @@ class SubmittedObject(Struct, frozen=True):
 class Submissions:
     """The objects of files, each with its view; objects of one file in one namespace share theirs."""
 
-    def __init__(self, files: FileTree, row: fixtures.RowOf) -> None:
+    def __init__(self, files: FileTree, row: fixtures.RowOf, *, fills_defaults: bool = True) -> None:
+        """Args: the files; what is known of kinds; whether plain objects get the defaults of an API server."""
         self._files = files
         self._row = row
+        self._fills_defaults = fills_defaults
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
     def of(self, document: documents.InputDocument) -> SubmittedObject:
@@ -44,7 +46,9 @@ class Submissions:
             recorded = fixtures.attributes_of_fixture(value, self._row)
             self._files.mark_as_recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return SubmittedObject(recorded, self._view(file, ""))
-        attributes = fixtures.attributes_of_fixture(self._files.apply_name_changes(file, value), self._row)
+        attributes = fixtures.attributes_of_fixture(
+            self._files.apply_name_changes(file, value), self._row, fills_defaults=self._fills_defaults
+        )
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, attributes)))
 
     def _assumed_namespace(self, file: str, attributes: Attributes) -> str:

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Annotated
 
 import typer
+from msgspec import structs
 
 from webhook import assembly
 from webhook.commands import live_options, options, ray_audit, report_options
@@ -17,25 +18,10 @@ from webhook.commands.audited_objects import Reviewed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
-from webhook.settings.shared import ReportSettings
+from webhook.settings.shared import ReviewSettings
 
 
-@options.add_settings_flags(
-    ReportSettings,
-    *(
-        "config",
-        "no_config",
-        "config_from",
-        "policies",
-        "only",
-        "context",
-        "context_is_whole",
-        "workloads",
-        "cel_engine",
-        "kubernetes_version",
-    ),
-    "docs_address",
-)
+@options.add_flags_of_door(ReviewSettings, "audit")
 def command(
     path: Annotated[
         list[str] | None,
@@ -80,8 +66,6 @@ def command(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
     ] = False,
-    unbound: options.Unbound = False,
-    advice: options.Advice = False,
     as_: Annotated[
         Reviewed | None,
         typer.Option(
@@ -91,8 +75,6 @@ def command(
             show_default=False,
         ),
     ] = None,
-    rule: report_options.Rules = None,
-    skip: report_options.Skip = None,
     min_severity: report_options.MinSeverity = None,
     fail_on: report_options.FailOnText = "",
     show: report_options.Show = "",
@@ -101,7 +83,7 @@ def command(
     require_input: report_options.RequireInput = False,
     jobs: ray_audit.Jobs = None,
     ray: ray_audit.RayAddress = "",
-    settings: ReportSettings,
+    settings: ReviewSettings,
 ) -> int:
     """Report every finding about the objects of folders, files, stdin or a live cluster.
 
@@ -128,7 +110,7 @@ def command(
     )
     flags.check_flag_combinations(named, settings)
     report = AuditReport(chosen, write_baseline, report_options.parse_shown(show), is_verbose=verbose)
-    given = report_options.ReportFlags(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
+    given = report_options.ReportFlags(min_severity=min_severity, baseline=baseline)
 
     def totals_of(policies: PolicySet) -> AuditTotals:
         options.print_policy_notes(settings, policies)
@@ -137,8 +119,8 @@ def command(
         return AuditTotals(filters, settings.configuration, fail_on=failing, requires_input=require_input)
 
     if flags.is_live:
-        details, scope = _review_options(is_stored=as_ != "create", advice=advice), flags.scope()
-        assembled = assembly.assemble_policies_and_context(settings, unbound=unbound)
+        assembled = assembly.assemble_policies_and_context(settings)
+        details, scope = _review_options(assembled, is_stored=as_ != "create"), flags.scope()
         totals = totals_of(assembled.policies)
         with live_options.open_live_cluster(assembled.policies, kubeconfig) as cluster:
             from webhook.commands.audit_live import LiveAudit
@@ -178,11 +160,11 @@ def command(
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )
-        assembled = assemble_policies_and_files(settings, stream, index, unbound=unbound)
+        assembled = assemble_policies_and_files(settings, stream, index)
         totals = totals_of(assembled.policies)
         how = PartOptions(
             reviewed=as_ or "create",
-            details=_review_options(is_stored=as_ == "stored", advice=advice),
+            details=_review_options(assembled, is_stored=as_ == "stored"),
             address=settings.docs_address,
             contents=report.required_contents,
             encoder=report.encoder(report_options.report_filters(given, settings, assembled.policies)),
@@ -199,6 +181,8 @@ def command(
         )
 
 
-def _review_options(*, is_stored: bool, advice: bool) -> ReviewOptions:
-    """Return the options of an audit, which an administrator reads."""
-    return ReviewOptions(advice=advice, is_stored=is_stored, sees_all_namespaces=True)
+def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
+    """Return the options of an audit, which an administrator reads; its report filters findings, and has links."""
+    return structs.replace(
+        assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address=""
+    )

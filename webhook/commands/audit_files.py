@@ -102,22 +102,19 @@ def _reason_for_no_document(stream: DocumentStream) -> str:
     return "there is no YAML, JSON or NDJSON file"
 
 
-def assemble_policies_and_files(
-    settings: Settings, stream: DocumentStream, index: Index, *, unbound: bool
-) -> ReviewAssembly:
+def assemble_policies_and_files(settings: Settings, stream: DocumentStream, index: Index) -> ReviewAssembly:
     """Return the policies, and the objects of the files that policies look up.
 
     Args:
         settings: the settings of the command.
         stream: the files.
         index: finds those objects.
-        unbound: policies without a binding are evaluated, too.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables or the context.
     """
-    sources = assembly.read_policy_sources(settings, unbound=unbound)
+    sources = assembly.read_policy_sources(settings)
     loaded = sources.compile()
     looked_up = index(indexer_of(loaded.kinds_looked_up(), is_whole=settings.context_is_whole))
     return assembly.assembly_with_files(

@@ -149,7 +149,9 @@ class PartAudit:
         self._row = assembled.table.row
         self._policies = assembled.policies
         self._files = assembled.files
-        self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
+        self._submissions = submitted.Submissions(
+            assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults
+        )
         self._audit = ObjectAudit(assembled.policies, options.reviewed, options.details)
         self._changes = changes
         self._contents = options.contents

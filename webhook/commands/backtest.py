@@ -22,7 +22,7 @@ from webhook.errors import InputProblem
 from webhook.input import log_lines, object_store
 from webhook.input.log_lines import LogPart
 from webhook.manifests.configuration_model import FailOn
-from webhook.settings.shared import Settings
+from webhook.settings.shared import ReviewSettings
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext.input_files import InputFile
@@ -32,19 +32,7 @@ FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
 
 
-@options.add_settings_flags(
-    Settings,
-    "config",
-    "no_config",
-    "config_from",
-    "policies",
-    "only",
-    "context",
-    "context_is_whole",
-    "workloads",
-    "cel_engine",
-    "kubernetes_version",
-)
+@options.add_flags_of_door(ReviewSettings, "backtest")
 def command(
     log: Annotated[
         list[str],
@@ -69,10 +57,9 @@ def command(
         ),
     ] = None,
     fail_on: report_options.FailOnText = "",
-    unbound: options.Unbound = False,
     jobs: ray_audit.Jobs = None,
     ray: ray_audit.RayAddress = "",
-    settings: Settings,
+    settings: ReviewSettings,
 ) -> int:
     """Say what these policies would have done to the requests of an API server's audit log.
 
@@ -90,7 +77,7 @@ def command(
         object_store.list_log_files_of_places(log, log_lines.list_log_files) if ray else log_lines.list_log_files(log)
     )
     files, problems = listed.files, (*listed.problems, *map(problem_of_file_not_read, listed.not_read))
-    sets = _policy_sets_to_compare(settings, against or (), unbound=unbound)
+    sets = _policy_sets_to_compare(settings, against or ())
     backtest = PartBacktester(sets)
     total = backtest.count_part(LogPart(""))
     _print_problems(problems)
@@ -118,15 +105,13 @@ def command(
     return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code_of_counts(failing, total)
 
 
-def _policy_sets_to_compare(
-    settings: Settings, against: Sequence[Path], *, unbound: bool
-) -> dict[str, assembly.ReviewAssembly]:
+def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -> dict[str, assembly.ReviewAssembly]:
     """Return the policies, and those that they are compared with; name both on stderr."""
-    sets = {"policies": assembly.assemble_policies_and_context(settings, unbound=unbound)}
+    sets = {"policies": assembly.assemble_policies_and_context(settings)}
     options.print_policy_notes(settings, sets["policies"].policies)
     if against:
         other = replace(settings, only=tuple(against))
-        sets["against"] = assembly.assemble_policies_and_context(other, unbound=unbound)
+        sets["against"] = assembly.assemble_policies_and_context(other)
         sys.stderr.write(terminal.lines([f"note: --against: {assembly.describe_policy_sets_in_use(other)}"]))
         options.warn_of_unbound(sets["against"].policies)
     return sets

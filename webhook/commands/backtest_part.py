@@ -139,6 +139,7 @@ class PartBacktester:
                 each.policies,
                 ClusterWithAssumedNamespaces(each.files.cluster_view_of_file(), self._namespaces),
                 RulesOfPolicies(each.policies),
+                each.options,
             )
             for side, each in sets.items()
         }
@@ -185,8 +186,8 @@ class PartBacktester:
         self, side: Side, attributes: Attributes, place: Place, counts: PolicySetCounts
     ) -> Mapping[str, Finding]:
         """Count what a set does to a request, and return the findings that deny it, by rule."""
-        policies, cluster, known = self._sets[side]
-        outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster))
+        policies, cluster, known, options = self._sets[side]
+        outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
         made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
         fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
         warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -23,6 +23,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.rules import pages
 from webhook.settings.configured import read_settings
+from webhook.settings.doors import Door, settings_of_door
 from webhook.settings.setting import REQUIRED, Setting, declared_settings
 from webhook.settings.shared import Settings
 from webhook.text import terminal
@@ -73,15 +74,6 @@ ReportOutputs: TypeAlias = Annotated[
     ),
 ]
 
-Unbound: TypeAlias = Annotated[
-    bool,
-    typer.Option("--unbound", help="Evaluate policies without a binding, too, as if one applied them everywhere."),
-]
-
-Advice: TypeAlias = Annotated[
-    bool, typer.Option("--advice", help="Tell also what rules of level advice say, which admission never does.")
-]
-
 
 def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
     """Print the sets of policies, expired exceptions and unbound policies on stderr."""
@@ -100,6 +92,10 @@ _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bo
 _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
+_COMPLETIONS: Final = {"rule": complete_rule_or_group, "skip": complete_rule_or_group}
+"""What a shell offers for the value of a setting, by its name."""
+
+
 def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command flags for settings: the function gets their values as its argument `settings`.
 
@@ -107,8 +103,17 @@ def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[
         kind: the class of the settings.
         names: which of them have a flag; all when none is named. The others are those of the environment.
     """
-    wanted = [each for each in declared_settings(kind) if not names or each.name in names]
+    return _add_flags(kind, [each for each in declared_settings(kind) if not names or each.name in names])
 
+
+def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a verb that reviews objects the flag of every option that it has (settings/doors.py), as its argument
+    `settings`.
+    """
+    return _add_flags(kind, settings_of_door(kind, door))
+
+
+def _add_flags(kind: type[Settings], wanted: Sequence[Setting]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True)
 
@@ -133,7 +138,12 @@ def _typer_parameter(each: Setting) -> inspect.Parameter:
     applies.
     """
     flag = typer.Option(
-        None, each.flag, metavar=each.type.metavar or None, help=_help_of_setting(each), show_default=False
+        None,
+        each.flag,
+        metavar=each.type.metavar or None,
+        help=_help_of_setting(each),
+        show_default=False,
+        autocompletion=_COMPLETIONS.get(each.name),
     )
     annotation = _MANY[each.type.form] if each.type.many else _ONE[each.type.form]
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=flag, annotation=annotation)
@@ -147,4 +157,6 @@ def _help_of_setting(each: Setting) -> str:
         notes = [f"default: {each.shown_default}"]
     else:
         notes = []
-    return f"{each.help} [{'; '.join([each.environment_variable, *notes, *['repeatable'] * each.type.many])}]"
+    variable = [each.environment_variable] if each.has_variable else []
+    told = "; ".join([*variable, *notes, *["repeatable"] * each.type.many])
+    return f"{each.help} [{told}]" if told else each.help

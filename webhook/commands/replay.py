@@ -22,7 +22,6 @@ from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output, report_options
 from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
-from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
 from webhook.manifests.configuration_model import FailOn
 from webhook.policy.param_rules import ParamRuleChecker
@@ -32,14 +31,15 @@ from webhook.report.answer import Answer
 from webhook.report.finding import subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import Totals
-from webhook.settings.shared import ReportSettings
+from webhook.settings.setting import declared_settings
+from webhook.settings.shared import ReviewSettings
 from webhook.suites.golden import Recorder
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.workloads import table
 
 
-@options.add_settings_flags(ReportSettings)
+@options.add_flags_of_door(ReviewSettings, "replay")
 def command(
     fixture: Annotated[
         list[str] | None,
@@ -57,8 +57,6 @@ def command(
     ] = "auto",
     chosen: options.ReportOutputs = None,
     fail_on: report_options.FailOnText = "",
-    unbound: options.Unbound = False,
-    advice: options.Advice = False,
     explain: Annotated[
         bool,
         typer.Option(
@@ -80,7 +78,7 @@ def command(
             "answer, without values of Secrets and of environment variables; `claimgate test DIR` asks again.",
         ),
     ] = None,
-    settings: ReportSettings,
+    settings: ReviewSettings,
 ) -> int:
     """Say what the webhook would answer to recorded reviews or plain objects.
 
@@ -95,26 +93,14 @@ def command(
     failing = report_options.parse_fail_on(fail_on, "deny")
     writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)
-    if server and (
-        unbound
-        or advice
-        or explain
-        or settings.names_given_by_flags & {"policies", "only", "config", "context", "context_is_whole"}
-    ):
-        wrong = "--policies, --only, --config, --context, --unbound, --advice and --explain"
-        wrong = "--context-is-whole" if "context_is_whole" in settings.names_given_by_flags else wrong
-        told = f"the server has its own objects and policies; leave out {wrong}"
-        raise ConfigurationError(f"--server: {told}")
+    if server:
+        _refuse_options_of_server(settings, explains=explain)
     if record and server:
         raise ConfigurationError("--record: needs what was looked up, which a server does not tell; leave out --server")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
-    details = ReviewOptions(
-        advice=advice, enforcement_action=settings.enforcement_action, docs_address=settings.docs_address
-    )
     inputs = documents.read_documents(named)
-    how = {"unbound": unbound, "explains": explain, "records": record is not None}
-    local = partial(_local_backend, settings, inputs, details=details, **how)
+    local = partial(_local_backend, settings, inputs, explains=explain, records=record is not None)
     with _server_backend(server, ca, settings) if server else local() as asked:
         replay = Replay(inputs, phase, asked, record)
         with output.Report(outputs, writers, asked.rules) as report:
@@ -123,6 +109,15 @@ def command(
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
     return replay.exit_code(failing, documents.problem_of_nothing_read(named, inputs, "review"))
+
+
+def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
+    """Raise an error about options that are about policies, objects and answers which a server has itself."""
+    given = settings.names_given_by_flags - {"workloads"}
+    flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
+    if wrong := [*flags, *["--explain"] * explains]:
+        told = f"the server has its own objects, policies and settings; leave out {', '.join(wrong)}"
+        raise ConfigurationError(f"--server: {told}")
 
 
 class ReplayBackend(Struct, frozen=True):
@@ -143,21 +138,19 @@ class ReplayBackend(Struct, frozen=True):
 
 @contextmanager
 def _local_backend(
-    settings: ReportSettings,
+    settings: ReviewSettings,
     inputs: documents.InputDocuments,
     *,
-    unbound: bool,
-    details: ReviewOptions,
     explains: bool,
     records: bool,
 ) -> Iterator[ReplayBackend]:
     assembled = assembly.assemble_policies_and_context(
-        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
+        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs)
     )
     options.print_policy_notes(settings, assembled.policies)
     if explains:
         assembled.policies.compile_ahead_of_requests()  # so that compiling counts for no policy
-    submissions = submitted.Submissions(assembled.files, assembled.table.row)
+    submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
         each = submissions.of(document)
@@ -165,7 +158,7 @@ def _local_backend(
             policies=assembled.policies,
             cluster=RecordingCluster(each.cluster) if records else each.cluster,
             api_server_text=settings.api_server_text,
-            options=details,
+            options=assembled.options,
             explains=explains,
         )
 
@@ -188,7 +181,7 @@ def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str
 
 
 @contextmanager
-def _server_backend(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[ReplayBackend]:
+def _server_backend(server: str, ca: Path | None, settings: ReviewSettings) -> Iterator[ReplayBackend]:
     from webhook.commands.remote import RemoteWebhook
 
     with closing(RemoteWebhook.connect(server, ca)) as door:

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, TypeVar, get_args
 
 import typer
 from msgspec import Struct
 
-from webhook.commands.options import complete_rule_or_group
 from webhook.errors import ConfigurationError
 from webhook.manifests.configuration_model import FailOn, Severity
-from webhook.policy.configured_rules import describe_unknown_id, rule_ids
+from webhook.policy.configured_rules import refuse_unknown_rules
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline
 from webhook.report.filters import Filters
 from webhook.report.finding import Result
-from webhook.settings.shared import Settings
+from webhook.settings.shared import ReviewSettings
 from webhook.text.wording import either
 
 _Word = TypeVar("_Word", bound=str)
 
-Rules: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rule",
-        metavar="RULE",
-        help="Report these rules, groups or policies alone; repeatable.",
-        autocompletion=complete_rule_or_group,
-    ),
-]
-Skip: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--skip",
-        metavar="RULE",
-        help="Report no such rule, group or policy; repeatable.",
-        autocompletion=complete_rule_or_group,
-    ),
-]
 MinSeverity: TypeAlias = Annotated[
     Severity | None, typer.Option("--min-severity", help="Report nothing that is less severe.")
 ]
@@ -81,7 +62,6 @@ RequireInput: TypeAlias = Annotated[
 
 SHOWN: Final = (Result.PASS, Result.SKIP)
 """The results that `--show` names."""
-_GROUP: Final = "rule, group or policy"
 
 
 def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[FailOn]:
@@ -123,13 +103,11 @@ def _parse_words(flag: str, text: str, known: Sequence[_Word]) -> Iterator[_Word
 class ReportFlags(Struct, frozen=True, kw_only=True):
     """The values of the flags."""
 
-    rules: Sequence[str] | None
-    skip: Sequence[str] | None
     min_severity: Severity | None
     baseline: Path | None
 
 
-def report_filters(given: ReportFlags, settings: Settings, policies: PolicySet) -> Filters:
+def report_filters(given: ReportFlags, settings: ReviewSettings, policies: PolicySet) -> Filters:
     """Return the filters: those of flags, then those of the configuration.
 
     Raises:
@@ -137,25 +115,17 @@ def report_filters(given: ReportFlags, settings: Settings, policies: PolicySet) 
         InputError: the baseline cannot be read.
     """
     report, file = settings.configuration.value.report, settings.configuration
-    known = rule_ids(policies)
-    named = known.union(rule.partition("/")[0] for rule in known)
-    _refuse_unknown_rules("--rule", given.rules or (), named)
-    _refuse_unknown_rules("--skip", given.skip or (), named)
+    refuse_unknown_rules("--rule", settings.rule, policies)
+    refuse_unknown_rules("--skip", settings.skip, policies)
     known_findings = given.baseline or (file.resolve_relative_path(report.baseline) if report.baseline else None)
     from_file = bool(report.baseline) and given.baseline is None
     of_flags = Filters(
-        rules=frozenset(given.rules or ()), skip=frozenset(given.skip or ()), min_severity=given.min_severity or ""
+        rules=frozenset(settings.rule), skip=frozenset(settings.skip), min_severity=given.min_severity or ""
     )
     return Filters(
         without_configuration=of_flags if report.skip or report.min_severity or from_file else None,
-        rules=frozenset(given.rules or ()),
-        skip=frozenset((*(given.skip or ()), *report.skip)),
+        rules=frozenset(settings.rule),
+        skip=frozenset((*settings.skip, *report.skip)),
         min_severity=given.min_severity or report.min_severity or "",
         baseline=baseline.read_baseline(known_findings) if known_findings else {},
     )
-
-
-def _refuse_unknown_rules(flag: str, rules: Iterable[str], known: frozenset[str]) -> None:
-    for rule in rules:
-        if told := describe_unknown_id(rule, known, _GROUP):
-            raise ConfigurationError(f"{flag}: {told}")

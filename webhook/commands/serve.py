@@ -28,7 +28,7 @@ from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings
 
 
-@options.add_settings_flags(ServerSettings)
+@options.add_flags_of_door(ServerSettings, "serve")
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 

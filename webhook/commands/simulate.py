@@ -25,7 +25,7 @@ from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.input import documents
 from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
-from webhook.settings.shared import ReportSettings
+from webhook.settings.shared import ReviewSettings
 from webhook.simulation import text
 from webhook.simulation.outcome import Simulation, failure_moments_by_rule
 from webhook.simulation.simulated_job import ObjectPlace, simulate_job
@@ -53,21 +53,7 @@ _TEMPLATES: Final = frozenset(
 """Kinds whose objects start nothing by themselves."""
 
 
-@options.add_settings_flags(
-    ReportSettings,
-    *(
-        "config",
-        "no_config",
-        "config_from",
-        "policies",
-        "only",
-        "context",
-        "context_is_whole",
-        "workloads",
-        "cel_engine",
-        "kubernetes_version",
-    ),
-)
+@options.add_flags_of_door(ReviewSettings, "simulate")
 def command(
     file: Annotated[
         str, typer.Argument(metavar="FILE", show_default=False, help="A job in YAML or JSON, or - for stdin.")
@@ -84,7 +70,7 @@ def command(
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a job that names none. [default: default]")
     ] = "",
     chosen: Outputs = None,
-    settings: ReportSettings,
+    settings: ReviewSettings,
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
@@ -121,7 +107,7 @@ def command(
 
 def _simulations(
     inputs: documents.InputDocuments,
-    settings: ReportSettings,
+    settings: ReviewSettings,
     namespace: str,
     kubeconfig: Path | None,
     *,
@@ -133,7 +119,7 @@ def _simulations(
         settings, objects=objects, is_complete=submitted.is_complete(inputs)
     )
     options.print_policy_notes(settings, assembled.policies)
-    submissions = submitted.Submissions(assembled.files, assembled.table.row)
+    submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
     when = failure_moments_by_rule(assembled.policies)
     table = assembled.table
     with _cluster_of_simulation(assembled, kubeconfig, is_live=is_live) as live_view:

@@ -23,7 +23,7 @@ from webhook.report import formats
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.writer import Totals
-from webhook.settings.shared import Settings
+from webhook.settings.shared import ReviewSettings
 from webhook.suites import find, golden
 from webhook.suites.case import Case, Entry, UnreadableCase, run_case
 from webhook.suites.files import Suite
@@ -35,9 +35,7 @@ _NO_CASE: Final = 2
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
-@options.add_settings_flags(
-    Settings, "config", "no_config", "config_from", "policies", "only", "workloads", "cel_engine", "kubernetes_version"
-)
+@options.add_flags_of_door(ReviewSettings, "test")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -68,9 +66,8 @@ def command(
     update_golden: Annotated[
         bool, typer.Option("--update-golden", help="Write the answers of golden folders anew where they differ.")
     ] = False,
-    advice: options.Advice = False,
     chosen: options.ReportOutputs = None,
-    settings: Settings,
+    settings: ReviewSettings,
 ) -> int:
     """Run the suites of policies.
 
@@ -88,7 +85,7 @@ def command(
         options=assembly.create_compile_options(settings),
         policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
         run=chosen_cases,
-        shows_advice=advice,
+        shows_advice=settings.advice,
         is_verbose=verbose,
         updates_golden=update_golden,
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from webhook.evaluation.trace import ReviewTrace
+
+if TYPE_CHECKING:
+    from webhook.cel.library.authorizer import Authorizer
 
 EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 """The strictest action of a failure."""
@@ -19,6 +23,8 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either.
     `sees_all_namespaces`: messages may name objects of other namespaces, because an administrator reads them.
     `docs_address`: where the documentation is published; denials and warnings then link to the pages of rules.
+    `authorizer`: says what users may do; without one, what depends on that is not known.
+    `rules`: ids of rules, groups and policies that alone are reported, all if it is empty. `skip`: those that are not.
     """
 
     advice: bool = False
@@ -27,6 +33,9 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     enforcement_action: EnforcementAction = "deny"
     docs_address: str = ""
     sees_all_namespaces: bool = False
+    authorizer: Authorizer | None = None
+    rules: Collection[str] = ()
+    skip: Collection[str] = ()
 
 
 DEFAULT: Final = ReviewOptions()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
@@ -10,13 +10,16 @@ from typing import Final
 from webhook.apimachinery.attributes import CORE_GROUP
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import KNOWN_KINDS
-from webhook.errors import InputError, InputProblem
+from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
 """Groups whose kinds other groups have, too: former ones, and another name of Events."""
+
+
+_RULE_OR_GROUP: Final = "rule, group or policy"
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
@@ -35,6 +38,20 @@ def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -
     close = get_close_matches(rule, sorted(known), n=1)
     hint = f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"
     return f"unknown {word} `{rule}`: {hint}"
+
+
+def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -> None:
+    """Raise an error about the first name of a flag that no rule, group or policy has.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    wanted = tuple(names)
+    ids = rule_ids(policies) if wanted else frozenset()
+    known = ids.union(rule.partition("/")[0] for rule in ids)
+    for name in wanted:
+        if told := describe_unknown_id(name, known, _RULE_OR_GROUP):
+            raise ConfigurationError(f"{flag}: {told}")
 
 
 def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile) -> PolicySet:

@@ -27,13 +27,16 @@ _KEY: Final = "setting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What people know of a setting. `unset` says what happens without a value where there is no default."""
+    """What people know of a setting. `unset` says what happens without a value where there is no default, and
+    `has_variable` whether the environment may set it.
+    """
 
     name: str
     type: ValueType
     help: str
     default: Any
     unset: str = ""
+    has_variable: bool = True
 
     @property
     def flag(self) -> str:
@@ -64,7 +67,12 @@ class Setting:
 
 def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
     """Declare a field of a class of settings: its default, what it may be, and one sentence for help and README."""
-    return dataclasses.field(default=default, metadata={_KEY: (type, help, unset)})
+    return dataclasses.field(default=default, metadata={_KEY: (type, help, unset, True)})
+
+
+def declare_option(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
+    """Declare a setting of one run: it has a flag and no variable."""
+    return dataclasses.field(default=default, metadata={_KEY: (type, help, unset, False)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +94,8 @@ def declared_settings(kind: type[SettingsBase]) -> tuple[Setting, ...]:
     """Return the settings of a class, in the order in which they are declared."""
     made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
     return tuple(
-        Setting(name=name, type=value_type, help=text, default=default, unset=unset)
-        for name, default, (value_type, text, unset) in made
+        Setting(name=name, type=value_type, help=text, default=default, unset=unset, has_variable=has_variable)
+        for name, default, (value_type, text, unset, has_variable) in made
     )
 
 
@@ -108,7 +116,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     for each in declared_settings(kind):
         if each.name in given:
             chosen[each.name], origins[each.name] = _value_of_flag(each, given[each.name]), each.flag
-        elif value := _text_of_variable(each, environment):
+        elif each.has_variable and (value := _text_of_variable(each, environment)):
             chosen[each.name], origins[each.name] = (
                 each.read(value, each.environment_variable),
                 each.environment_variable,

@@ -10,7 +10,7 @@ from webhook.apimachinery import releases
 from webhook.input import shipped
 from webhook.manifests.configuration_file import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
-from webhook.settings.setting import SettingsBase, declare_setting
+from webhook.settings.setting import SettingsBase, declare_option, declare_setting
 from webhook.settings.values import EnforcementAction, EngineName
 
 _SINCE: Final = releases.release_as_text(shipped.SINCE)
@@ -89,3 +89,34 @@ class ReportSettings(Settings):
         "Where the documentation is published: findings, denials and warnings then link to the pages of their rules.",
         unset="no link but to the sources of rules, in reports",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSettings(ReportSettings):
+    """What changes the answers of the verbs that review files, logs and clusters by themselves.
+
+    A new option here reaches each of these verbs (doors.py), and what it does belongs into `assembly`. The server has
+    none of these: an API server sends what it reviews.
+    """
+
+    authorizer: Path | None = declare_option(
+        None,
+        values.file_type(),
+        "Answers to what policies ask `authorizer`: a list `authorizer`, as suites have it.",
+        unset="no question has an answer",
+    )
+    no_defaults: bool = declare_option(
+        False, values.switch_type(), "Review objects as they are written, without the defaults of Kubernetes."
+    )
+    unbound: bool = declare_option(
+        False,
+        values.switch_type(),
+        "Evaluate policies without a binding, too, as if one applied them everywhere.",
+    )
+    advice: bool = declare_option(
+        False, values.switch_type(), "Tell also what rules of level advice say, which admission never does."
+    )
+    rule: tuple[str, ...] = declare_option(
+        (), values.name_list_type("RULE"), "Report these rules, groups or policies alone."
+    )
+    skip: tuple[str, ...] = declare_option((), values.name_list_type("RULE"), "Report no such rule, group or policy.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.recording import RecordingCluster
-from webhook.evaluation.review_options import ReviewOptions
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
 from webhook.simulation.asked import read_job_request, subject_of_job
@@ -36,7 +35,7 @@ def simulate_job(
         assembled: the policies and the workload table.
         when: the moments at which objects that break rules go wrong.
     """
-    admin = ReviewOptions(sees_all_namespaces=True)
+    admin = structs.replace(assembled.options, sees_all_namespaces=True)
     door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
     outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from msgspec import structs
+
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -126,8 +128,7 @@ def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explai
     door = LocalAnswerer(
         policies=request.policies,
         cluster=cluster,
-        authorizer=ListedAuthorizer(request.authorizer),
-        options=options,
+        options=structs.replace(options, authorizer=ListedAuthorizer(request.authorizer)),
         explains=explains,
     )
     return run_phases(request.attributes, request.phase, door)

@@ -1,0 +1,83 @@
+"""An option or a field of claimgate.yaml means the same in replay, audit, simulate and backtest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_backtest import event
+from tests.literals import validating
+from tests.rows import all_rows
+from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
+
+DOORS = ("replay", "audit", "simulate", "backtest")
+FLAGS = {"audit": ["--fail-on", "deny"]}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "team"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+NOTHING = validating("false")
+ASKS = validating("authorizer.group('').resource('pods').check('use').allowed()")
+UNBOUND = NOTHING[:1]
+DEFAULTED = validating("object.spec.?restartPolicy.orValue('') == 'Always'")
+EXCEPTION = {"rules": ["v"], "owner": "ml", "reason": "later", "expires": "2099-01-31"}
+
+ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
+    "a denial": (NOTHING, [], {}, "denied"),
+    "--skip": (NOTHING, ["--skip", "v"], {}, "passes"),
+    "--rule of another": (NOTHING, ["--rule", "storage"], {}, "passes"),
+    "--rule": (NOTHING, ["--rule", "v"], {}, "denied"),
+    "--enforcement-action": (NOTHING, ["--enforcement-action", "warn"], {}, "passes"),
+    "--unbound": (UNBOUND, ["--unbound"], {}, "denied"),
+    "no binding": (UNBOUND, [], {}, "passes"),
+    "a question without an answer": (ASKS, [], {}, "passes"),
+    "--authorizer that refuses": (ASKS, ["--authorizer", "refuses.yaml"], {}, "denied"),
+    "--authorizer that allows": (ASKS, ["--authorizer", "allows.yaml"], {}, "passes"),
+    "defaults": (DEFAULTED, [], {}, "passes"),
+    "--no-defaults": (DEFAULTED, ["--no-defaults"], {}, "denied"),
+    "levels": (NOTHING, [], {"levels": {"rules": {"v": "off"}}}, "passes"),
+    "an exception": (NOTHING, [], {"exceptions": [EXCEPTION]}, "passes"),
+    "ignore": (NOTHING, [], {"ignore": {"namespaces": ["team"]}}, "passes"),
+}
+
+
+def answer(door: str, policies: list[Any], flags: list[str], configuration: dict[str, Any]) -> str:
+    """Return whether a Pod is denied by a verb, in the working directory."""
+    Path("policy.yaml").write_text("---\n".join(map(yamlfile.dump, policies)))
+    Path("claimgate.yaml").write_text(json.dumps({"shipped": False, "policies": ["policy.yaml"], **configuration}))
+    for name, allowed in (("refuses", "false"), ("allows", "true")):
+        Path(f"{name}.yaml").write_text(f"authorizer: [{{verb: use, allowed: {allowed}}}]\n")
+    Path("pod.yaml").write_text(yamlfile.dump(POD))
+    defaulted = {**POD, "spec": {**POD["spec"], "restartPolicy": "Always"}}
+    Path("log.json").write_text(json.dumps(event("create", defaulted)))
+    code = run_command_line([door, "log.json" if door == "backtest" else "pod.yaml", *FLAGS.get(door, []), *flags])
+    assert code in (0, 1, 3)
+    return "denied" if code == 1 else "passes"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_each_option_has_one_meaning(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = {name: row for name, row in ROWS.items() if not (door == "backtest" and name == "--no-defaults")}
+    assert {name: answer(door, *row[:3]) for name, row in rows.items()} == {name: row[3] for name, row in rows.items()}
+    capsys.readouterr()
+
+
+@all_rows("flag", ["--rule", "--skip"])
+def test_a_rule_that_nobody_has_is_an_error(
+    flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer("replay", NOTHING, [], {})
+    for door in DOORS:
+        file = "log.json" if door == "backtest" else "pod.yaml"
+        assert run_command_line([door, file, flag, "storage/claim-exist"]) == 2
+        assert f"{flag}: unknown rule, group or policy `storage/claim-exist`" in capsys.readouterr().err

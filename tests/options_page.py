@@ -1,0 +1,65 @@
+"""Which verb has which option that changes an answer: `python -m tests.options_page` writes docs/options.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import get_args
+
+from webhook.settings.doors import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door
+from webhook.settings.setting import declared_settings
+from webhook.settings.shared import ReportSettings, ReviewSettings
+
+PAGE = Path(__file__).parents[1] / "docs" / "options.md"
+DOORS: tuple[Door, ...] = get_args(Door)
+_HEAD = """# Options and verbs
+
+Six verbs review objects. This page says which options that change an answer each of them has, and why one is left out
+(`make docs` writes it).
+"""
+_OF_FILE: Mapping[str, Mapping[str, str]] = {
+    **{
+        name: {"test": "of the claimgate.yaml beside the suite"}
+        for name in ("`levels`", "`params`", "`releases`", "`exceptions`, `ignoreAnnotations`", "`ignore`")
+    },
+    "`report`": {
+        "serve": "it writes no report",
+        "replay": "it tells whole answers",
+        "test": "a case says what it expects",
+        "simulate": "it tells all that concerns the start",
+        "backtest": "it counts all requests",
+    },
+}
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    server = {each.name for each in declared_settings(ReportSettings)}
+    rows = {
+        f"`{each.flag}`": {
+            **LEFT_OUT.get(each.name, {}),
+            **({} if each.name in server else {"serve": NOT_OF_SERVER[each.name]}),
+        }
+        for each in declared_settings(ReviewSettings)
+    }
+    rows |= {f"`{flag}`": without for flag, without in REPORT_FLAGS.items()}
+    lines = [_HEAD, *_table("option", rows), "", "## Fields of claimgate.yaml", "", *_table("field", _OF_FILE), ""]
+    return "\n".join(lines)
+
+
+def _table(what: str, rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    yield f"| {what} | {' | '.join(DOORS)} |"
+    yield "|---|" + "---|" * len(DOORS)
+    for name, without in rows.items():
+        yield f"| {name} | {' | '.join(_cell(name, without.get(door, '')) for door in DOORS)} |"
+
+
+def _cell(name: str, reason: str) -> str:
+    """Return `yes`, or the reason; what is beside a suite holds for it."""
+    if reason.startswith("of the "):
+        return f"yes, {reason}"
+    return f"no: {reason}" if reason else "yes"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
