@@ -87,7 +87,7 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         for line in log.read_text().splitlines():
-            if '"message": "ready"' in line:
+            if '"message": "ready"' in line or '"message": "listening' in line:
                 return int(json.loads(line)["port"])
         assert process.poll() is None, log.read_text()
         time.sleep(0.05)

@@ -46,7 +46,7 @@ class Replica:
     def listens(self) -> bool:
         """Whether it has bound its ports."""
         for line in self.log.read_text().splitlines() if not self.port else ():
-            if '"message": "ready"' in line:
+            if '"message": "ready"' in line or '"message": "listening' in line:
                 found = json.loads(line)
                 self.port, self.probes = found["port"], found["probe_port"]
         return self.port > 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -169,6 +172,23 @@ def test_an_address_that_is_taken_or_none_is_refused() -> None:
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
-def test_ipv6_takes_both() -> None:
+@pytest.mark.parametrize("client", ["127.0.0.1", "::1"])
+def test_ipv6_takes_both(client: str) -> None:
     with bind("::", 0) as both:
-        socket.create_connection(("127.0.0.1", both.getsockname()[1])).close()
+        socket.create_connection((client, both.getsockname()[1])).close()
+
+
+@pytest.mark.parametrize("code", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_every_address_is_that_of_ipv4_on_a_node_without_ipv6(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = socket.create_server
+
+    def without_ipv6(address: tuple[str, int], *, family: int, **options: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(code, os.strerror(code))
+        return created(address, family=family, **options)
+
+    monkeypatch.setattr(socket, "create_server", without_ipv6)
+    with bind("::", 0) as alone:
+        socket.create_connection(("127.0.0.1", alone.getsockname()[1])).close()
+    with pytest.raises(ConfigurationError, match=r"cannot listen on \[::1\]:0: "):
+        bind("::1", 0)

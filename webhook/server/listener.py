@@ -7,6 +7,7 @@ for reviews, over TLS, and one for probes and metrics, in plain HTTP, since a ku
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 import threading
@@ -39,6 +40,8 @@ _OTHER_FILES: Final = 200
 """Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
 _STOP_S: Final = 10
 _BACKLOG: Final = 2048
+_ALL: Final = "::"
+_NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _SWEEP_S: Final = 0.2
 _TRIM_SWEEPS: Final = 15
 
@@ -244,18 +247,27 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; an IPv6 host also takes IPv4 where the system can.
+    """Return a listening socket; `::` takes IPv4 and IPv6, and IPv4 alone on a node whose kernel has no IPv6.
 
     Raises:
         ConfigurationError: the address is not ours, taken or forbidden.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    dual = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
+    dual = family == socket.AF_INET6 and host == _ALL and socket.has_dualstack_ipv6()
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
-    except (OSError, OverflowError) as error:
-        reason, _, _ = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting to bind on")
-        raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
+    except OSError as error:
+        if host == _ALL and error.errno in _NO_IPV6:
+            return bind("0.0.0.0", port)  # noqa: S104 - all addresses are meant
+        raise _listen_error(host, port, error) from None
+    except OverflowError as error:
+        raise _listen_error(host, port, error) from None
+
+
+def _listen_error(host: str, port: int, error: OSError | OverflowError) -> ConfigurationError:
+    reason, _, _ = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting to bind on")
+    shown = f"[{host}]" if ":" in host else host
+    return ConfigurationError(f"cannot listen on {shown}:{port}: {reason.lower()}")
 
 
 def _uvicorn_configuration(app: Any, place: ListenerSettings) -> uvicorn.Config:

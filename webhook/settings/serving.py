@@ -25,7 +25,11 @@ class ServerSettings(ReportSettings):
     them with 600 calls each, half of which call a webhook at once, need 900. server/memory_bounds.py adds it all up.
     """
 
-    host: str = declare_setting("0.0.0.0", values.text_type("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
+    host: str = declare_setting(
+        "0.0.0.0",  # noqa: S104 - a Pod has several
+        values.text_type("ADDRESS"),
+        "Address to listen on; :: is every IPv4 and IPv6 address.",
+    )
     port: int = declare_setting(
         8443, values.whole_number_type("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one."
     )
