@@ -51,4 +51,23 @@ def test_mistakes_of_the_site_are_named_with_their_keys() -> None:
     assert set(told) == {"kueu.deny", "deny", "storage.deny"}
     assert told["kueu.deny"].endswith("no policy has a ConfigMap `kueu`: did you mean `kueue`?")
     assert "did you mean `storage/claim-exists`?" in told["storage.deny"]
+    assert "gpu-portable.vendor.amd" not in told
     assert [site] == [obj for _, obj in rules.params_in_cluster(FilesCluster([site]))]
+
+
+def test_keys_that_nobody_reads_are_named_where_it_is_known_which_there_are() -> None:
+    loaded = shipped_policies()
+    rules = ParamRuleChecker(loaded.policies, loaded.registry, loaded.params)
+    keys = {
+        "kueue.denny": "x",
+        "gpu-portable.onInvalidd": "drop",
+        "gpu-portable.resource.team": "a/b",
+        "storage.off": "",
+    }
+    told = {path[-1]: text for path, text in rules.mistakes_if_object_is_param(config_map("claimgate-site", **keys))}
+    assert told == {
+        "kueue.denny": "unknown key `denny` of ConfigMap `kueue`: did you mean `deny`?",
+        "gpu-portable.onInvalidd": "unknown key `onInvalidd` of ConfigMap `gpu-portable`: did you mean `onInvalid`?",
+    }
+    mistaken = config_map("kueue", denny="x", **{"controller_manager_config.yaml": "a: b"})
+    assert [path[-1] for path, _ in rules.mistakes_if_object_is_param(mistaken)] == ["denny"]

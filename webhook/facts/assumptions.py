@@ -53,6 +53,11 @@ class ClusterAssumptions(Struct, frozen=True, kw_only=True):
     kueue_configuration: str = ""
 
 
+def is_setting(key: str) -> bool:
+    """Return whether facts read a key of a param."""
+    return key in _WORDS or ("." in key and key.startswith(_RESOURCES))
+
+
 def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumptions:
     """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults hold where it is silent.
 
@@ -66,11 +71,7 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumpt
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):
         return _DEFAULTS
-    told = [
-        (key, str(text or ""))
-        for key, text in data.items()
-        if key in _WORDS or ("." in key and key.startswith(_RESOURCES))
-    ]
+    told = [(key, str(text or "")) for key, text in data.items() if is_setting(key)]
     if not told:
         return _DEFAULTS
     key = tuple(told), name

@@ -16,6 +16,7 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.cluster.site_params import SITE, data_of_site, is_below_site, is_site, site_keys_of
 from webhook.errors import LookupFailed
+from webhook.facts.assumptions import is_setting
 from webhook.facts.registry import FactRegistry
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import ParamSource, Policy
@@ -26,9 +27,12 @@ Mistake = tuple[FieldPath, str]
 
 
 class ParamRuleChecker:
-    """Checks params of some policies against the rules of every registered group of checks."""
+    """Checks params of some policies against the rules of every registered group of checks.
 
-    def __init__(self, policies: Iterable[Policy], registry: FactRegistry) -> None:
+    `shipped` are the params that are shipped beside the policies, which name every key that has a meaning.
+    """
+
+    def __init__(self, policies: Iterable[Policy], registry: FactRegistry, shipped: Iterable[JSON] = ()) -> None:
         every = tuple(policies)
         self._policies = [policy for policy in every if policy.checks]
         self._names_below_site = frozenset(
@@ -37,6 +41,7 @@ class ParamRuleChecker:
             for source in _param_sources_of_policy(policy)
             if policy.param_kind is not None and is_below_site(policy.param_kind, source.namespace, source.name)
         )
+        self._shipped_keys = {namespace_and_name(each): data_of_site(each) for each in shipped}
         self._registry = registry
         self._references = _References(self._policies)
 
@@ -46,6 +51,7 @@ class ParamRuleChecker:
             yield from self.mistakes_of_site(param)
         elif self.is_param(param):
             yield from self.mistakes_of_param(param)
+            yield from self._unknown_keys(param, namespace_and_name(param))
 
     def is_param(self, obj: JSON) -> bool:
         """Return whether an object is a param of one of the policies, or sets keys of such params."""
@@ -62,7 +68,8 @@ class ParamRuleChecker:
                 told = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
                 yield ("data", str(key)), f"{told}: {hint}"
         for name in known:
-            for path, text in self.mistakes_of_param({"data": site_keys_of(site, name)}):
+            keys = {"data": site_keys_of(site, name)}
+            for path, text in (*self.mistakes_of_param(keys), *self._unknown_keys(keys, (SITE.scope.namespace, name))):
                 yield ("data", ".".join([name, *map(str, path[1:])])), text
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
@@ -74,6 +81,18 @@ class ParamRuleChecker:
             yield from actions.mistakes_in_param(
                 param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
             )
+
+    def _unknown_keys(self, param: JSON, place: tuple[str, str]) -> Iterator[Mistake]:
+        """Yield keys that the shipped ConfigMap at a place does not have and nobody reads, such as `denny`."""
+        shipped = self._shipped_keys.get(place)
+        if shipped is None:
+            return
+        for key in data_of_site(param):
+            if str(key) in shipped or str(key) in actions.OTHER_LISTS or is_setting(str(key)):
+                continue
+            close = get_close_matches(str(key), shipped, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(shipped))}"
+            yield ("data", str(key)), f"unknown key `{key}` of ConfigMap `{place[1]}`: {hint}"
 
     def param_kinds(self) -> frozenset[GroupVersionKind]:
         """Return the kinds of the params."""

@@ -69,7 +69,7 @@ REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
 """The actions that make a decision, the strictest first."""
 
 OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
-_OTHER: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
+OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
 """Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
@@ -141,7 +141,7 @@ def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[Fie
     """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists of no action."""
     data = _data_of_param(param)
     yield from (
-        (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in _OTHER.items() if name in data
+        (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in OTHER_LISTS.items() if name in data
     )
     for level in LEVELS:
         for rule in dict.fromkeys(_rule_ids_in_text(str(data.get(level) or ""))):

@@ -229,7 +229,9 @@ class LiveParamsChecker:
         policies = self._policies()
         return tuple(
             islice(
-                _distinct_mistakes_in_params(ParamRuleChecker(policies.policies, policies.registry), self._cluster()),
+                _distinct_mistakes_in_params(
+                    ParamRuleChecker(policies.policies, policies.registry, policies.params), self._cluster()
+                ),
                 MOST,
             )
         )
