@@ -81,3 +81,31 @@ def test_a_rule_that_nobody_has_is_an_error(
         file = "log.json" if door == "backtest" else "pod.yaml"
         assert run_command_line([door, file, flag, "storage/claim-exist"]) == 2
         assert f"{flag}: unknown rule, group or policy `storage/claim-exist`" in capsys.readouterr().err
+
+
+LEFT_OUT = {
+    "exceptions": ({"exceptions": [EXCEPTION]}, "1 finding by exceptions", "excepted until 2099-01-31 by ml: later"),
+    "ignore": ({"ignore": {"namespaces": ["team"]}}, "1 object by ignore", ""),
+    "levels": (
+        {"levels": {"rules": {"v": "off"}}},
+        "left out: nothing counted; levels, shipped of claimgate.yaml may leave out more",
+        "",
+    ),
+}
+
+
+@all_rows("configuration, told, reason", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_what_the_configuration_leaves_out_is_told(
+    configuration: dict[str, Any],
+    told: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for door in ("audit", "simulate", "backtest"):
+        answer(door, NOTHING, [], configuration)
+        text = " ".join(capsys.readouterr().out.split())
+        assert told in text, f"{door}: {text}"
+        assert reason in text or door == "audit", f"{door}: {text}"

@@ -160,3 +160,36 @@ def test_each_validation_and_each_match_condition_has_to_be_tried(
     assert run_command_line(["test", "-v", suite([policy, binding], for_c, for_a)]) == 0
     told = "2 of 4 rules and conditions tried by a case; not tried: v validations[1], v matchCondition not-b"
     assert told in capsys.readouterr().out.replace("\n  ", " ")
+
+
+BESIDE = {
+    "levels": {"levels": {"rules": {"v": "warn"}}},
+    "an exception": {"exceptions": [{"rules": ["v"], "owner": "ml", "reason": "later", "expires": "2099-01-31"}]},
+    "what is left alone": {"ignore": {"namespaces": ["*"]}},
+}
+
+
+@all_rows("configuration", BESIDE.values(), ids=BESIDE)
+def test_the_configuration_beside_a_suite_holds(
+    configuration: Any, suite: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = suite(validating("false"), {"input": POD, "expect": {"allowed": True}})
+    file = Path(folder, "claimgate.yaml")
+    file.unlink(missing_ok=True)
+    assert run_command_line(["test", folder]) == 1
+    file.write_text(json.dumps(configuration))
+    assert run_command_line(["test", folder]) == 0
+    file.write_text("{levels: {rules: {w: warn}}}")
+    assert run_command_line(["test", folder]) == 2
+    assert "unknown rule `w`" in capsys.readouterr().err
+
+
+def test_the_configuration_beside_a_suite_sets_params(suite: Write) -> None:
+    policy, binding = validating("params.data.most == '2'", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    binding["spec"]["paramRef"] = {"name": "most", "namespace": "claimgate-system", "parameterNotFoundAction": "Deny"}
+    param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "most", "namespace": "claimgate-system"}}
+    case = {"input": POD, "params": [{**param, "data": {"most": "1"}}], "expect": {"allowed": True}}
+    folder = suite([policy, binding], case)
+    assert run_command_line(["test", folder]) == 1
+    Path(folder, "claimgate.yaml").write_text('{params: {most: {most: "2"}}}')
+    assert run_command_line(["test", folder]) == 0

@@ -12,13 +12,13 @@ from webhook.commands.audit_part import PartResult
 from webhook.commands.report_options import exit_code_of_results
 from webhook.errors import InputProblem
 from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
-from webhook.manifests.configuration_model import FailOn, lowering_settings
+from webhook.manifests.configuration_model import FailOn
 from webhook.manifests.leave_alone import current_day
 from webhook.report.counts import ObjectCounts
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
-from webhook.report.writer import LeftOut, SkippedDocument, Totals
+from webhook.report.writer import LeftOut, SkippedDocument, Totals, left_out_by_configuration
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import templates
@@ -190,16 +190,12 @@ class AuditTotals:
 
     def _left_out(self) -> LeftOut:
         """Return what configuration and annotations left out."""
-        value = self._configuration.value
-        named = {each.description for each in value.exceptions}
-        of_file = sum(count for description, count in self._exceptions.items() if description in named)
-        return LeftOut(
-            files=self._ignored_files,
+        return left_out_by_configuration(
+            self._configuration.value,
+            self._exceptions,
             objects=self._ignored,
-            excepted=of_file,
-            annotated=self._exceptions.total() - of_file,
+            files=self._ignored_files,
             unreported=self._filtering.hidden + self._hidden,
-            settings=lowering_settings(value),
             params=tuple(self._params),
         )
 

@@ -11,13 +11,16 @@ import msgspec
 
 from webhook import assembly
 from webhook.admission.audit_event import EventWithoutRequest, namespace_of_audit_event, request_of_audit_event
+from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import InputProblem
 from webhook.input.log_lines import LogPart
+from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
+from webhook.report.writer import LeftOut, left_out_by_configuration
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
@@ -51,23 +54,40 @@ class RuleCount:
 
 @dataclass(slots=True)
 class PolicySetCounts:
-    """The counts of one set of policies."""
+    """The counts of one set of policies.
+
+    exceptions: those of the configuration and of annotations that were used, with how often. ignored: requests that
+    the configuration leaves alone. configuration: what says so.
+    """
 
     denied: int = 0
     warned: int = 0
     undecided: int = 0
+    exceptions: Counter[str] = field(default_factory=Counter)
+    ignored: int = 0
+    configuration: FileConfiguration = EMPTY
     rules: dict[str, RuleCount] = field(default_factory=dict)
     namespaces: Counter[str] = field(default_factory=Counter)
     users: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Return what the configuration and annotations left out."""
+        return left_out_by_configuration(self.configuration, self.exceptions, objects=self.ignored)
 
     def add(self, other: PolicySetCounts) -> None:
         """Add the counts of a later part."""
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
+        self.ignored += other.ignored
         for name, count in other.rules.items():
             self.rules.setdefault(name, RuleCount()).add(count)
-        for mine, theirs in ((self.namespaces, other.namespaces), (self.users, other.users)):
+        for mine, theirs in (
+            (self.namespaces, other.namespaces),
+            (self.users, other.users),
+            (self.exceptions, other.exceptions),
+        ):
             for name, number in theirs.items():
                 mine[name if name in mine or len(mine) < MOST_NAMES else OTHERS] += number
 
@@ -148,7 +168,8 @@ class PartBacktester:
         """Return the counts of a part; `namespaces` are those that earlier parts of the log have changed last."""
         self._namespaces.clear()
         self._namespaces.update(namespaces)
-        counts = PartCounts(sides={side: PolicySetCounts() for side in self._sets}, read_bytes=part.read_bytes)
+        sides = {side: PolicySetCounts(configuration=each[0].configuration) for side, each in self._sets.items()}
+        counts = PartCounts(sides=sides, read_bytes=part.read_bytes)
         if part.problem is not None:
             counts.problems.append(part.problem)
         for number, line in enumerate(part.lines, part.first):
@@ -189,6 +210,10 @@ class PartBacktester:
         policies, cluster, known, options = self._sets[side]
         outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
         made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
+        counts.exceptions.update(each.exception_reason for each in made if each.exception_reason)
+        counts.ignored += not outcome.decisions and is_ignored_by_configuration(
+            attributes, policies.configuration, cluster
+        )
         fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
         warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}
         undecided = {each.rule.id: each for each in made if each.is_undecided}

@@ -42,6 +42,8 @@ def _side_as_json(counts: PolicySetCounts) -> dict[str, Any]:
         "denied": counts.denied,
         "warned": counts.warned,
         "undecided": counts.undecided,
+        "leftOut": counts.left_out.as_json(),
+        "exceptions": dict(_sort_by_count(counts.exceptions)),
         "rules": _rules_as_json(counts.rules),
         "namespaces": dict(_sort_by_count(counts.namespaces)),
         "users": dict(_sort_by_count(counts.users)),
@@ -76,6 +78,9 @@ def _lines_of_side(title: str, counts: PolicySetCounts) -> Iterator[str]:
         yield f"  {name}: {told}"
         yield f"      {rule.message}"
         yield f"      first: {rule.example}"
+    if counts.left_out:
+        yield f"  {counts.left_out}"
+    yield from (f"      {number} {reason}" for reason, number in _sort_by_count(counts.exceptions))
     for what, names in (("namespace", counts.namespaces), ("user", counts.users)):
         listed = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST]]
         more = [f"{len(names) - _MOST} more (-o json has all)"] if len(names) > _MOST else []

@@ -25,6 +25,7 @@ from webhook.cel.library.go_text import quote_as_go
 from webhook.errors import InputError, InputProblem, PolicyError
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
+from webhook.manifests.configuration_file import NAME as CONFIGURATION
 from webhook.manifests.field_errors import FieldError, join_errors
 from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import (
@@ -117,7 +118,7 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
         raise PolicyError(error.problems) from None
     roots = [Path(place) for place in places]
     for file in files:
-        if _is_test_or_kustomization_file(file.path, roots):
+        if _is_no_policy_file(file.path, roots):
             continue
         try:
             (rules if file.path.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
@@ -142,11 +143,11 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
     return policy_set
 
 
-def _is_test_or_kustomization_file(file: Path, roots: Iterable[Path]) -> bool:
+def _is_no_policy_file(file: Path, roots: Iterable[Path]) -> bool:
     if file in roots:
         return False
     inside = next(file.relative_to(root) for root in roots if file.is_relative_to(root))
-    return file.name in TEST_FILES | _KUSTOMIZATIONS or not TEST_FOLDERS.isdisjoint(inside.parts[:-1])
+    return file.name in TEST_FILES | _KUSTOMIZATIONS | {CONFIGURATION} or not TEST_FOLDERS.isdisjoint(inside.parts[:-1])
 
 
 def load_documents(

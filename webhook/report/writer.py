@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.errors import InputProblem
+from webhook.manifests.configuration_model import FileConfiguration, lowering_settings
 from webhook.report.counts import FINDINGS, ObjectCounts
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import QueueTrees
@@ -86,6 +87,29 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             "settings": list(self.settings),
             "params": list(self.params),
         }
+
+
+def left_out_by_configuration(
+    value: FileConfiguration,
+    exceptions: Mapping[str, int],
+    *,
+    objects: int,
+    files: int = 0,
+    unreported: int = 0,
+    params: tuple[str, ...] = (),
+) -> LeftOut:
+    """Return what a configuration and annotations left out; `exceptions` are the used ones with how often."""
+    named = {each.description for each in value.exceptions}
+    of_file = sum(count for description, count in exceptions.items() if description in named)
+    return LeftOut(
+        files=files,
+        objects=objects,
+        excepted=of_file,
+        annotated=sum(exceptions.values()) - of_file,
+        unreported=unreported,
+        settings=lowering_settings(value),
+        params=params,
+    )
 
 
 class Totals(Struct, frozen=True, kw_only=True):

@@ -7,12 +7,13 @@ Nothing is found out here: policies decide as at admission, and each rule says w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.cluster.recording import RecordingCluster
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject
+from webhook.report.writer import LeftOut
 from webhook.rules.moments import Moment
 from webhook.simulation.asked import JobRequest
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
@@ -67,6 +68,7 @@ class Simulation:
         questions: what decides the start and no rule looks at.
         asked: what it asks for, and where it queues.
         looked_at: the view that it was looked up in.
+        left_out: what the configuration and annotations left out. excepted: the findings among that.
     """
 
     about: Subject
@@ -79,6 +81,8 @@ class Simulation:
     questions: tuple[OpenQuestion, ...]
     asked: JobRequest
     looked_at: RecordingCluster
+    left_out: LeftOut = field(default_factory=LeftOut)
+    excepted: tuple[Finding, ...] = ()
 
     @property
     def can_start(self) -> bool | None:

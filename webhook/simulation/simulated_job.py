@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from msgspec import Struct, structs
 
+from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.recording import RecordingCluster
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
+from webhook.report.writer import left_out_by_configuration
 from webhook.simulation.asked import read_job_request, subject_of_job
 from webhook.simulation.open_questions import open_questions
 from webhook.simulation.outcome import Moments, Simulation, simulation
@@ -39,12 +44,14 @@ def simulate_job(
     door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
     outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)
-    told = findings_of_object(
-        (*outcome.decisions, *outcome.further), about, located.locate, RulesOfPolicies(assembled.policies)
+    told = tuple(
+        findings_of_object(
+            (*outcome.decisions, *outcome.further), about, located.locate, RulesOfPolicies(assembled.policies)
+        )
     )
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, made, cluster, assembled.table)
-    return simulation(
+    made_simulation = simulation(
         told,
         when,
         about=about,
@@ -54,3 +61,11 @@ def simulate_job(
         questions=open_questions(subject, cluster),
         looked_at=cluster,
     )
+    configuration = assembled.policies.configuration
+    excepted = tuple(each for each in told if each.exception_reason)
+    left_out = left_out_by_configuration(
+        configuration,
+        Counter(each.exception_reason for each in excepted),
+        objects=int(is_ignored_by_configuration(attributes, configuration, cluster)),
+    )
+    return replace(made_simulation, left_out=left_out, excepted=excepted)

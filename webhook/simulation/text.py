@@ -141,6 +141,11 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
         yield "not known", f"{said} ({_first_names_as_text(rules)})"
     if simulation.unknown and not simulation.looked_at.is_whole():
         yield "fix", "add the files of these objects to --context, or say --context-is-whole where it has everything"
+    if simulation.left_out:
+        title, _, said = str(simulation.left_out).partition(": ")
+        yield title, said
+    for finding in simulation.excepted:
+        yield "excepted", f"{finding.rule.id}: {finding.exception_reason}"
     for finding in simulation.besides:
         yield "besides", f"{' '.join(finding.message.split())} ({finding.rule.id})"
 
@@ -191,6 +196,8 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
         "aspects": {
             aspect: [_finding_as_json(each) for each in simulation.against.get(aspect, ())] for aspect in ASPECTS
         },
+        "leftOut": simulation.left_out.as_json(),
+        "excepted": [{**_finding_as_json(each), "reason": each.exception_reason} for each in simulation.excepted],
         "besides": [_finding_as_json(each) for each in simulation.besides],
         "asks": [
             {

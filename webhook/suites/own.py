@@ -17,7 +17,9 @@ from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import NO_ENTRY
 from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
+from webhook.manifests.configuration_file import NAME, read_configuration
 from webhook.manifests.model_fields import describe_mistake_of_model
+from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
@@ -28,6 +30,7 @@ from webhook.suites.files import Suite
 from webhook.suites.suite_model import CaseModel, SuiteModel
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import InputFile
 
 
 def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
@@ -36,7 +39,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
-    policies = cache(lambda: load_policy_set([suite.policies_folder()], how, str(suite.root)))
+    policies = cache(lambda: _policies_of_suite(suite, how))
     try:
         policies()
     except (PolicyError, InputError) as error:  # once, and not for each case
@@ -56,6 +59,21 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
             notes=partial(_notes, case, suite),
             advice=partial(_advice, case, suite, policies, how),
         )
+
+
+def _policies_of_suite(suite: Suite, how: Options) -> PolicySet:
+    """Return the policies beside a suite, under the claimgate.yaml beside it: its levels, params, exceptions and what
+    it leaves alone.
+
+    Raises:
+        PolicyError: every problem of the policies.
+        InputError: a file leads out of the folder of the run, or every mistake of the configuration.
+    """
+    policies = load_policy_set([suite.policies_folder()], how, str(suite.root))
+    file = suite.folder / NAME
+    if not file.exists():
+        return policies
+    return apply_configuration_to_policies(policies, read_configuration(InputFile(str(file), str(suite.root))))
 
 
 def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
