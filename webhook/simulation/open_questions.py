@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
@@ -22,6 +22,7 @@ from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
+from webhook.facts.prerequisites.pod_security import enforced_level
 from webhook.facts.subject import Subject
 from webhook.simulation.aspects import ASPECTS, Aspect
 from webhook.text.caches import IdentityKey
@@ -33,7 +34,6 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
-_ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """Fields of a PodSpec that choose nodes."""
@@ -109,11 +109,10 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 
 
 def _pod_security_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield the level of Pod Security that the namespace enforces, which no rule compares with the pods."""
-    namespace = subject.cluster_view().get_without_noting(NAMESPACE, "", subject.namespace)
-    level = get(namespace, ("metadata", "labels", _ENFORCE), "")
-    if level in ("baseline", "restricted"):
-        what = f"Pod Security `{level}` of namespace {subject.namespace} is not compared with the pods"
+    """Yield the level of Pod Security that the namespace enforces, where no rule compares it with the pods."""
+    enforced = enforced_level(subject)
+    if enforced is not None and subject.group_kind not in WORKLOADS:
+        what = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
         yield OpenQuestion(aspects=("admission",), what=what)
 
 

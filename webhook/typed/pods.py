@@ -98,10 +98,18 @@ class SleepAction(Typed):
     seconds = Number()
 
 
+class NetworkAction(Typed):
+    """core/v1 HTTPGetAction and TCPSocketAction, as far as they name another host than the pod."""
+
+    host = Text()
+
+
 class LifecycleHandler(Typed):
     """core/v1 LifecycleHandler."""
 
     exec = Part(ExecAction)
+    http_get = Part(NetworkAction)
+    tcp_socket = Part(NetworkAction)
     sleep = Part(SleepAction)
 
 
@@ -109,6 +117,8 @@ class Probe(Typed):
     """core/v1 Probe; numbers that are not set have no value here."""
 
     exec = Part(ExecAction)
+    http_get = Part(NetworkAction)
+    tcp_socket = Part(NetworkAction)
     failure_threshold = OptionalNumber()
     initial_delay_seconds = OptionalNumber()
     period_seconds = OptionalNumber()
@@ -121,23 +131,65 @@ class Lifecycle(Typed):
     post_start = Part(LifecycleHandler)
 
 
-class _UserContext(Typed):
+class Capabilities(Typed):
+    """core/v1 Capabilities."""
+
+    add = Texts()
+    drop = Texts()
+
+
+class SELinuxOptions(Typed):
+    """core/v1 SELinuxOptions."""
+
+    type = Text()
+    user = Text()
+    role = Text()
+
+
+class Profile(Typed):
+    """core/v1 SeccompProfile and AppArmorProfile."""
+
+    type = Text()
+
+
+class WindowsOptions(Typed):
+    """core/v1 WindowsSecurityContextOptions."""
+
+    host_process = Truth()
+
+
+class Sysctl(Typed):
+    """core/v1 Sysctl."""
+
+    name = Text()
+
+
+class AnySecurityContext(Typed):
     """What the security contexts of containers and of pods have in common."""
 
     run_as_user = OptionalNumber()
     run_as_group = OptionalNumber()
+    run_as_non_root = OptionalTruth()
+    app_armor_profile = Part(Profile)
+    se_linux_options = Part(SELinuxOptions)
+    seccomp_profile = Part(Profile)
+    windows_options = Part(WindowsOptions)
 
 
-class SecurityContext(_UserContext):
+class SecurityContext(AnySecurityContext):
     """core/v1 SecurityContext."""
 
     privileged = Truth()
+    allow_privilege_escalation = OptionalTruth()
+    capabilities = Part(Capabilities)
+    proc_mount = Text()
 
 
-class PodSecurityContext(_UserContext):
+class PodSecurityContext(AnySecurityContext):
     """core/v1 PodSecurityContext."""
 
     fs_group = OptionalNumber()
+    sysctls = Parts(Sysctl)
 
 
 class Container(Typed):
@@ -155,7 +207,7 @@ class Container(Typed):
     lifecycle = Part(Lifecycle)
     liveness_probe = Part(Probe)
     ports = Parts(ContainerPort)
-    readiness_probe = Raw()
+    readiness_probe = Part(Probe)
     resources = Part(Resources)
     restart_policy = Text()
     security_context = Part(SecurityContext)
@@ -324,6 +376,7 @@ class PodSpec(Typed):
     dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    host_pid = Truth(name="hostPID")
     host_users = OptionalTruth()
     hostname = Text()
     init_containers = Parts(Container)

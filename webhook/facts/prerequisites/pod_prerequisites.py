@@ -1,13 +1,14 @@
-"""Pods that are never made: their PriorityClass, RuntimeClass or ServiceAccount does not exist.
+"""Pods that are never made: what they name does not exist, or Pod Security of the namespace forbids a field.
 
 Admission plugins refuse each pod, while the object that makes the pods is accepted.
 
-Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount.
+Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount;
+k8s.io/pod-security-admission v0.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
@@ -16,12 +17,14 @@ from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.prerequisites.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
-from webhook.facts.view import ClusterView
+from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
-from webhook.typed.pods import PodSpec
+from webhook.text.wording import counted
+from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -45,23 +48,35 @@ SERVICE_ACCOUNT_MISSING: Final = POD_PREREQUISITES.rule(
     why="Admission refuses each pod, so none is made.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/serviceaccount/admission.go",
 )
+POD_SECURITY: Final = POD_PREREQUISITES.rule(
+    "pod-prerequisites/pod-security",
+    title="Pod Security of the namespace forbids the pods",
+    why="Pod Security refuses each pod, so none is made. The object that makes the pods is accepted with a warning.",
+    source="k8s.io/pod-security-admission v0.36 policy/check_*.go",
+)
+_MOST_PLACES: Final = 4
+"""So many containers and volumes a message names."""
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _CLUSTER_POLICY: Final = GroupVersionKind("nvidia.com", "v1", "ClusterPolicy")
 _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """RuntimeClasses that the GPU operator makes."""
 _WITH_OWN_ACCOUNTS: Final = frozenset((("kubeflow.org", "MPIJob"), ("ray.io", "RayJob")))
 """Kinds whose controllers make ServiceAccounts."""
-_LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT))
+_LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
 def check_prerequisites(subject: Subject) -> Iterator[Problem]:
-    """Yield what the pods of an object name and that does not exist."""
+    """Yield why admission refuses the pods of an object."""
     view = subject.cluster_view()
+    enforced = enforced_level(subject)
     for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all):
-        spec = template_of(podset, subject).spec
+        template = template_of(podset, subject)
+        spec = template.spec
         yield from without_repeated_problems(_check_runtime_class(spec, podset, view), subject)
         if subject.group_kind not in _WITH_OWN_ACCOUNTS:
             yield from without_repeated_problems(_check_service_account(spec, podset, view), subject)
+        if enforced is not None:
+            yield from without_repeated_problems(_check_pod_security(template, podset, enforced, subject), subject)
 
 
 def _check_runtime_class(spec: PodSpec, podset: PodSet, view: ClusterView) -> Iterator[Problem]:
@@ -83,6 +98,27 @@ def _check_service_account(spec: PodSpec, podset: PodSet, view: ClusterView) -> 
         message = "is a ServiceAccount that the namespace does not have, so no pod is made"
         fix = "create the ServiceAccount, or remove serviceAccountName"
         yield SERVICE_ACCOUNT_MISSING.problem(podset.locate(spec.path("serviceAccountName")), message, fix, name)
+
+
+def _check_pod_security(
+    template: PodTemplate, podset: PodSet, enforced: Enforced, subject: Subject
+) -> Iterator[Problem]:
+    breaches = breaches_of_pods(template, enforced)
+    if breaches:
+        which = f"Pod Security `{enforced.level}` of namespace {subject.namespace}"
+        message = f"{which} refuses the pods, because {_demands_as_text(breaches)}"
+        fix = "change these fields, most of which are in securityContext, or use a namespace that allows them"
+        yield POD_SECURITY.problem(podset.locate(template.spec.at), message, fix)
+
+
+def _demands_as_text(breaches: Iterable[Breach]) -> str:
+    """Return what is demanded, by container and volume: `in container a x must be y, z must not be true; in …`."""
+    demands: dict[str, list[str]] = {}
+    for each in breaches:
+        demands.setdefault(each.of, []).append(each.demand)
+    places = [f"in {of} {', '.join(told)}" for of, told in demands.items()]
+    more = f"; and {counted(len(places) - _MOST_PLACES, 'other')}" if len(places) > _MOST_PLACES else ""
+    return f"{'; '.join(places[:_MOST_PLACES])}{more}"
 
 
 CHECKS: Final = (

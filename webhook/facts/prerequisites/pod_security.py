@@ -1,0 +1,232 @@
+"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
+
+A Namespace names the level, and perhaps the release, in labels. Where it names no release, that of the API server
+counts. It is not known here, so a demand counts there that the oldest and the newest release have.
+
+Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from webhook.facts.subject import Subject
+from webhook.typed.collections import Entries
+from webhook.typed.objects import Namespace
+from webhook.typed.pods import AnySecurityContext, Container, LifecycleHandler, PodSpec, PodTemplate, Probe
+from webhook.typed.volumes import Volume
+
+_LABEL: Final = "pod-security.kubernetes.io/enforce"
+_RELEASE_LABEL: Final = "pod-security.kubernetes.io/enforce-version"
+_RELEASE: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,2})")
+_OLDEST, _NEWEST = 30, 36
+"""The minor releases of Kubernetes between which an API server of unknown release is."""
+_NEVER: Final = 1000
+_CAPABILITIES: Final = frozenset(
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"),
+        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+_RESTRICTED_CAPABILITIES: Final = frozenset(("NET_BIND_SERVICE",))
+_VOLUMES: Final = frozenset(
+    (
+        *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim"),
+        *("projected", "secret"),
+    )
+)
+_PROFILES: Final = frozenset(("RuntimeDefault", "Localhost"))
+_SE_LINUX_TYPES: Final = (
+    (0, frozenset(("", "container_t", "container_init_t", "container_kvm_t"))),
+    (31, frozenset(("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"))),
+)
+_SYSCTLS: Final = {
+    "kernel.shm_rmid_forced": 0,
+    "net.ipv4.ip_local_port_range": 0,
+    "net.ipv4.tcp_syncookies": 0,
+    "net.ipv4.ping_group_range": 0,
+    "net.ipv4.ip_unprivileged_port_start": 0,
+    "net.ipv4.ip_local_reserved_ports": 27,
+    "net.ipv4.tcp_keepalive_time": 29,
+    "net.ipv4.tcp_fin_timeout": 29,
+    "net.ipv4.tcp_keepalive_intvl": 29,
+    "net.ipv4.tcp_keepalive_probes": 29,
+    "net.ipv4.tcp_rmem": 32,
+    "net.ipv4.tcp_wmem": 32,
+}
+"""Safe ones, each with the minor release from which on it is allowed."""
+_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+class Breach(NamedTuple):
+    """A demand that is not met: of the pod, a container or a volume, and what it must be."""
+
+    of: str
+    demand: str
+
+
+class Enforced(NamedTuple):
+    """What a Namespace enforces: the level, and the minor releases whose demands count where all have them."""
+
+    level: str
+    releases: tuple[int, ...]
+
+
+def enforced_level(subject: Subject) -> Enforced | None:
+    """Return what the namespace of an object enforces; None where it enforces nothing, or is not known."""
+    namespace = Namespace.of(subject.cluster_view().find_namespace(subject.namespace))
+    level, release = (namespace.metadata.labels.get(name, "") for name in (_LABEL, _RELEASE_LABEL))
+    if level not in ("baseline", "restricted"):
+        return None
+    if release in ("", "latest"):
+        return Enforced(level, (_OLDEST, _NEWEST))
+    match = _RELEASE.fullmatch(release)
+    return Enforced(level, (min(int(match[1]), _NEWEST),)) if match else None
+
+
+def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
+    """Return the demands that the pods of a template do not meet, in all releases that count, without repetitions."""
+    first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
+    return [breach for breach in first if all(breach in other for other in others)]
+
+
+def _breaches(template: PodTemplate, level: str, minor: int) -> Iterator[Breach]:
+    spec = template.spec
+    is_restricted = level == "restricted"
+    yield from (Breach("the pod", demand) for demand in _demands_of_pod(template, minor, is_restricted=is_restricted))
+    for container in _all_containers(spec):
+        of = f"container {container.name}"
+        yield from (Breach(of, demand) for demand in _baseline_of_container(container, spec, minor, is_restricted))
+        if is_restricted:
+            yield from (Breach(of, demand) for demand in _restricted_of_container(container, spec, minor))
+    for volume in spec.volumes:
+        if demand := _demand_of_volume(volume, is_restricted=is_restricted):
+            yield Breach(f"volume {volume.name}", demand)
+
+
+def _all_containers(spec: PodSpec) -> Iterator[Container]:
+    for listed in (spec.init_containers, spec.containers, spec.ephemeral_containers):
+        yield from listed
+
+
+def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -> Iterator[str]:
+    spec, annotations = template.spec, template.metadata.annotations
+    context = spec.security_context
+    shared = {"hostNetwork": spec.host_network, "hostPID": spec.host_pid, "hostIPC": spec.host_ipc}
+    yield from (f"{name} must not be true" for name, is_shared in shared.items() if is_shared)
+    yield from _demands_of_context(context, minor)
+    yield from _demands_of_profile(context, minor, needed=False)
+    if unsafe := [each.name for each in context.sysctls if minor < _SYSCTLS.get(each.name, _NEVER)]:
+        yield f"sysctls must not list {_some(unsafe)}"
+    for key, value in annotations.items():
+        if key.startswith(_APP_ARMOR) and value != "runtime/default" and value and not value.startswith("localhost/"):
+            yield f"the annotation {key} must not be {value}"
+    if minor < 19:
+        yield from _demands_of_old_seccomp(annotations, spec)
+    if is_restricted:
+        if context.run_as_non_root is False and not _may_be_root(spec, minor):
+            yield "runAsNonRoot must be true"
+        if minor >= 23 and context.run_as_user == 0 and not _may_be_root(spec, minor):
+            yield "runAsUser must not be 0"
+
+
+def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
+    """Yield what was demanded of annotations before there was a field."""
+    names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
+    for name in names:
+        value = annotations.get(name, "runtime/default")
+        if value not in ("runtime/default", "docker/default") and not value.startswith("localhost/"):
+            yield f"the annotation {name} must not be {value}"
+
+
+def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str]:
+    """Yield what is demanded of the security context of a pod and of a container alike."""
+    if context.windows_options.host_process:
+        yield "windowsOptions.hostProcess must not be true"
+    if context.app_armor_profile and context.app_armor_profile.type not in _PROFILES:
+        yield "appArmorProfile.type must be RuntimeDefault or Localhost"
+    options = context.se_linux_options
+    types = next(names for since, names in reversed(_SE_LINUX_TYPES) if minor >= since)
+    if options.type not in types:
+        yield f"seLinuxOptions.type must not be {options.type}"
+    for name, value in (("user", options.user), ("role", options.role)):
+        if value:
+            yield f"seLinuxOptions.{name} must not be set"
+
+
+def _demands_of_profile(context: AnySecurityContext, minor: int, *, needed: bool) -> Iterator[str]:
+    is_wrong = context.seccomp_profile.type not in _PROFILES if context.seccomp_profile else needed
+    if minor >= 19 and is_wrong:
+        yield "seccompProfile.type must be RuntimeDefault or Localhost"
+
+
+def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_restricted: bool) -> Iterator[str]:
+    context = container.security_context
+    if context.privileged:
+        yield "privileged must not be true"
+    yield from _demands_of_context(context, minor)
+    is_windows = is_restricted and spec.os.name == "windows" and minor >= 25
+    has_profile = bool(spec.security_context.seccomp_profile) and (
+        spec.security_context.seccomp_profile.type in _PROFILES
+    )
+    if not is_windows:
+        yield from _demands_of_profile(context, minor, needed=is_restricted and not has_profile)
+        allowed = _RESTRICTED_CAPABILITIES if is_restricted and minor >= 22 else _CAPABILITIES
+        if added := [each for each in context.capabilities.add if each not in allowed]:
+            yield f"capabilities.add must not list {_some(added)}"
+    is_unmasked = context.proc_mount not in ("", "Default")
+    if is_unmasked and (is_restricted or minor < 35 or spec.host_users is not False):
+        yield "procMount must be Default"
+    if any(each.host_port for each in container.ports):
+        yield "ports must not have hostPort"
+    if minor >= 34 and any(_names_a_host(each) for each in _actions(container)):
+        yield "probes and lifecycle must not name a host"
+
+
+def _restricted_of_container(container: Container, spec: PodSpec, minor: int) -> Iterator[str]:
+    context = container.security_context
+    if spec.os.name != "windows" or minor < 25:
+        if minor >= 8 and context.allow_privilege_escalation is not False:
+            yield "allowPrivilegeEscalation must be false"
+        if minor >= 22 and "ALL" not in context.capabilities.drop:
+            yield "capabilities.drop must list ALL"
+    if _may_be_root(spec, minor):
+        return
+    of_pod = spec.security_context.run_as_non_root
+    if context.run_as_non_root is False or (context.run_as_non_root is None and of_pod is not True):
+        yield "runAsNonRoot must be true"
+    if minor >= 23 and context.run_as_user == 0:
+        yield "runAsUser must not be 0"
+
+
+def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
+    """Return what is demanded of a volume, "" if it is met; one without a source becomes an emptyDir."""
+    source = volume.source
+    if is_restricted and source and source not in _VOLUMES:
+        return f"the type must not be {source}"
+    return "the type must not be hostPath" if source == "hostPath" else ""
+
+
+def _may_be_root(spec: PodSpec, minor: int) -> bool:
+    """Return whether the pod has users of its own, so that root in it is none of the node."""
+    return minor >= 35 and spec.host_users is False
+
+
+def _actions(container: Container) -> Iterable[Probe | LifecycleHandler]:
+    lifecycle = container.lifecycle
+    probes = (container.liveness_probe, container.readiness_probe, container.startup_probe)
+    return (*probes, lifecycle.post_start, lifecycle.pre_stop)
+
+
+def _names_a_host(action: Probe | LifecycleHandler) -> bool:
+    return bool(action.http_get.host or action.tcp_socket.host)
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return some of many names."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
