@@ -45,8 +45,8 @@ def absent(call: Callable[[], Any]) -> Any:
         raise
 
 
-def client(kubeconfig: str | None) -> Any:
-    """A client of the cluster: that of the file, else of the Pod we run in, else of the default kubeconfig.
+def client(kubeconfig: str | None, context: str | None = None) -> Any:
+    """A client of the cluster: by file and context, else by the Pod we run in, else by the default kubeconfig.
 
     Raises:
         CertificateError: there is none.
@@ -56,23 +56,23 @@ def client(kubeconfig: str | None) -> Any:
 
     load: Any = config.new_client_from_config
     try:
-        if kubeconfig is None:
+        if kubeconfig is None and context is None:
             try:
                 return _in_cluster()
             except ConfigException:
                 pass
-        return load(config_file=kubeconfig)
+        return load(config_file=kubeconfig, context=context)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
         raise CertificateError(f"{_unusable(kubeconfig, error)}; name a kubeconfig with --kubeconfig") from None
 
 
-def core(kubeconfig: str | None) -> Any:
+def core(kubeconfig: str | None, context: str | None = None) -> Any:
     """The core API of that cluster, where Secrets are.
 
     Raises:
         CertificateError: there is no configuration to use.
     """
-    connected = client(kubeconfig)
+    connected = client(kubeconfig, context)
     from kubernetes.client import CoreV1Api
 
     return CoreV1Api(connected)

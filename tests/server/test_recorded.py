@@ -21,7 +21,7 @@ REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json")
 
 @pytest.fixture(scope="module")
 def running() -> Running:
-    held = ServedState.make(ReportSettings(), is_live=False, kubeconfig=None, log=Log())
+    held = ServedState.make(ReportSettings(), connection=None, log=Log())
     return Running(held.review)
 
 

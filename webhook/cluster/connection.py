@@ -122,6 +122,10 @@ class Connection(Protocol):
 def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
     """Return a connection by kubeconfig, or by the pod's service account if no kubeconfig is named and there is one.
 
+    Args:
+        kubeconfig: its file; None for the one of kubectl.
+        context: of the kubeconfig; None for its current one.
+
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
@@ -137,6 +141,10 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
             file = str(kubeconfig) if kubeconfig else None
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
+        if context and f"name {context} in" in str(error):
+            name = _name_of_kubeconfig(kubeconfig)
+            message = f"{name} has no context `{context}`; `kubectl config get-contexts` lists its contexts"
+            raise ConfigurationError(message) from None
         raise ConfigurationError(
             f"{_reason_of_unusable_kubeconfig(kubeconfig, error)}; name one with --kubeconfig"
         ) from None
@@ -149,7 +157,7 @@ def _reason_of_unusable_kubeconfig(kubeconfig: Path | None, error: Exception) ->
 
     if kubeconfig is None and "No configuration found" in str(error):
         return "no cluster is configured by KUBECONFIG, ~/.kube/config or the service account of a pod"
-    name = f"kubeconfig {kubeconfig}" if kubeconfig else "the default kubeconfig"
+    name = _name_of_kubeconfig(kubeconfig)
     if kubeconfig and not kubeconfig.exists():
         return f"{name}: no such file"
     if isinstance(error, OSError):
@@ -157,6 +165,10 @@ def _reason_of_unusable_kubeconfig(kubeconfig: Path | None, error: Exception) ->
     if isinstance(error, ConfigException):
         return f"{name}: {re.sub(r'^Invalid kube-config( file)?[.] ', '', str(error)).rstrip('.')}"
     return f"{name}: expected YAML with clusters, users, contexts and current-context"
+
+
+def _name_of_kubeconfig(kubeconfig: Path | None) -> str:
+    return f"kubeconfig {kubeconfig}" if kubeconfig else "the default kubeconfig"
 
 
 class _HttpConnection(Struct, frozen=True):

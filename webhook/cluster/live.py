@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import NAMESPACE
-from webhook.cluster.connection import connect_to_cluster
+from webhook.cluster.connection import Connection
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
@@ -27,25 +26,21 @@ class WatchedCluster(Struct, frozen=True):
     @classmethod
     def start(
         cls,
-        kubeconfig: Path | None,
+        connection: Connection,
         interests: Iterable[Interest],
         log: Log,
         most_bytes: int | None = None,
         failure_log: FailureLog | None = None,
     ) -> WatchedCluster:
-        """Connect, and wait for the first lists.
+        """Watch, and wait for the first lists.
 
         Args:
-            kubeconfig: of the cluster; None for the one that this runs in.
+            connection: to the cluster.
             interests: what is looked up.
             log: where failures go.
             most_bytes: of objects that are held; None is no bound.
             failure_log: of a server, which does not wait for an API server that is away.
-
-        Raises:
-            ConfigurationError: no server or credentials are configured.
         """
-        connection = connect_to_cluster(kubeconfig)
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()
         is_synced = cluster.wait_until_synced(WAIT_S) if failure_log is None else cluster.wait_for_first_lists(WAIT_S)

@@ -31,6 +31,7 @@ def command(
     filename: options.FilesByOption = None,
     live: live_options.Live = False,
     kubeconfig: live_options.Kubeconfig = None,
+    kube_context: live_options.KubeContext = None,
     namespace: live_options.Namespaces = None,
     selector: live_options.Selector = "",
     shard: live_options.ShardOf = "",
@@ -102,6 +103,7 @@ def command(
     flags = live_options.LiveFlags(
         live=live,
         kubeconfig=kubeconfig,
+        kube_context=kube_context,
         namespaces=namespace,
         selector=selector,
         shard=shard,
@@ -122,7 +124,7 @@ def command(
         assembled = assembly.assemble_policies_and_context(settings)
         details, scope = _review_options(assembled, is_stored=as_ != "create"), flags.scope()
         totals = totals_of(assembled.policies)
-        with live_options.open_live_cluster(assembled.policies, kubeconfig) as cluster:
+        with live_options.open_live_cluster(assembled.policies, kubeconfig, kube_context) as cluster:
             from webhook.commands.audit_live import LiveAudit
 
             live_audit = LiveAudit(

@@ -32,6 +32,11 @@ SecretName: TypeAlias = Annotated[
 Kubeconfig: TypeAlias = Annotated[
     str | None, typer.Option(metavar="FILE", help="The cluster. Default: the one this runs in, else kubectl's.")
 ]
+KubeContext: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The context of the kubeconfig. Default: the current one.")
+]
+Cluster: TypeAlias = tuple[str | None, str | None]
+"""A kubeconfig and a context of it; None for the default."""
 Names: TypeAlias = Annotated[
     list[str] | None, typer.Option("--name", metavar="NAME", help="DNS name or IP address to serve; repeatable.")
 ]
@@ -68,6 +73,7 @@ def issue(
     replace: Annotated[bool, typer.Option("--replace", help="Replace the existing certificate and authority.")] = False,
     inject: Inject = None,
     kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
 ) -> int:
     """Make a new authority and a serving certificate (ECDSA P-256).
 
@@ -77,12 +83,12 @@ def issue(
     from certs.store import CA
 
     with _errors_as_usage_errors():
-        store = _certificate_store(directory, secret, kubeconfig)
+        store = _certificate_store(directory, secret, (kubeconfig, kube_context))
         names = _names_of_certificate(name, service) or ["localhost", "127.0.0.1", "::1"]
         lives = keep.Days(serving=days, authority=ca_days)
         keep.issue(store, names, now=datetime.now(UTC), days=lives, replace=replace)
         typer.echo(_facts_as_text(store))
-        _inject_bundle_into(inject, store.read()[CA], kubeconfig)
+        _inject_bundle_into(inject, store.read()[CA], (kubeconfig, kube_context))
     return 0
 
 
@@ -93,13 +99,14 @@ def show(
     secret: SecretName = "",
     output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="Output format.")] = "text",
     kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
 ) -> int:
     """Say what is there: names, dates, fingerprints. Exits with 1 when a certificate is due or expired."""
     from certs.rotate import is_due
 
     now = datetime.now(UTC)
     with _errors_as_usage_errors():
-        store = _certificate_store(directory, secret, kubeconfig)
+        store = _certificate_store(directory, secret, (kubeconfig, kube_context))
         facts = _facts_of_certificates(store)
         if not facts:
             raise CertificateError(
@@ -130,6 +137,7 @@ def rotate(
     inject: Inject = None,
     owner: Owner = "",
     kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
 ) -> int:
     """Renew what is in the last third of its life.
 
@@ -143,7 +151,7 @@ def rotate(
     if every and dry_run:
         raise ConfigurationError("--every: a dry run looks once; leave out one of --every and --dry-run")
     with _errors_as_usage_errors():
-        store = _certificate_store(directory, secret, kubeconfig)
+        store = _certificate_store(directory, secret, (kubeconfig, kube_context))
         names, lives = _names_of_certificate(name, service), keep.Days(serving=days, authority=ca_days)
 
         def look() -> None:
@@ -151,7 +159,7 @@ def rotate(
             for reason in plan.reasons or (() if every else ("nothing is due",)):
                 typer.echo(one_line(reason))
             if not dry_run:
-                _inject_bundle_into(inject, bundle, kubeconfig, owner, only_changes=bool(every))
+                _inject_bundle_into(inject, bundle, (kubeconfig, kube_context), owner, only_changes=bool(every))
 
         repeat(look, every) if every else look()
     return 0
@@ -166,6 +174,7 @@ def inject_bundle(
     directory: Dir = None,
     secret: SecretName = "",
     kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
 ) -> int:
     """Write the bundle to webhook configurations.
 
@@ -174,13 +183,13 @@ def inject_bundle(
     from certs.store import CA
 
     with _errors_as_usage_errors():
-        bundle = _certificate_store(directory, secret, kubeconfig).read().get(CA)
+        bundle = _certificate_store(directory, secret, (kubeconfig, kube_context)).read().get(CA)
         if not bundle:
             raise CertificateError(
                 f"there is no ca.crt{_describe_store_location(directory, secret)}; "
                 "make one with `claimgate certs issue`"
             )
-        _inject_bundle_into(configuration, bundle, kubeconfig)
+        _inject_bundle_into(configuration, bundle, (kubeconfig, kube_context))
     return 0
 
 
@@ -193,7 +202,7 @@ def _errors_as_usage_errors() -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
 
 
-def _certificate_store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store:
+def _certificate_store(directory: Path | None, secret: str, cluster: Cluster) -> Store:
     from certs.store import Folder, Secret
 
     if (directory is None) == (not secret):
@@ -201,17 +210,17 @@ def _certificate_store(directory: Path | None, secret: str, kubeconfig: str | No
     if directory is not None:
         return Folder(directory)
     namespace, name = _split_namespace_and_name("--secret", secret)
-    return Secret(namespace, name, _core_api(kubeconfig))
+    return Secret(namespace, name, _core_api(cluster))
 
 
 def _describe_store_location(directory: Path | None, secret: str) -> str:
     return f" in Secret {secret}" if secret else f" in {directory}"
 
 
-def _core_api(kubeconfig: str | None) -> Any:
+def _core_api(cluster: Cluster) -> Any:
     from certs.cluster import core
 
-    return core(kubeconfig)
+    return core(*cluster)
 
 
 def _names_of_certificate(names: list[str] | None, service: str) -> list[str]:
@@ -232,14 +241,14 @@ def _split_namespace_and_name(flag: str, value: str) -> tuple[str, str]:
 
 
 def _inject_bundle_into(
-    names: list[str] | None, bundle: bytes, kubeconfig: str | None, owner: str = "", *, only_changes: bool = False
+    names: list[str] | None, bundle: bytes, cluster: Cluster, owner: str = "", *, only_changes: bool = False
 ) -> None:
     if not names:
         return
     from certs.cluster import client
     from certs.inject import inject
 
-    for done in inject(client(kubeconfig), names, bundle, owner):
+    for done in inject(client(*cluster), names, bundle, owner):
         if only_changes and not done.changed:
             continue
         changed = f"wrote the bundle to {counted(done.changed, 'webhook')}"

@@ -26,6 +26,14 @@ Live: TypeAlias = Annotated[
 Kubeconfig: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Audit the cluster of this kubeconfig; implies --live.")
 ]
+KubeContext: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--kube-context",
+        metavar="NAME",
+        help="The cluster of this context of the kubeconfig; implies --live. --context names files.",
+    ),
+]
 Namespaces: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--namespace", "-n", metavar="NAME", help="With --live: of this namespace alone; repeatable."),
@@ -51,6 +59,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 
     live: bool
     kubeconfig: Path | None
+    kube_context: str | None
     namespaces: Sequence[str] | None
     selector: str
     shard: str
@@ -60,7 +69,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
     @property
     def is_live(self) -> bool:
         """Return whether a cluster is audited, and not files."""
-        return self.live or self.kubeconfig is not None
+        return self.live or self.kubeconfig is not None or self.kube_context is not None
 
     def contents_with_published(self, reported: RequiredContents) -> RequiredContents:
         """Return what the audit has to find out for its reports, published ones included."""
@@ -112,7 +121,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def open_live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveCluster]:
+def open_live_cluster(policies: PolicySet, kubeconfig: Path | None, kube_context: str | None) -> Iterator[LiveCluster]:
     """Yield a live cluster with a view of what policies look up.
 
     Raises:
@@ -124,8 +133,8 @@ def open_live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[
     from webhook.commands.audit_live import LiveCluster
     from webhook.logs.structured import Log
 
-    connection = connect_to_cluster(kubeconfig)
-    view = WatchedCluster.start(kubeconfig, policies.interests(), Log(level="error"))
+    connection = connect_to_cluster(kubeconfig, kube_context)
+    view = WatchedCluster.start(connection, policies.interests(), Log(level="error"))
     try:
         yield LiveCluster(connection, ClusterWithAssumedNamespaces(view.cluster))
     finally:

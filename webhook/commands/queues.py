@@ -9,9 +9,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from webhook.cluster import Cluster
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
+from webhook.commands.live_options import KubeContext
 from webhook.commands.options import FilesByOption, complete_output, named_files
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
@@ -49,6 +51,7 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the queues of the cluster of this kubeconfig.")
     ] = None,
+    kube_context: KubeContext = None,
     context_is_whole: Annotated[
         bool, typer.Option("--context-is-whole", help="The files hold everything: what is missing does not exist.")
     ] = False,
@@ -62,12 +65,12 @@ def command(
     Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    is_live = live or kubeconfig is not None
+    is_live = live or kubeconfig is not None or kube_context is not None
     named = named_files(path, filename)
     if is_live == bool(named):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
     made = (
-        _overview_of_live_cluster(kubeconfig)
+        _overview_of_live_cluster(kubeconfig, kube_context)
         if is_live
         else _overview_of_cluster(_view_of_files(named, context_is_whole=context_is_whole))
     )
@@ -93,8 +96,9 @@ def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
     return made
 
 
-def _overview_of_live_cluster(kubeconfig: Path | None) -> QueueOverview:
-    watched = WatchedCluster.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
+def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None) -> QueueOverview:
+    connection = connect_to_cluster(kubeconfig, kube_context)
+    watched = WatchedCluster.start(connection, (*QUEUES, NAMESPACES), Log(level="error"))
     try:
         return _overview_of_cluster(watched.cluster)
     finally:

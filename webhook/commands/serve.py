@@ -45,23 +45,22 @@ def command(*, settings: ServerSettings) -> int:
     structured.capture_library_logs(log)
     files = _certificate_files(settings)
     certificates = Certificates(files)
-    is_live = settings.live or settings.kubeconfig is not None
-    if settings.authorizer and not is_live:
+    if settings.authorizer and not settings.is_live:
         raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
-    if settings.live_policies and not (is_live and settings.reload):
+    if settings.live_policies and not (settings.is_live and settings.reload):
         raise ConfigurationError(
             "--live-policies: needs --live or --kubeconfig, and --reload above 0 to follow changes"
         )
+    connection = connect_to_cluster(settings.kubeconfig, settings.kube_context) if settings.is_live else None
     held = ServedState.make(
         settings,
-        is_live,
-        settings.kubeconfig,
+        connection,
         log,
         may_ask=settings.authorizer,
         live_policies=settings.live_policies,
         view_memory=settings.view_memory,
     )
-    authority = AccessReviews(connect_to_cluster(settings.kubeconfig)) if settings.authorizer else None
+    authority = AccessReviews(connection) if settings.authorizer and connection else None
     bounds = memory_bounds.memory_bounds_of_process(settings, held.view_bytes)
     bounds.check(memory_bounds.limit(settings))
     place = ListenerSettings(

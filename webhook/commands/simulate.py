@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -18,7 +19,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
-from webhook.commands.live_options import open_live_cluster
+from webhook.commands.live_options import KubeContext, open_live_cluster
 from webhook.commands.options import complete_output
 from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
@@ -31,6 +32,12 @@ from webhook.simulation.outcome import Simulation, failure_moments_by_rule
 from webhook.simulation.simulated_job import ObjectPlace, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
+
+if TYPE_CHECKING:
+    from webhook.commands.audit_live import LiveCluster
+    from webhook.policy.policy_set import PolicySet
+
+    OpenLiveCluster: TypeAlias = Callable[[PolicySet], AbstractContextManager[LiveCluster]]
 
 FORMATS: Final = ("text", "json")
 Outputs: TypeAlias = Annotated[
@@ -66,6 +73,7 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Look everything up in the cluster of this kubeconfig.")
     ] = None,
+    kube_context: KubeContext = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a job that names none. [default: default]")
     ] = "",
@@ -86,13 +94,14 @@ def command(
         raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")
     file = file or filename
     outputs = output.parse_outputs(chosen, FORMATS)
-    is_live = live or kubeconfig is not None
+    is_live = live or kubeconfig is not None or kube_context is not None
     if is_live and settings.names_given_by_flags & {"context", "context_is_whole"}:
         raise ConfigurationError("simulate: --live has the whole cluster; leave out --context and --context-is-whole")
     inputs = documents.read_documents([file])
     if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "job")):
         raise InputError(*problems)
-    answers = list(_simulations(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
+    open_live = partial(open_live_cluster, kubeconfig=kubeconfig, kube_context=kube_context) if is_live else None
+    answers = list(_simulations(inputs, settings, namespace, open_live))
     if not answers:
         message = "no job found: no object of this file makes pods; name the file of a job, such as a TrainJob"
         raise InputError(InputProblem(message=message, file=file))
@@ -109,9 +118,7 @@ def _simulations(
     inputs: documents.InputDocuments,
     settings: ReviewSettings,
     namespace: str,
-    kubeconfig: Path | None,
-    *,
-    is_live: bool,
+    open_live: OpenLiveCluster | None,
 ) -> Iterator[Simulation]:
     """Yield the answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
@@ -122,7 +129,7 @@ def _simulations(
     submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
     when = failure_moments_by_rule(assembled.policies)
     table = assembled.table
-    with _cluster_of_simulation(assembled, kubeconfig, is_live=is_live) as live_view:
+    with _cluster_of_simulation(assembled, open_live) as live_view:
         requests = [_request_of_document(each, submissions) for each in inputs.documents]
         is_alone = not any(_is_job(sent.attributes, table) for sent in requests)
         for each, sent in zip(inputs.documents, requests, strict=True):
@@ -141,13 +148,13 @@ def _simulations(
 
 @contextmanager
 def _cluster_of_simulation(
-    assembled: assembly.ReviewAssembly, kubeconfig: Path | None, *, is_live: bool
+    assembled: assembly.ReviewAssembly, open_live: OpenLiveCluster | None
 ) -> Iterator[Cluster | None]:
     """Yield the live cluster with what policies look up; None if only files are used."""
-    if not is_live:
+    if open_live is None:
         yield None
         return
-    with open_live_cluster(assembled.policies, kubeconfig) as live:
+    with open_live(assembled.policies) as live:
         yield live.view
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -29,6 +28,9 @@ from webhook.manifests.webhook_configurations import (
 )
 from webhook.policy.policy_set import PolicySet
 from webhook.text import terminal
+
+if TYPE_CHECKING:
+    from webhook.cluster.connection import Connection
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
@@ -63,25 +65,24 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
     phases: int
 
 
-def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
+def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
     """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
 
     Notes tell what is left out by a label. Of ours it prints also which matchConditions may cost too much; those of
     others are others' business.
 
     Args:
-        kubeconfig: of the cluster; None for kubectl's.
+        connection: to the cluster.
         wanted: what the loaded policies need.
         loaded: the policies.
         version: the Kubernetes version of the API server.
     """
-    from webhook.cluster.connection import connect_to_cluster
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.edited_params import edited_params
     from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
     from webhook.commands.opted_out import notes_about_opt_out
 
-    cluster = ClusterReader(connect_to_cluster(kubeconfig))
+    cluster = ClusterReader(connection)
     try:
         namespaces: Namespaces = {
             one["metadata"]["name"]: labels_of(one) for one in cluster.items("/api/v1/namespaces")

@@ -21,6 +21,7 @@ from webhook import assembly
 from webhook.apimachinery.attributes import NAME_LABEL, Phase
 from webhook.apimachinery.names import dns1123_subdomain_errors
 from webhook.commands import options
+from webhook.commands.live_options import KubeContext
 from webhook.commands.live_registration import STORED_POLICIES
 from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
@@ -39,6 +40,7 @@ from webhook.yamltext.input_files import read_whole
 from webhook.yamltext.yamlfile import dump
 
 if TYPE_CHECKING:
+    from webhook.cluster.connection import Connection
     from webhook.commands.follow_policies import PolicyFollower
 
 DOMAIN: Final = "claimgate.dev"
@@ -140,6 +142,7 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --live: the cluster. Default: the one of kubectl.")
     ] = None,
+    kube_context: KubeContext = None,
     authorizer: Annotated[
         bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
     ] = False,
@@ -152,7 +155,7 @@ def command(
     something is missing before `failurePolicy: Fail` is safe. Else it lists the requests that are refused while the
     webhook does not answer, and the requests that it checked.
     """
-    is_live = live or kubeconfig is not None
+    is_live = live or kubeconfig is not None or kube_context is not None
     if check and bool(path) == is_live:
         raise ConfigurationError("webhook-config: --check needs either PATH or --live")
     if path and not check:
@@ -177,20 +180,21 @@ def command(
         stored_policies=is_live and not check,
     )
     loaded = assembly.assemble_policies_and_context(settings).policies
-    if watch:
-        _follower_of_policies(settings, kubeconfig, loaded, registration, any_pod=any_pod).run_until_stopped()
+    connection = _connection(kubeconfig, kube_context) if is_live else None
+    if watch and connection:
+        _follower_of_policies(settings, connection, loaded, registration, any_pod=any_pod).run_until_stopped()
         return 0
-    if is_live and not check:
-        loaded = _policies_with_stored(settings, kubeconfig, loaded)
+    if connection and not check:
+        loaded = _policies_with_stored(settings, connection, loaded)
     role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
         sys.stdout.write(dump(role))
         return 0
     wanted = {phase: webhook_registrations(loaded, phase, any_pod=any_pod) for phase in Phase}
     manifests = webhook_configurations(wanted, registration)
-    if check:
+    if check and connection:
         needed = WantedInstallation(name=name, role=role, phases=len(manifests))
-        return check_live(kubeconfig, needed, loaded, settings.kubernetes_version)
+        return check_live(connection, needed, loaded, settings.kubernetes_version)
     if not manifests:
         raise ConfigurationError(_NEVER)
     sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))
@@ -198,7 +202,13 @@ def command(
     return 0
 
 
-def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet) -> PolicySet:
+def _connection(kubeconfig: Path | None, kube_context: str | None) -> Connection:
+    from webhook.cluster.connection import connect_to_cluster
+
+    return connect_to_cluster(kubeconfig, kube_context)
+
+
+def _policies_with_stored(settings: Settings, connection: Connection, loaded: PolicySet) -> PolicySet:
     """Return the policies of files and those that the cluster stores.
 
     Raises:
@@ -208,7 +218,7 @@ def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: P
     from webhook.live_policies.compile import Compiler
     from webhook.live_policies.objects import watch_stored_policies
 
-    stored, _ = watch_stored_policies(kubeconfig, Log("error"))
+    stored = watch_stored_policies(connection, Log("error"))
     try:
         listed = stored.list_oldest_first()
     except LookupFailed as error:
@@ -219,17 +229,16 @@ def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: P
 
 
 def _follower_of_policies(
-    settings: Settings, kubeconfig: Path | None, loaded: PolicySet, registration: Registration, *, any_pod: bool
+    settings: Settings, connection: Connection, loaded: PolicySet, registration: Registration, *, any_pod: bool
 ) -> PolicyFollower:
     from webhook.commands.follow_policies import PolicyFollower
     from webhook.live_policies.compile import Compiler
     from webhook.live_policies.objects import watch_stored_policies
 
-    stored, connection = watch_stored_policies(kubeconfig, Log("error"))
     return PolicyFollower(
         name=registration.name,
         files=loaded,
-        stored=stored,
+        stored=watch_stored_policies(connection, Log("error")),
         connection=connection,
         compiler=Compiler(assembly.create_compile_options(settings), may_ask=True),
         render=lambda wanted: webhook_configurations(wanted, registration),

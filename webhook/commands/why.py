@@ -19,7 +19,7 @@ from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.naming import group_kind
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
-from webhook.commands.live_options import open_live_cluster
+from webhook.commands.live_options import KubeContext, open_live_cluster
 from webhook.commands.simulate import FORMATS, Outputs
 from webhook.errors import CallError, ConfigurationError
 from webhook.report.records import indented_json
@@ -69,6 +69,7 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ask the cluster of this kubeconfig, not the one of kubectl.")
     ] = None,
+    kube_context: KubeContext = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of the job.")] = "default",
     chosen: Outputs = None,
     settings: ReportSettings,
@@ -83,11 +84,12 @@ def command(
     there is no such object or it cannot be read, and 3 when what decides is not known.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    if kubeconfig is not None and settings.context:
-        raise ConfigurationError("why: --kubeconfig names a cluster, and --context files: leave one out")
+    if (kubeconfig or kube_context) and settings.context:
+        flag = "--kubeconfig" if kubeconfig else "--kube-context"
+        raise ConfigurationError(f"why: {flag} names a cluster, and --context files: leave one out")
     assembled = assembly.assemble_policies_and_context(settings)
     options.print_policy_notes(settings, assembled.policies)
-    with _opened_cluster(assembled, kubeconfig, is_live=not settings.context) as cluster:
+    with _opened_cluster(assembled, kubeconfig, kube_context, is_live=not settings.context) as cluster:
         answer = _answer(name, namespace, cluster, assembled)
     texts = {
         "text": lambda: why_as_text(answer, screen_of(sys.stdout)),
@@ -100,7 +102,7 @@ def command(
 
 @contextmanager
 def _opened_cluster(
-    assembled: assembly.ReviewAssembly, kubeconfig: Path | None, *, is_live: bool
+    assembled: assembly.ReviewAssembly, kubeconfig: Path | None, kube_context: str | None, *, is_live: bool
 ) -> Iterator[_ReadCluster]:
     if not is_live:
         view = assembled.files.cluster_view_of_file()
@@ -108,7 +110,7 @@ def _opened_cluster(
         return
     from webhook.status.server_source import ServerSource
 
-    with open_live_cluster(assembled.policies, kubeconfig) as live:
+    with open_live_cluster(assembled.policies, kubeconfig, kube_context) as live:
         yield _ReadCluster(ServerSource(live.connection), live.view)
 
 

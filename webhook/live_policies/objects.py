@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
-from webhook.cluster.connection import Connection, connect_to_cluster
+from webhook.cluster.connection import Connection
 from webhook.cluster.discovery import NOT_SERVED
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest, interest_in_fields
@@ -154,24 +153,18 @@ class StoredPolicies:
         return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.explain_unknown_objects() else ""
 
 
-def watch_stored_policies(
-    kubeconfig: Path | None, log: Log, failure_log: FailureLog | None = None
-) -> tuple[StoredPolicies, Connection]:
-    """Watch the objects and wait for the first lists; return them, and a connection to write their status.
+def watch_stored_policies(connection: Connection, log: Log, failure_log: FailureLog | None = None) -> StoredPolicies:
+    """Watch the objects and wait for the first lists.
 
     A server has a `failure_log`, and does not wait for an API server that is away.
-
-    Raises:
-        ConfigurationError: no server or credentials are configured.
     """
-    connection = connect_to_cluster(kubeconfig)
     view = WatchCluster(connection, INTERESTS, log, most_bytes=MOST_VIEW_BYTES, failure_log=failure_log)
     view.start()
     if failure_log is None:
         view.wait_until_synced(WAIT_S)
     else:
         view.wait_for_first_lists(WAIT_S)
-    return StoredPolicies(view), connection
+    return StoredPolicies(view)
 
 
 def current_timestamp() -> str:

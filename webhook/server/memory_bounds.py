@@ -71,7 +71,7 @@ class MemoryBounds:
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         held_bytes = max(0, self.held_bytes - self.view_bytes)
         yield MemoryPartBound("the process with its policies", held_bytes + WARM_BYTES, "")
-        if chosen.live or chosen.kubeconfig is not None:
+        if chosen.is_live:
             yield MemoryPartBound("objects of the cluster that policies look up", chosen.view_memory, "--view-memory")
         yield MemoryPartBound("what is kept of texts that users write", USER_CACHE_BYTES, "")
         yield MemoryPartBound("what is remembered of namespaces, users and addresses", TENANTS_BYTES, "")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook import assembly
@@ -19,6 +18,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.connection import Connection
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
@@ -26,7 +26,7 @@ from webhook.cluster.live import WatchedCluster
 from webhook.deadline import Deadline
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
-from webhook.live_policies.objects import watch_stored_policies as watch_stored
+from webhook.live_policies.objects import watch_stored_policies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
@@ -98,8 +98,7 @@ class ServedState:
     def make(
         cls,
         chosen: ReportSettings,
-        is_live: bool,
-        kubeconfig: Path | None,
+        connection: Connection | None,
         log: Log,
         *,
         may_ask: bool = False,
@@ -110,15 +109,14 @@ class ServedState:
 
         Args:
             chosen: policies, context and how they are read.
-            is_live: whether there is a cluster to watch.
-            kubeconfig: of that cluster; None for the one that the server runs in.
+            connection: to the cluster to watch; None if policies look objects up in files alone.
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
             live_policies: whether the policies that the cluster stores are evaluated, too.
             view_memory: bytes of objects that the view holds; None is no bound.
 
         Raises:
-            ConfigurationError: policies, context or cluster that cannot be used.
+            ConfigurationError: policies or context that cannot be used.
             InputError: context that cannot be read.
         """
         places = (*assembly.policy_folders_of_settings(chosen), *filter(None, [chosen.configuration.path]))
@@ -130,13 +128,15 @@ class ServedState:
             create_file_state_function(lambda: discover(places)),
             PolicySet.compile_ahead_of_requests,
         )
-        failure_log = FailureLog(log)
-        with failure_log.gather():
-            if live_policies:
-                stored = watch_stored(kubeconfig, log, failure_log)
-                policies = LivePolicySet(policies, *stored, Compiler(how, may_ask=may_ask))
-            interests = policies.current.interests()
-            watched = WatchedCluster.start(kubeconfig, interests, log, view_memory, failure_log) if is_live else None
+        watched: WatchedCluster | None = None
+        if connection is not None:
+            failure_log = FailureLog(log)
+            with failure_log.gather():
+                if live_policies:
+                    stored = watch_stored_policies(connection, log, failure_log)
+                    policies = LivePolicySet(policies, stored, connection, Compiler(how, may_ask=may_ask))
+                interests = policies.current.interests()
+                watched = WatchedCluster.start(connection, interests, log, view_memory, failure_log)
         context = ReloadableValue(
             lambda: assembly.cluster_of_context_files(chosen, policies.current),
             create_file_state_function(lambda: discover(chosen.context)),

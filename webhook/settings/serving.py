@@ -66,6 +66,12 @@ class ServerSettings(ReportSettings):
     kubeconfig: Path | None = declare_setting(
         None, values.file_type(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
+    kube_context: str | None = declare_setting(
+        None,
+        values.text_type("NAME"),
+        "Look objects up in the cluster of this context of the kubeconfig. --context names files.",
+        unset="the current one",
+    )
     view_memory: int = declare_setting(
         96 << 20,
         values.byte_size_type(least=1 << 20),
@@ -126,6 +132,11 @@ class ServerSettings(ReportSettings):
         "Send an OpenTelemetry span of each review to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, by OTLP "
         "over HTTP; needs the extra `otel`.",
     )
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a cluster is asked, and not files alone."""
+        return self.live or self.kubeconfig is not None or self.kube_context is not None
 
 
 DEFAULTS: Final = ServerSettings()

@@ -50,7 +50,9 @@ class Settings(SettingsBase):
         "Folders and files of policies in place of the shipped ones and of all others.",
     )
     context: tuple[Path, ...] = declare_setting(
-        (), values.path_list_type("DIR"), "Folders and files of objects that the cluster holds."
+        (),
+        values.path_list_type("DIR"),
+        "Folders and files of objects that the cluster holds. --kube-context names the context of a kubeconfig.",
     )
     context_is_whole: bool = declare_setting(
         False,
