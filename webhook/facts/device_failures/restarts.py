@@ -72,7 +72,7 @@ FAIL_INDEX: Final = DEVICE_FAILURES.rule(
 )
 RESTART_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/restart-policy",
-    title="A podFailurePolicy needs restartPolicy Never",
+    title="podFailurePolicy is set, but restartPolicy is not Never",
     why=(
         "The API server refuses a podFailurePolicy with another restartPolicy. JobSet restarts containers by default, "
         "so its Jobs are refused and no pod is made."

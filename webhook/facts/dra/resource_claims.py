@@ -171,7 +171,7 @@ CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
 )
 REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/request-kind",
-    title="The request must set exactly one of exactly and firstAvailable",
+    title="The request sets both exactly and firstAvailable, or neither",
     why=(
         "The API server refuses a request with both or neither. In v1beta1 the fields of `exactly` are written beside "
         "the name."

@@ -68,7 +68,7 @@ ADMISSION_GATE: Final = KUEUE_JOB.rule(
 )
 IMMUTABLE: Final = KUEUE_JOB.rule(
     "kueue-job/immutable",
-    title="The queue or a limit of a running job was changed",
+    title="The queue or another fixed Kueue setting of the job was changed",
     why=(
         "Kueue admitted the job with the old values. A Deployment, StatefulSet or LeaderWorkerSet keeps its queue "
         "while a pod is ready."

@@ -35,7 +35,7 @@ from webhook.typed.worker_sets import LeaderWorkerSet, LeaderWorkerTemplate
 
 POD_SHAPE: Final = KUEUE_JOB.rule(
     "kueue-job/pod-shape",
-    title="The pods of a StatefulSet or LeaderWorkerSet with a queue were changed",
+    title="A StatefulSet or LeaderWorkerSet with a queue changes requests or placement of its pods",
     why="Kueue counts the pods once and admits them with their old requests. Changed pods would run without quota.",
     function="ValidateImmutablePodGroupPodSpec",
 )
@@ -55,7 +55,7 @@ KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
 )
 GROUP_REPLICAS: Final = KUEUE_JOB.rule(
     "kueue-job/group-replicas",
-    title="The LeaderWorkerSet has a number of groups that Kueue refuses",
+    title="The LeaderWorkerSet has a negative number of groups or more than 1000000",
     why="Kueue creates one Workload for each group and limits their number.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="validateReplicasField",

@@ -66,8 +66,11 @@ TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
 )
 TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/topology-group",
-    title="The pod sets of the group do not fit together",
-    why="Kueue places the two pod sets of a group in the same domain.",
+    title="podset-group-name does not make a valid group of two pod templates",
+    why=(
+        "Kueue places the two pod sets of a group in the same domain. One of them has a single pod, and both ask for "
+        "the same topology."
+    ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validatePodSetGroupNameAnnotation",
 )

@@ -296,9 +296,9 @@ def _priority_class_problem(path: FieldPath | str, kind: str, name: str, fix: st
 def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
     """Return the problem of a job whose ClusterQueue is inactive for a cause."""
     named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
-    message = f"leads to {named}, which is inactive because {cause.text}"
+    message = f"leads to {named}, which is inactive (Kueue: ClusterQueue {queue.name} is inactive) because {cause.text}"
     fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT
-    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", fix)
+    return INACTIVE.problem(place.at, message, fix)
 
 
 def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:

@@ -64,7 +64,7 @@ PREEMPTION: Final = KUEUE_QUEUE.rule(
 )
 PREFERENCE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preference",
-    title="The preference needs both borrowing and preemption",
+    title="preference is set, but whenCanBorrow or whenCanPreempt is not TryNextFlavor",
     why="The preference decides between borrowing and preemption, so both must be possible.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
@@ -110,7 +110,7 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/concurrent-admission",
-    title=("Concurrent admission needs one group of at most 16 flavors"),
+    title=("A setting of the ClusterQueue does not fit concurrentAdmissionPolicy"),
     why=(
         "Every Workload gets a variant for each flavor. This applies only if the feature gate ConcurrentAdmission is "
         "on, and it is off by default."

@@ -20,7 +20,7 @@ from webhook.text.wording import counted
 
 NO_ADDRESS: Final = LAUNCH.rule(
     "launch/no-address",
-    title="The launcher has no address to meet the other nodes",
+    title="The launcher lacks the address of the first node",
     why=(
         "torchrun ignores MASTER_ADDR. Without --master_addr or --rdzv_endpoint, every node waits for the others at "
         "127.0.0.1."

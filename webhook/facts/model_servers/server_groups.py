@@ -48,7 +48,7 @@ MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
 )
 NO_ADDRESS: Final = MODEL_SERVER.rule(
     "model-server/no-address",
-    title="The nodes of a model server have no address to meet at",
+    title="The nodes of a model server lack the address of the first node",
     why="Without an address every node looks for the first one on its own loopback, and finds only itself.",
     refused_by="nobody, the server waits and ends",
 )

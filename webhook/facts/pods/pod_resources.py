@@ -57,7 +57,7 @@ UNKNOWN_RESOURCE: Final = POD_RESOURCES.rule(
 )
 RESOURCE_CASE: Final = POD_RESOURCES.rule(
     "pod-resources/resource-case",
-    title="The resource name must be lower case",
+    title="The resource name has capital letters",
     why="Resource names are case-sensitive, so no node has `CPU`.",
     function="validateContainerResourceName",
 )

@@ -338,4 +338,6 @@ def check_resources_of_groups(cluster: RayClusterSpec) -> Iterator[Problem]:
         twice = [name for name in _NAMES if name in group.resources and _NAMES[name] in group.ray_start_params.json]
         if twice:
             message = f"sets {twice[0]} in resources and {_NAMES[twice[0]]} in rayStartParams, which KubeRay refuses"
-            yield RESOURCES_TWICE.problem(group.path("resources", twice[0]), message, "remove it from rayStartParams")
+            yield RESOURCES_TWICE.problem(
+                group.path("resources", twice[0]), message, f"remove {_NAMES[twice[0]]} from rayStartParams"
+            )

@@ -46,7 +46,7 @@ UPGRADE_GATE: Final = RAY.rule(
 )
 TOKEN: Final = RAY.rule(
     "ray/token-release",
-    title="Token authentication needs a later rayVersion",
+    title="rayVersion is too old for token authentication, or not set",
     why="KubeRay marks the object as invalid and makes no pods.",
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",

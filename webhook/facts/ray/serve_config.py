@@ -23,7 +23,7 @@ from webhook.yamltext import yamlfile
 
 SERVE_CONFIG: Final = RAY.rule(
     "ray/serve-config",
-    title="Ray refuses serveConfigV2",
+    title="serveConfigV2 is not a valid configuration of Ray Serve",
     why="KubeRay hands the text to Ray once the cluster runs. Ray refuses it, and no application is deployed.",
     refused_by="Ray, when the cluster runs",
     source="PyPI ray 2.60.0 ray/serve/schema.py",

@@ -56,7 +56,7 @@ POOL_RANGE: Final = SANDBOX_ADVICE.rule(
 )
 BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-above-pool",
-    title="The buffer is larger than the Pool may be",
+    title="bufferMin is above poolMax",
     why="The Pool reaches poolMax before its buffer is full.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",

@@ -86,13 +86,13 @@ PATCH_CLAIM: Final = SANDBOX.rule(
 )
 PATCH_NULL: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-null",
-    title="The shard patch sets a field to null without effect",
+    title="null in the shard patch does not remove the field",
     why="The controller lays the patched pod over the original pod, so removed values come back.",
     function="scaleBatchSandbox",
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
-    title="The shard patch replaces or deletes without effect",
+    title="`$patch` in the shard patch does not remove fields",
     why="The controller lays the patched pod over the original pod, so removed values come back.",
     function="scaleBatchSandbox",
 )
@@ -124,7 +124,7 @@ PATCH_FIELD: Final = SANDBOX_ADVICE.rule(
 )
 
 _MOST_NAMES: Final = 3
-_LIST_NEW_LAST: Final = "list the containers of the template before new containers in the patch"
+_LIST_NEW_LAST: Final = "list the containers of the template first in the patch"
 _KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
 _LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them only in the patches that need them"
 _COUNTED: Final = ("device", "shared", "slice")
@@ -205,8 +205,8 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
             message = "does not remove fields, so the shard keeps what the template has here"
             return PATCH_DIRECTIVE.problem(note.path, message, _LEAVE_TO_PATCHES, note.text or None)
         case "inherits" | "moved":
-            message = f"{note.text}, which has the same place in the list of the template"
-            fix = f"write the name `{note.over}` if that container is meant, or {_LIST_NEW_LAST}"
+            message = f"{note.text} of `{note.over}`, the container of the template at the same index"
+            fix = f"write `{note.over}` to change that container, or {_LIST_NEW_LAST}"
             return PATCH_ORDER.problem(note.path, message, _KEEP_ORDER if note.what == "moved" else fix)
         case "added":
             message = "is not a container of the template, so the shard gets an additional container"
@@ -234,7 +234,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
     }.get(note.what, note.text)
     why, fix = "the controller keeps the fields of the template that the patch removes", _LEAVE_TO_PATCHES
     if note.over:
-        why = f"the controller adds the fields of `{note.over}`, which has the same place in the list of the template"
+        why = f"the controller adds the fields of `{note.over}`, the entry of the template at the same index"
         fix = _KEEP_ORDER
     message = f"{said} in the pod because {why}, so Kubernetes refuses the pod"
     return PATCH_DECODED_TWICE.problem(note.path, message, fix)

@@ -283,8 +283,8 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text_or_empty(old.get("name")) != name:
                 over = text_or_empty(old.get("name"))
-                what, said = ("moved", "also") if name in known else ("inherits", "is not in the template and")
-                words = f"container `{name}` {said} gets {' and '.join(foreign)} of container `{over}`"
+                what, said = ("moved", "also") if name in known else ("inherits", "is new and")
+                words = f"container `{name}` {said} gets {' and '.join(foreign)}"
                 yield ShardPatchNote(what, shard.path_in_patch(part, name), words, over=over)
 
 

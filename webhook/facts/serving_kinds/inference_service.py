@@ -53,12 +53,14 @@ def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
     if predictor.min_replicas != 0 or not (predictor.model or predictor.containers):
         return
     if mode in _STANDARD:
-        message = "counts as 1 in Standard mode, so its GPUs are held all the time"
+        message = "counts as 1 in Standard mode, so one replica always runs and keeps its GPUs"
+        fix = "set 1"
     elif mode:
         message = "makes the first request wait for node, download and load, and end after 300 s"
+        fix = "set 1 to keep one replica running"
     else:
         return
-    yield MIN_REPLICAS_ZERO.problem(predictor.path("minReplicas"), message, "set minReplicas 1", 0)
+    yield MIN_REPLICAS_ZERO.problem(predictor.path("minReplicas"), message, fix, 0)
 
 
 def advise_storage_scheme(subject: Subject) -> Iterator[Problem]:

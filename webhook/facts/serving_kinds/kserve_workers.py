@@ -21,7 +21,7 @@ from webhook.typed.serving import InferenceService, Predictor
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
-    title="KServe refuses an InferenceService with a workerSpec",
+    title="An InferenceService with a workerSpec has a setting that KServe refuses",
     why="With a workerSpec KServe takes fewer fields and resources than without, and refuses the others.",
     function="validateMultiNodeVariables",
     issues=("https://github.com/kserve/kserve/issues/4226", "https://github.com/kserve/kserve/issues/4228"),
@@ -90,8 +90,8 @@ def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator
     listed = annotations.get(_GPU_TYPES, "")
     for resources in (model.resources, *(container.resources for container in worker.containers)):
         for name in _unknown_resources(resources, listed):
-            message = f"requests {name}, which KServe refuses with a workerSpec because it treats it as an unknown GPU"
-            yield WORKER_SPEC.problem(resources.at, message, f"list it in the annotation {_GPU_TYPES}")
+            message = f"requests {name}, which KServe refuses with a workerSpec because it is no GPU that KServe knows"
+            yield WORKER_SPEC.problem(resources.at, message, f"list {name} in the annotation {_GPU_TYPES}")
 
 
 def _unknown_resources(resources: Resources, listed: str) -> Iterator[str]:

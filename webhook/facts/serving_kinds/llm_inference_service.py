@@ -21,14 +21,14 @@ from webhook.typed.serving import LlmInferenceService, LlmWorkload
 
 LLM_PARALLELISM: Final = SERVING_KIND.rule(
     "serving-kind/llm-parallelism",
-    title="KServe refuses the parallelism of an LLMInferenceService",
+    title="The sizes in parallelism are incomplete or exclude each other",
     why="The webhook of KServe refuses sizes from which it cannot tell how many pods form a group.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
     function="validateParallelism",
 )
 LLM_REPLICAS: Final = SERVING_KIND.rule(
     "serving-kind/llm-replicas",
-    title="An LLMInferenceService has a number of replicas beside scaling",
+    title="An LLMInferenceService sets both replicas and scaling",
     why="The webhook of KServe takes a fixed number or scaling, and refuses both together.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
 )

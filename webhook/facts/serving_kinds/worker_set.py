@@ -15,7 +15,7 @@ from webhook.typed.worker_sets import LeaderWorkerSet
 
 WORKER_SET: Final = SERVING_KIND.rule(
     "serving-kind/worker-set",
-    title="A LeaderWorkerSet is refused by its webhook",
+    title="A LeaderWorkerSet has a name, subGroupSize or rolling update that its webhook refuses",
     why="The webhook refuses an update strategy without any room, and subgroups that do not divide a group.",
     refused_by="LeaderWorkerSet's webhook",
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go",

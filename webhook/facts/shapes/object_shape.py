@@ -104,7 +104,7 @@ UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
 )
 FRACTION: Final = OBJECT_SHAPE.rule(
     "object-shape/fraction",
-    title="A fraction must be written as a string",
+    title="A fraction is not written as a string",
     why=(
         "The API server accepts only whole numbers and strings here. A mutating webhook may still turn the number into "
         "a string."

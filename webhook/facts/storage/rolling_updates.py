@@ -60,7 +60,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 def _rolling_update_problem(name: str, mode: str, mounting: Sequence[VolumeMountInObject]) -> Problem:
     message = (
         f"claim `{name}` is {mode}, so the new pod of a rolling update must start on the node of the old pod, "
-        "and waits for ever unless that node has as many devices free"
+        "and waits for ever if this node has too few free devices"
     )
     if mode == "ReadWriteOncePod":
         message = f"claim `{name}` is {mode}, so a rolling update waits for ever: the old pod keeps the claim"

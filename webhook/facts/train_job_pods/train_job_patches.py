@@ -52,7 +52,7 @@ PATCH_MERGES: Final = TRAIN_JOB.rule(
 )
 PATCHED_ENV: Final = TRAIN_JOB.rule(
     "train-job/patched-env",
-    title="The patch sets variables of a step's container",
+    title="The patch sets env of container node, dataset-initializer or model-initializer",
     why="Trainer refuses these variables in a patch. Set them in spec.trainer.env or in the env of the initializer.",
     function="Validate of plugins/jobset/jobset.go",
 )
@@ -108,15 +108,19 @@ def check_patched_containers_exist(
     merged: MergedJobSet, overlay: JobOverlay, before: ReplicatedJob, runtime: ReferencedRuntime
 ) -> Iterator[Problem]:
     """Yield containers in a patch that the replicated job does not have, and note them in `merged.unknown`."""
-    containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
-    init = {container.name for container in before.pod.init_containers} if overlay.pod.init_containers else ()
+    containers = {container.name for container in before.pod.containers}
+    init = {container.name for container in before.pod.init_containers}
     for patch in overlay.pod.all_containers():
-        there, what = (init, "an init container") if patch.is_init else (containers, "a container")
+        there, elsewhere, what = (
+            (init, containers, "an init container") if patch.is_init else (containers, init, "a container")
+        )
         if patch.name and patch.name not in there:
             merged.unknown.add((overlay.name, patch.name))
             of = f"replicated job `{overlay.name}` of {runtime}"
             message = f"is not {what} of {of}, so Trainer adds a new container without an image"
-            fix = "write the name of a container that is there"
+            fix = f"write the name of {what} of the runtime"
+            if patch.name in elsewhere:
+                fix = f"move the entry to {'containers' if patch.is_init else 'initContainers'}"
             yield PATCHED_CONTAINER.problem(patch.path("name"), message, fix, patch.name)
 
 

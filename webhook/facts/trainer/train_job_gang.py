@@ -30,7 +30,7 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
 )
 TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-resources",
-    title="The PodGroup may count too few resources",
+    title="The PodGroup does not count resourcesPerNode",
     why="Until 2.1 Trainer counts the resources of the runtime, so the gang may start without room for all its pods.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="waiting",

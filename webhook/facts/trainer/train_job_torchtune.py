@@ -40,7 +40,7 @@ TUNE_QUANTIZED: Final = TRAIN_JOB.rule(
 )
 TUNE_DEVICES: Final = TRAIN_JOB.rule(
     "train-job/tune-devices",
-    title="Quantized adapters of this model need one device",
+    title="Quantized adapters of this model run on several devices",
     why="The recipes of llama3.2 for QLoRA use one device.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )

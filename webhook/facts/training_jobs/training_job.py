@@ -91,7 +91,7 @@ CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-other",
-    title="Another controller has to run the MPIJob",
+    title="managedBy of the MPIJob names another controller",
     why="The operator ignores the job, so nothing happens unless another controller exists.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="managedByExternalController",

@@ -199,8 +199,8 @@ def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]
     if task is not None:
         of_job, needed = path_as_text(spec.path("minAvailable")), spec.needed_pod_count
         message = (
-            f"has no effect because {of_job} `{spec.min_available}` is less than the {counted(needed, 'pod')} that the "
-            "tasks need together"
+            f"has no effect because {of_job} `{spec.min_available}` is less than {needed}, the sum of minAvailable of "
+            "all tasks (replicas for a task without minAvailable)"
         )
         fix = f"set {of_job} to {needed}, or remove {of_job}"
         yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)

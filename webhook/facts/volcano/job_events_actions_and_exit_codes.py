@@ -30,13 +30,13 @@ EVENT_OR_EXIT_CODE: Final = VOLCANO_JOB.rule(
 )
 EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/event",
-    title="The policy names an event that users cannot use",
+    title="The policy names an event that Volcano does not accept",
     why="Only the controller itself may use the other events.",
     function="validatePolicies",
 )
 ACTION: Final = VOLCANO_JOB.rule(
     "volcano-job/action",
-    title="The policy names an action that users cannot use",
+    title="The policy names an action that Volcano does not accept",
     why="The controller does nothing for an unknown action.",
     function="validatePolicies",
 )

@@ -58,19 +58,19 @@ MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
 )
 VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-source",
-    title="The volume must set exactly one of volumeClaimName and volumeClaim",
+    title="The volume sets both volumeClaimName and volumeClaim, or neither",
     why="Volcano refuses the Job, because the volume would have no source or two.",
     function="validateIO",
 )
 VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-claim-name",
-    title="The claim name is not a valid name",
+    title="volumeClaimName is not a valid name",
     why="No PersistentVolumeClaim can have this name.",
     function="validateIO",
 )
 VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/volume-claim",
-    title="The claim has no access mode or no size",
+    title="volumeClaim has no access mode or no size",
     why="Kubernetes refuses the claim, and the Job stays pending.",
     refused_by="the API server, when the claim is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go",
@@ -79,7 +79,7 @@ VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
 )
 CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/claim-twice",
-    title="The claim is mounted at two paths",
+    title="The PersistentVolumeClaim is mounted at two paths",
     why="Volcano mounts a claim only at its first path and ignores the others.",
     refused_by="nobody; the volume is not mounted",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
