@@ -17,7 +17,7 @@ from webhook.typer_application import run_verb
 def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["explain", "gpu-portable/all"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("gpu-portable/all\n\n`gpu` is the word all")
+    assert shown.startswith("gpu-portable/all\n\nThe amount of `gpu` is the word all")
     assert shown.index("Bad: ") < shown.index("Good: ")
     assert "gpu-portable/equal" not in shown.split("Good: ")[1]
 

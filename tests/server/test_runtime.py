@@ -33,7 +33,7 @@ class Failing(ServedState):
 
 def state(folder: Path, kind: type[ServedState] = ServedState) -> ServedState:
     (folder / "policy.yaml").write_text(POLICY)
-    return kind.make(ReportSettings(only=(folder,)), is_live=False, kubeconfig=None, log=Log())
+    return kind.make(ReportSettings(only=(folder,)), connection=None, log=Log())
 
 
 def test_it_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator
     listed = annotations.get(_GPU_TYPES, "")
     for resources in (model.resources, *(container.resources for container in worker.containers)):
         for name in _unknown_resources(resources, listed):
-            message = f"requests {name}, which KServe refuses with a workerSpec because it is no GPU that KServe knows"
+            message = f"requests {name}, which KServe refuses with a workerSpec because it does not know such a GPU"
             yield WORKER_SPEC.problem(resources.at, message, f"list {name} in the annotation {_GPU_TYPES}")
 
 
