@@ -22,7 +22,7 @@ RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --y
 
 FROM ${PYTHON}
 ARG PYTHON
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="claimgate" \
       org.opencontainers.image.description="Admission webhook for AI and GPU workloads on Kubernetes" \

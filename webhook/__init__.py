@@ -1,3 +1,3 @@
 """claimgate: an admission webhook for AI and GPU workloads on Kubernetes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
