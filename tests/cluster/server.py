@@ -73,6 +73,7 @@ class ApiServer(ThreadingHTTPServer):
         self.answers = {}
         self.objects = {}
         self.watches = {}
+        self.refused_watches = {}
         self.asked = []
         self.written = []
         self.refuses_writes = False
@@ -115,6 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.server.asked.append((parts.path, query, dict(self.headers)))
         selectors = [query[key] for key in ("fieldSelector", "labelSelector") if key in query]
+        if query.get("watch") and parts.path in self.server.refused_watches:
+            self.answer(*self.server.refused_watches[parts.path])
+            return
         if query.get("watch"):
             self.watch("?".join([parts.path, *selectors]))
             return

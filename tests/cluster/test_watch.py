@@ -235,6 +235,27 @@ def test_a_server_that_is_away_is_told_once(started, server):
     assert (json.loads(line)["message"], json.loads(line)["error"]) == ("API server unreachable", told)
 
 
+@pytest.mark.parametrize(
+    ("code", "message"), [(403, "watch failed"), (500, "API server answers with errors")], ids=["403", "500"]
+)
+def test_a_kind_that_may_be_listed_and_not_watched_is_listed_less_often_each_time(
+    server, tmp_path, code: int, message: str
+):
+    server.refused_watches[CONFIGS] = code, {"message": "cannot watch resource configmaps"}
+    stream = io.StringIO()
+    view = WatchCluster(
+        connect_to_cluster(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log(stream=stream), backoff_s=(0.01, 10.0)
+    )
+    view.start()
+    eventually(lambda: view.failure_count > 3)
+    waits = [each._wait_s for each in view._reflectors.values()]
+    view.close()
+    assert waits[0] >= 0.04
+    assert view.get(CONFIG, "n", "a")
+    [line] = map(json.loads, stream.getvalue().splitlines())
+    assert line["message"] == message
+
+
 def test_a_failure_that_stays_is_logged_once(started, server):
     stream = io.StringIO()
     view = started(RUNTIME, log=Log(stream=stream))

@@ -75,6 +75,12 @@ class FailureLog:
                     return
             self._log_failure(gvk, error)
 
+    def note_list(self, gvk: GroupVersionKind) -> None:
+        """Log a kind that appears."""
+        if gvk in self._not_installed:
+            self._not_installed.discard(gvk)
+            self._write("info", "kind appeared", {"group": gvk.group, "kind": gvk.kind})
+
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
         """Log the end of an outage that this watch is the last to leave, and a kind that appears."""
         if self._outages and watch in self._outages:  # mostly there is none
@@ -82,9 +88,7 @@ class FailureLog:
         if self._gathered is not None:
             with self._lock:
                 self._gathered = {each: what for each, what in (self._gathered or {}).items() if each is not watch}
-        if gvk in self._not_installed:
-            self._not_installed.discard(gvk)
-            self._write("info", "kind appeared", {"group": gvk.group, "kind": gvk.kind})
+        self.note_list(gvk)
 
     def forget(self, watch: object) -> None:
         """Forget a watch that was stopped."""

@@ -193,7 +193,7 @@ class Reflector:
             try:
                 self.resource = discover_resource(self.connection, self.interest.gvk)
                 version = self._list_and_replace(self.resource)
-                self._reset_failures()
+                self.failure_log.note_list(self.interest.gvk)
                 self._watch_from_version(self.resource, version)
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
@@ -271,7 +271,6 @@ class Reflector:
             query = {**selectors, "continue": more}
         self.heard_at = monotonic()
         self._store.end_list()
-        self.failure = ""
         self.settled.set()
         self._drop_previous_reflector()
         return str(version)
@@ -285,10 +284,17 @@ class Reflector:
     def _watch_from_version(self, resource: ServedResource, version: str) -> None:
         """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
         objects that did not fit may fit by now.
+
+        A list alone is no success: a server that may list and not watch would list everything once a second.
         """
+        is_first = True
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():
             try:
-                for event in self._events_of_watch(resource, version):
+                lines, lasting_s = self._open_watch(resource, version)
+                if is_first:
+                    is_first = False
+                    self._reset_failures()
+                for event in self._events_of_watch(lines, lasting_s):
                     self._apply_event(event)
                     version = event.version
                     self._reset_failures()
@@ -303,8 +309,8 @@ class Reflector:
     def _should_retry_dropped_objects(self) -> bool:
         return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
-    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[Event]:
-        """Yield the events of one watch."""
+    def _open_watch(self, resource: ServedResource, version: str) -> tuple[LineStream, int]:
+        """Open a watch, and return its lines and how many seconds it is asked to last."""
         query = {
             **self._query_of_scope(),
             "watch": "true",
@@ -314,13 +320,16 @@ class Reflector:
         }
         accept = METADATA if self.interest.reads_only_metadata else WHOLE
         path = resource.path(self.interest.scope.namespace)
-        self._lines = self.connection.stream(
-            path, query, lasting_s + self.times.slack_s, accept, self._reader(resource).read_event
-        )
+        read_event = self._reader(resource).read_event
+        self._lines = lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept, read_event)
+        return lines, lasting_s
+
+    def _events_of_watch(self, lines: LineStream, lasting_s: int) -> Iterator[Event]:
+        """Yield the events of one watch."""
         begun = self.heard_at = monotonic()
         count = -1
         try:
-            for count, event in enumerate(self._lines):  # noqa: B007 - the last count says whether there was any
+            for count, event in enumerate(lines):  # noqa: B007 - the last count says whether there was any
                 if event.type == "ERROR":
                     raise ServerRefused(event.status.get("code", 500), str(event.status.get("message")))
                 yield event
