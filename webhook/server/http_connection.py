@@ -195,14 +195,17 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         for task in (self._review, self._handshake):
             if task is not None:
                 task.cancel(CLIENT_GONE)
-        for exchange in (self._answering, self._following):
-            if exchange is not None:
-                exchange.abandon()
+        self._abandon_requests()
         self.is_ended = True
         self.resume_writing()
         self._extensions.clear()
         self._parser = self._review = self._handshake = None
         self._answering = self._following = self._read = None
+
+    def _abandon_requests(self) -> None:
+        for exchange in (self._answering, self._following):
+            if exchange is not None:
+                exchange.abandon()
 
     def pause_writing(self) -> None:
         """Let answers wait, because the client has much to read."""
@@ -340,6 +343,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             try:
                 data = tls.read()
             except ssl.SSLError:
+                self._abandon_requests()  # OpenSSL encrypts no answer any more
                 self._end_tls()
                 return
             if data is None:
