@@ -24,6 +24,7 @@ from webhook.server.review_log import line
 Capture = pytest.CaptureFixture[str]
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 NOW = datetime.now(UTC)
+METRIC = 'claimgate_broken_rules_total{rule="a",enforcement_action="would_deny"} '
 
 
 def asked(name: str, **resources: str) -> Attributes:
@@ -121,3 +122,21 @@ def test_what_says_nothing_is_no_good_answer(tmp_path: Path, capsys: Capture) ->
     file.write_text("\n".join(log_lines(asked("good", cpu="1"), "warn", 1)))
     assert run_command_line(["rollout", str(file)]) == 0
     assert "nothing would be refused or warned of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        pytest.param("# a comment\nkey: value\n", 2, "", id="a comment of another file is no metric"),
+        pytest.param(METRIC + "+Inf\n", 2, "", id="a count that is not finite is not understood"),
+        pytest.param(METRIC + "3 1700000000000\n", 1, "       3  a", id="a timestamp may follow the count"),
+        pytest.param(METRIC + "0\n", 0, "nothing would be refused", id="a count of zero refuses nothing"),
+    ],
+)
+def test_a_metric_counts_where_its_number_is_understood(
+    text: str, code: int, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "metrics"
+    file.write_text(text)
+    assert run_command_line(["rollout", str(file)]) == code
+    assert said in capsys.readouterr().out

@@ -76,24 +76,26 @@ class WithheldCounts:
     def count_lines(self, lines: Iterable[bytes], file: str, first: int) -> None:
         """Count the lines of a file, of which the first has a number."""
         for number, line in enumerate(lines, first):
-            if line.startswith((b"claimgate_", b"#")):
+            if line.startswith((b"claimgate_", b"# HELP claimgate_", b"# TYPE claimgate_")):
                 self._count_metric(line)
-            elif line.strip():
+            elif line.strip() and not line.startswith(b"#"):
                 self._count_log_line(line, f"{file}:{number}")
 
     def _count_metric(self, line: bytes) -> None:
-        self.lines += 1
         name, _, rest = line.decode(errors="replace").partition("{")
         labels, _, number = rest.partition("} ")
-        if name != _METRIC or not number.strip():
-            return
-        pairs = [each.partition('="') for each in labels.removesuffix('"').split('",')]
-        values = {key: value for key, _, value in pairs}
-        counts = self.metrics.setdefault(values.get("enforcement_action", ""), Counter())
-        try:
-            counts[values.get("rule", "")] += int(float(number))
-        except ValueError:
-            self.others += 1
+        if name == _METRIC:
+            try:
+                count = int(float(number.split()[0]))  # a timestamp may follow
+            except (IndexError, OverflowError, ValueError):
+                self.others += 1
+                return
+            pairs = [each.partition('="') for each in labels.removesuffix('"').split('",')]
+            values = {key: value for key, _, value in pairs}
+            if count > 0:
+                counts = self.metrics.setdefault(values.get("enforcement_action", ""), Counter())
+                counts[values.get("rule", "")] += count
+        self.lines += 1
 
     def _count_log_line(self, line: bytes, place: str) -> None:
         try:
