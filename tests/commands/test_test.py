@@ -373,6 +373,14 @@ def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
     assert ET.parse(kept).getroot().attrib == {"tests": "3", "failures": "0", "errors": "2"}
 
 
+def test_advice_of_a_case_that_cannot_be_read_leaves_the_others_alone(suite, capsys):
+    missing = {"name": "missing", "input": "missing.yaml", "expect": {"allowed": True}}
+    folder = suite(missing, {"name": "good", "input": pod(), "expect": {"allowed": True}})
+    assert run_command_line(["test", folder, "--advice", "-o", "json"]) == 1
+    out = json.loads(capsys.readouterr().out)
+    assert (out["total"], out["passed"], [each["id"] for each in out["failed"]]) == (2, 1, ["policy/missing"])
+
+
 def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
     assert run_command_line(["test", suite(text="cases: [\n"), "-o", "junit"]) == 2
     root = ET.fromstring(capsys.readouterr().out.encode())

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from webhook import assembly
 from webhook.commands import options, output
-from webhook.errors import ConfigurationError, InputError, InputProblem
+from webhook.errors import ClaimgateError, ConfigurationError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
@@ -148,7 +149,8 @@ class _TestRun:
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
                 if self._how.shows_advice and isinstance(entry, Case):
-                    self.notes.update(f"advice: {text}" for text in entry.advice())
+                    with suppress(ClaimgateError):  # a case that cannot be read has this in its result
+                        self.notes.update(f"advice: {text}" for text in entry.advice())
                 if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
                     self._coverage.update((part, self._coverage.get(part, False)) for part in entry.parts())
                     self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
