@@ -98,3 +98,8 @@ def test_why_the_api_server_refuses_pods(message, says):
 )
 def test_why_no_node_takes_a_pod(message, says):
     assert says in why_unschedulable(message)[1]
+
+
+def test_a_whole_context_needs_files(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["why", "job/train", "--context-is-whole"]) == 2
+    assert "--context-is-whole is about the files of --context" in capsys.readouterr().err

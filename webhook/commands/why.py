@@ -87,6 +87,8 @@ def command(
     if (kubeconfig or kube_context) and settings.context:
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
         raise ConfigurationError(f"why: {flag} names a cluster, and --context files: leave one out")
+    if "context_is_whole" in settings.names_given_by_flags and not settings.context:
+        raise ConfigurationError("why: --context-is-whole is about the files of --context: add them, or leave it out")
     assembled = assembly.assemble_policies_and_context(settings)
     options.print_policy_notes(settings, assembled.policies)
     with _opened_cluster(assembled, kubeconfig, kube_context, is_live=not settings.context) as cluster:
