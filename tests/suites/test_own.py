@@ -96,19 +96,22 @@ CASE = "cases:\n- name: x\n  input: {apiVersion: v1, kind: Pod, metadata: {name:
 
 
 MISTAKES = {
-        "of a case": (f"{CASE}  expct: {{allowed: true}}\n", "cases[0].expct: unknown field: did you mean `expect`?"),
-        "of what is expected": (f"{CASE}  expect: {{alowed: true}}\n", "cases[0].expect.alowed: unknown field: did you mean `allowed`?"),
-        "in snake case": (f"{CASE}  expect: {{audit_annotations: {{}}}}\n", "did you mean `auditAnnotations`?"),
-        "of the authorizer": (
-            f"{CASE}  authorizer: [{{verbs: get, allowed: true}}]\n  expect: {{allowed: true}}\n",
-            "cases[0].authorizer[0].verbs: unknown field: did you mean `verb`?",
-        ),
-        "of the whole": ("case: []\n", "case: unknown field: did you mean `cases`?"),
-        "an answer that decides nothing": (
-            f"{CASE}  authorizer: [{{verb: get}}]\n  expect: {{allowed: true}}\n",
-            "cases[0].authorizer[0]: needs `allowed: true`, `allowed: false`, or an `error`",
-        ),
-}  # fmt: skip
+    "of a case": (f"{CASE}  expct: {{allowed: true}}\n", "cases[0].expct: unknown field: did you mean `expect`?"),
+    "of what is expected": (
+        f"{CASE}  expect: {{alowed: true}}\n",
+        "cases[0].expect.alowed: unknown field: did you mean `allowed`?",
+    ),
+    "in snake case": (f"{CASE}  expect: {{audit_annotations: {{}}}}\n", "did you mean `auditAnnotations`?"),
+    "of the authorizer": (
+        f"{CASE}  authorizer: [{{verbs: get, allowed: true}}]\n  expect: {{allowed: true}}\n",
+        "cases[0].authorizer[0].verbs: unknown field: did you mean `verb`?",
+    ),
+    "of the whole": ("case: []\n", "case: unknown field: did you mean `cases`?"),
+    "an answer that decides nothing": (
+        f"{CASE}  authorizer: [{{verb: get}}]\n  expect: {{allowed: true}}\n",
+        "cases[0].authorizer[0]: needs `allowed: true`, `allowed: false`, or an `error`",
+    ),
+}
 
 
 @all_rows("text, told", MISTAKES.values(), ids=MISTAKES)
