@@ -16,6 +16,7 @@ from webhook.evaluation.not_evaluated import errors_of_interrupted_policies
 from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
+from webhook.text.wording import some_of
 
 _NAMED = 5
 MAKE_SMALLER: Final = "make the object smaller, or raise timeoutSeconds of the webhook"
@@ -55,6 +56,5 @@ def answer_unevaluated_request(
 
 def _policy_names_as_text(decisions: Sequence[Decision]) -> str:
     names = list(dict.fromkeys(each.policy for each in decisions))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     plural = "policy" if len(names) == 1 else "policies"
-    return f"{plural} {', '.join(names[:_NAMED])}{more}"
+    return f"{plural} {some_of(names, _NAMED)}"

@@ -10,7 +10,7 @@ from webhook.errors import LookupFailed
 from webhook.export.lockout import Namespaces
 from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.webhook_configurations import WebhookConfiguration
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 
 if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
@@ -37,7 +37,7 @@ def notes_about_opt_out(
     labelled = sorted(name for name, labels in namespaces.items() if labels.get(key) == value)
     if labelled:
         number = counted(len(labelled), "namespace")
-        yield f"note: not asked about {number} with the label {written}: {_listed(labelled)}"
+        yield f"note: not asked about {number} with the label {written}: {some_of(labelled, _SHOWN)}"
     wanted = {
         (group, resource.partition("/")[0])
         for each in ours
@@ -58,13 +58,8 @@ def notes_about_opt_out(
         yield f"note: which objects have the label {written} is not known: {error}"
     if labelled_objects:
         number = counted(len(labelled_objects), "object")
-        yield f"note: {number} with the label {written}, which {effect}: {_listed(labelled_objects)}"
+        yield f"note: {number} with the label {written}, which {effect}: {some_of(labelled_objects, _SHOWN)}"
 
 
 def _place(metadata: dict[str, str]) -> str:
     return "/".join(filter(None, (metadata.get("namespace", ""), metadata["name"])))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -19,6 +19,7 @@ from webhook.admission.enforce import WITHHELD_KEYS
 from webhook.apimachinery.attributes import controller_name
 from webhook.commands.backtest_part import MOST_NAMES, OTHERS
 from webhook.rules.text import shorten_text
+from webhook.text.wording import some_of
 
 _PENDING: Final = 1_000
 """How many requests of the mutating phase wait for their line of the validating phase."""
@@ -227,5 +228,4 @@ _SHOWN: Final = 5
 
 
 def _listed(names: Counter[str]) -> str:
-    shown = ", ".join(f"{name} {count}" for name, count in names.most_common(_SHOWN))
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return some_of([f"{name} {count}" for name, count in names.most_common()], _SHOWN)

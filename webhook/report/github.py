@@ -15,7 +15,7 @@ from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 from webhook.text.terminal import one_line
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.yamltext.source_line import Place
 
 _MOST_REASONS: Final = 5
@@ -43,9 +43,8 @@ class GithubFindingsWriter:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))
         if reasons := [each.why for each in totals.counts.not_evaluated.values()]:
             some = counted(totals.counts.incomplete, "object")
-            told = f"{some} not evaluated in full: {', '.join(reasons[:_MOST_REASONS])}"
-            more = f" and {len(reasons) - _MOST_REASONS} more" if reasons[_MOST_REASONS:] else ""
-            yield _workflow_command("notice", Place(file=""), "not evaluated", told + more)
+            told = f"{some} not evaluated in full: {some_of(reasons, _MOST_REASONS)}"
+            yield _workflow_command("notice", Place(file=""), "not evaluated", told)
 
 
 def _line_about_unreadable(problem: InputProblem) -> str:

@@ -30,6 +30,12 @@ def named(names: Sequence[str], noun: str, plural: str = "") -> str:
     return f"{noun if len(names) == 1 else plural or f'{noun}s'} {', '.join(names)}"
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """Write the first of many names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def either(choices: Iterable[str]) -> str:
     """Write choices of which one is meant: `a, b or c`."""
     *most, last = choices
