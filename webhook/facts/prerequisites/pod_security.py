@@ -9,10 +9,12 @@ Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from webhook.apimachinery import releases
 from webhook.facts.subject import Subject
+from webhook.text.wording import shown, some_of
 from webhook.typed.collections import Entries
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import AnySecurityContext, Container, LifecycleHandler, PodSpec, PodTemplate, Probe
@@ -21,8 +23,10 @@ from webhook.typed.volumes import Volume
 _LABEL: Final = "pod-security.kubernetes.io/enforce"
 _RELEASE_LABEL: Final = "pod-security.kubernetes.io/enforce-version"
 _RELEASE: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,2})")
-_OLDEST, _NEWEST = 30, 36
+_OLDEST: Final = releases.OLDEST[1]
+_NEWEST: Final = releases.DEFAULT[1]
 """The minor releases of Kubernetes between which an API server of unknown release is."""
+_MOST_NAMES: Final = 3
 _NEVER: Final = 1000
 _CAPABILITIES: Final = frozenset(
     (
@@ -99,13 +103,13 @@ def _breaches(template: PodTemplate, level: str, minor: int) -> Iterator[Breach]
     is_restricted = level == "restricted"
     yield from (Breach("the pod", demand) for demand in _demands_of_pod(template, minor, is_restricted=is_restricted))
     for container in _all_containers(spec):
-        of = f"container {container.name}"
+        of = f"container {shown(container.name)}"
         yield from (Breach(of, demand) for demand in _baseline_of_container(container, spec, minor, is_restricted))
         if is_restricted:
             yield from (Breach(of, demand) for demand in _restricted_of_container(container, spec, minor))
     for volume in spec.volumes:
         if demand := _demand_of_volume(volume, is_restricted=is_restricted):
-            yield Breach(f"volume {volume.name}", demand)
+            yield Breach(f"volume {shown(volume.name)}", demand)
 
 
 def _all_containers(spec: PodSpec) -> Iterator[Container]:
@@ -122,9 +126,9 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
     yield from _demands_of_profile(context, minor, needed=False)
     if unsafe := [each.name for each in context.sysctls if minor < _SYSCTLS.get(each.name, _NEVER)]:
         yield f"sysctls must not list {_some(unsafe)}"
-    for key, value in annotations.items():
-        if key.startswith(_APP_ARMOR) and value != "runtime/default" and value and not value.startswith("localhost/"):
-            yield f"the annotation {key} must not be {value}"
+    profiles = {key: value for key, value in annotations.items() if key.startswith(_APP_ARMOR) and value}
+    if wrong := _keys_of_other_profiles(profiles, "runtime/default"):
+        yield f"the value of annotation {_some(wrong)} must be runtime/default or begin with localhost/"
     if minor < 19:
         yield from _demands_of_old_seccomp(annotations, spec)
     if is_restricted:
@@ -137,10 +141,14 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
     """Yield what was demanded of annotations before there was a field."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
-    for name in names:
-        value = annotations.get(name, "runtime/default")
-        if value not in ("runtime/default", "docker/default") and not value.startswith("localhost/"):
-            yield f"the annotation {name} must not be {value}"
+    profiles = {name: annotations[name] for name in names if name in annotations}
+    if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):
+        yield f"the value of annotation {_some(wrong)} must be runtime/default or begin with localhost/"
+
+
+def _keys_of_other_profiles(profiles: Mapping[str, str], *allowed: str) -> list[str]:
+    """Return the annotations that name neither an allowed profile nor one of the node."""
+    return [key for key, value in profiles.items() if value not in allowed and not value.startswith("localhost/")]
 
 
 def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str]:
@@ -152,7 +160,7 @@ def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str
     options = context.se_linux_options
     types = next(names for since, names in reversed(_SE_LINUX_TYPES) if minor >= since)
     if options.type not in types:
-        yield f"seLinuxOptions.type must not be {options.type}"
+        yield f"seLinuxOptions.type must not be {shown(options.type)}"
     for name, value in (("user", options.user), ("role", options.role)):
         if value:
             yield f"seLinuxOptions.{name} must not be set"
@@ -207,7 +215,7 @@ def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
     """Return what is demanded of a volume, "" if it is met; one without a source becomes an emptyDir."""
     source = volume.source
     if is_restricted and source and source not in _VOLUMES:
-        return f"the type must not be {source}"
+        return f"the type must not be {shown(source)}"
     return "the type must not be hostPath" if source == "hostPath" else ""
 
 
@@ -227,6 +235,5 @@ def _names_a_host(action: Probe | LifecycleHandler) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return some of many names."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
+    """Return some of many names, each as a message shows it."""
+    return some_of([*map(shown, names[:_MOST_NAMES]), *names[_MOST_NAMES:]], _MOST_NAMES)
