@@ -140,3 +140,12 @@ def test_a_metric_counts_where_its_number_is_understood(
     file.write_text(text)
     assert run_command_line(["rollout", str(file)]) == code
     assert said in capsys.readouterr().out
+
+
+def test_a_line_without_a_time_is_told_where_time_counts(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "server.log"
+    file.write_text('{"message": "review", "time": 5, "would_deny": ["b"]}\n')
+    assert run_command_line(["rollout", str(file), "--since", "7d"]) == 0
+    assert "not counted, because the time cannot be read: 1 line\n" in capsys.readouterr().out
+    assert run_command_line(["rollout", str(file)]) == 1
+    assert "not counted" not in capsys.readouterr().out

@@ -62,7 +62,7 @@ def command(
         for part in log_lines.read_log_parts(file):
             problems += [part.problem] if part.problem else []
             counts.count_lines(part.lines, part.file, part.first)
-    if not (problems or counts.lines or counts.old):
+    if not (problems or counts.lines or counts.old or counts.undated):
         expected = "expected metrics, lines of the server's log in JSON, or events of an audit log"
         problems.append(InputProblem(message=f"nothing of claimgate was found; {expected}", file=" ".join(source)))
     _print_problems(problems)
@@ -98,6 +98,7 @@ def _as_json(counts: WithheldCounts) -> str:
         "wouldWarn": rules(counts.warnings),
         "metrics": {action: dict(each.most_common()) for action, each in sorted(counts.metrics.items())},
         "linesNotUnderstood": counts.others,
+        "linesWithoutTime": counts.undated,
     }
     return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
 

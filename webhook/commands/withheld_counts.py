@@ -19,7 +19,7 @@ from webhook.admission.enforce import WITHHELD_KEYS
 from webhook.apimachinery.attributes import controller_name
 from webhook.commands.backtest_part import MOST_NAMES, OTHERS
 from webhook.rules.text import shorten_text
-from webhook.text.wording import some_of
+from webhook.text.wording import counted, some_of
 
 _PENDING: Final = 1_000
 """How many requests of the mutating phase wait for their line of the validating phase."""
@@ -62,7 +62,8 @@ class WithheldCount:
 class WithheldCounts:
     """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
 
-    lines: those that were understood. old: those before `since`. others: lines that are nothing of ours.
+    lines: those that were understood. old: those before `since`. undated: those of which nobody can say whether they
+    are. others: lines that are nothing of ours.
     """
 
     since: datetime | None = None
@@ -71,6 +72,7 @@ class WithheldCounts:
     metrics: dict[str, Counter[str]] = field(default_factory=dict)
     lines: int = 0
     old: int = 0
+    undated: int = 0
     others: int = 0
     _mutated: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
@@ -108,9 +110,12 @@ class WithheldCounts:
             self.others += 1
             return
         request, rules = read
-        if self.since is not None and _time_of_text(request.time) < self.since:
-            self.old += 1
-            return
+        if self.since is not None:
+            time = _time_of_text(request.time)
+            if time is None or time < self.since:
+                self.undated += time is None
+                self.old += time is not None
+                return
         self.lines += 1
         known = self._rules_of_first_phase(value, request, rules)
         for counts, key in ((self.denials, "deny"), (self.warnings, "warn")):
@@ -187,12 +192,12 @@ def _shown(value: Any) -> str:
     return shorten_text(str(value), _LONGEST) if value else ""
 
 
-def _time_of_text(text: str) -> datetime:
-    """Return the time of a line; the oldest one where it has none that can be read."""
+def _time_of_text(text: str) -> datetime | None:
+    """Return the time of a line; None where it has none that can be read."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
@@ -207,6 +212,8 @@ def lines_of_counts(counts: WithheldCounts) -> Iterator[str]:
             yield from (f"  {count:6}  {rule}" for rule, count in listed.most_common())
     if not (counts.denials or counts.warnings or any(map(counts.metrics.get, ("would_deny", "would_warn")))):
         yield f"nothing would be refused or warned of{since}, in what was read"
+    if counts.undated:
+        yield f"not counted, because the time cannot be read: {counted(counts.undated, 'line')}"
 
 
 def _lines_of_rules(title: str, rules: Mapping[str, WithheldCount]) -> Iterator[str]:
