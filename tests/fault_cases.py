@@ -92,7 +92,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
     policies, view = shipped_policies(), RecordingCluster(cluster)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))
     about = subject_of_request(attributes)
-    told = findings_of_object((*outcome.decisions, *outcome.further), about, _place, RulesOfPolicies(policies))
+    told = tuple(findings_of_object((*outcome.decisions, *outcome.further), about, _place, RulesOfPolicies(policies)))
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     subject = subject_of_job(attributes, made, view, TABLE)
     answer = simulation(
@@ -102,7 +102,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
         place=_place(()),
         operation=attributes.operation,
         asked=read_job_request(subject),
-        questions=open_questions(subject, view),
+        questions=open_questions(subject, view, {each.rule.id for each in told}),
         looked_at=view,
     ).answer
     assert answer in ANSWERS

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.fault_cases import judge_case, read_cases, table
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "sharing" / "cases.jsonl")
-LEAST = {"certain": 58, "advice": 12}
+LEAST = {"certain": 62, "advice": 13}
 """How many faults are told at least; raise them with each rule."""
 OF_ANOTHER_KIND = {"karpenter-tolerate-all"}
 """Cases where another rule rightly says one of the words: a toleration of every taint."""

@@ -299,6 +299,30 @@ def test_a_scheduler_that_is_not_known_leaves_queue_and_quota_open(text, said, t
 
 
 @pytest.mark.parametrize(
+    ("spec", "asked", "found"),
+    [
+        ("containers: [{name: c, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]", False, True),
+        ("nodeName: a, containers: [{name: c, image: x}]", True, False),
+        ("nodeName: a, hostUsers: true, containers: [{name: c, image: x, securityContext: KEPT}]", False, False),
+    ],
+    ids=["the rule finds it", "the rule is not asked", "nothing is to be found"],
+)
+def test_pod_security_that_no_rule_compared_is_said(spec, asked, found, tmp_path, capsys):
+    kept = "{allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, seccompProfile: PROFILE}"
+    label = "pod-security.kubernetes.io/enforce: restricted"
+    pod = spec.replace("KEPT", kept.replace("PROFILE", "{type: RuntimeDefault}"))
+    (tmp_path / "pod.yaml").write_text(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a, namespace: team}}\nspec: {{{pod}}}\n---\n"
+        f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: team, labels: {{{label}}}}}\n"
+    )
+    _, told = simulated(capsys, tmp_path / "pod.yaml")
+    answer = next(each for each in told if each["object"] == "Pod team/a")
+    what = "Pod Security `restricted` of namespace team is not compared with the pods"
+    assert (what in [each["what"] for each in answer["unknown"]]) is asked
+    assert bool(answer["aspects"]["admission"]) is found
+
+
+@pytest.mark.parametrize(
     ("spec", "said"),
     [
         ("nodeName: a", "nodeName"),

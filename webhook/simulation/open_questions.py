@@ -5,7 +5,7 @@ Rules say nothing of what they do not look at. These questions keep that from be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,13 +22,15 @@ from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
-from webhook.facts.prerequisites.pod_security import enforced_level
+from webhook.facts.prerequisites.pod_prerequisites import POD_SECURITY
+from webhook.facts.prerequisites.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.subject import Subject
 from webhook.simulation.aspects import ASPECTS, Aspect
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Node
-from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.pods import Container as PodContainer
+from webhook.typed.pods import PodTemplate
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
@@ -64,12 +66,13 @@ class OpenQuestion:
         return f"nodes {self.what}" if self.is_about_nodes_alone else self.what
 
 
-def open_questions(subject: Subject, cluster: Cluster) -> tuple[OpenQuestion, ...]:
+def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> tuple[OpenQuestion, ...]:
     """Return what is not known of an object, each question once.
 
     Args:
         subject: the object.
         cluster: what else there is.
+        told: ids of rules that found something.
     """
     if not isinstance(subject.object, dict):
         return ()
@@ -77,7 +80,7 @@ def open_questions(subject: Subject, cluster: Cluster) -> tuple[OpenQuestion, ..
     if unread:
         return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
     return (
-        *_pod_security_questions(subject),
+        *_pod_security_questions(subject, told),
         *_scheduler_questions(subject),
         *_server_questions(subject),
         *_node_questions(subject, cluster),
@@ -108,10 +111,16 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     return f"the pods of {', '.join(unread)} are not read"
 
 
-def _pod_security_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield the level of Pod Security that the namespace enforces, where no rule compares it with the pods."""
+def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
+    """Yield the level of Pod Security that the namespace enforces, where no rule compared it with the pods.
+
+    The rule is asked neither about every kind nor about a Pod with a node or a controller, and a site may turn it off.
+    """
     enforced = enforced_level(subject)
-    if enforced is not None and subject.group_kind not in WORKLOADS:
+    if enforced is None or POD_SECURITY.id in told:
+        return
+    templates = (template_of(each, subject) for each in subject.once(pod_sets).all)
+    if subject.group_kind not in WORKLOADS or any(breaches_of_pods(each, enforced) for each in templates):
         what = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
         yield OpenQuestion(aspects=("admission",), what=what)
 
@@ -179,7 +188,7 @@ def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template:
     return any(_keeps_out(node, template, subject) for node in nodes)
 
 
-def _requested_names(container: Container) -> Iterator[str]:
+def _requested_names(container: PodContainer) -> Iterator[str]:
     yield from container.resources.requests
     yield from container.resources.limits
 

@@ -58,7 +58,7 @@ def simulate_job(
         place=located.place,
         operation=attributes.operation,
         asked=read_job_request(subject),
-        questions=open_questions(subject, cluster),
+        questions=open_questions(subject, cluster, {each.rule.id for each in told}),
         looked_at=cluster,
     )
     configuration = assembled.policies.configuration
