@@ -31,7 +31,7 @@ KubeContext: TypeAlias = Annotated[
     typer.Option(
         "--kube-context",
         metavar="NAME",
-        help="The cluster of this context of the kubeconfig; implies --live. --context names files.",
+        help="Ask the cluster of this context of the kubeconfig. --context names files.",
     ),
 ]
 Namespaces: TypeAlias = Annotated[
