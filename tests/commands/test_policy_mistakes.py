@@ -173,3 +173,12 @@ def test_typical_mistakes_are_told_with_their_fix(tmp_path, capsys):
         if json.dumps(told, ensure_ascii=False)[1:-1] not in described[f"m{number:02}"]
     }
     assert missed == {}
+
+
+def test_variables_that_double_each_other_are_read_once(tmp_path, capsys):
+    doubled = [{"name": f"v{n}", "expression": f"variables.v{n - 1} && variables.v{n - 1}"} for n in range(1, 40)]
+    variables = [{"name": "v0", "expression": "object.metadata.name == 'a'"}, *doubled]
+    policy = validating("request.operation != 'CONNECT' || variables.v39", rule=CONFIG_MAPS, variables=variables)
+    code, text = checked(policy, tmp_path, capsys)
+    assert code == 1
+    assert "is true for every request, so it refuses nothing: `request.operation` is " in text

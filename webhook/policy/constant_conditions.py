@@ -148,8 +148,10 @@ def _paths_of_node(node: Node, variables: Mapping[str, Node]) -> Iterator[str]:
     while pending:
         each = pending.pop()
         if isinstance(each, Select):
-            told[source_text(each)] = None
-            if each.operand == Ident(each.operand.offset, "variables") and each.field in variables:
+            path = source_text(each)
+            is_new_variable = path not in told and each.operand == Ident(each.operand.offset, "variables")
+            told[path] = None
+            if is_new_variable and each.field in variables:
                 pending.append(variables[each.field])
         pending += children(each)
     yield from told
