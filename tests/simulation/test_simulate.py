@@ -470,3 +470,18 @@ def test_every_group_of_rules_is_about_something():
     assert set(_RULES) - set(catalogue) == set()
     assert {aspect_of(rule) for rule in catalogue} == set(ASPECTS)
     assert aspect_of("a-policy-of-a-site") == "admission"
+
+
+def test_documents_that_are_no_objects_are_named_and_the_others_simulated(tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text((EXAMPLES / "good" / "pytorchjob.yaml").read_text())
+    (tmp_path / "values.yaml").write_text("replicas: 1\n")
+    (tmp_path / "assert.yaml").write_text("apiVersion: v1\nkind: Pod\n(spec): {}\n")
+    assert run_command_line(["simulate", str(tmp_path), "-o", "json"]) == 3
+    printed = capsys.readouterr()
+    assert [each["object"] for each in json.loads(printed.out)] == ["PyTorchJob research/finetune"]
+    notes = [line for line in printed.err.splitlines() if "not simulated" in line]
+    assert [line.partition(": not simulated: ")[0] for line in notes] == [
+        f"note: {tmp_path}/{name}:1" for name in ("assert.yaml", "values.yaml")
+    ]
+    assert run_command_line(["simulate", str(tmp_path / "values.yaml")]) == 2
+    assert "apiVersion: expected a string" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -130,9 +130,14 @@ def _simulations(
     when = failure_moments_by_rule(assembled.policies)
     table = assembled.table
     with _cluster_of_simulation(assembled, open_live) as live_view:
-        requests = [_request_of_document(each, submissions) for each in inputs.documents]
-        is_alone = not any(_is_job(sent.attributes, table) for sent in requests)
-        for each, sent in zip(inputs.documents, requests, strict=True):
+        requests, problems = _requests_of_documents(inputs.documents, submissions)
+        if not requests:
+            raise InputError(*problems)
+        sys.stderr.write(
+            terminal.lines(f"note: {each.file}:{each.line}: not simulated: {each.message}" for each in problems)
+        )
+        is_alone = not any(_is_job(sent.attributes, table) for _, sent in requests)
+        for each, sent in requests:
             kind = sent.attributes.kind
             is_unknown = table.row(kind.group, kind.kind) is None and not makes_no_pods(kind.group, kind.kind, table)
             is_unknown = is_unknown and (is_alone or looks_like_pods(sent.attributes.object))
@@ -158,15 +163,17 @@ def _cluster_of_simulation(
         yield live.view
 
 
-def _request_of_document(
-    document: documents.InputDocument, submissions: submitted.Submissions
-) -> submitted.SubmittedObject:
-    try:
-        return submissions.of(document)
-    except CallError as error:
-        raise InputError(
-            InputProblem(message=error.message, file=document.source, line=document.place().line)
-        ) from None
+def _requests_of_documents(
+    inputs: Iterable[documents.InputDocument], submissions: submitted.Submissions
+) -> tuple[list[tuple[documents.InputDocument, submitted.SubmittedObject]], list[InputProblem]]:
+    """Return the objects with their documents, and the documents that hold no Kubernetes object."""
+    requests, problems = [], []
+    for each in inputs:
+        try:
+            requests.append((each, submissions.of(each)))
+        except CallError as error:
+            problems.append(InputProblem(message=error.message, file=each.source, line=each.place().line))
+    return requests, problems
 
 
 def _is_job(attributes: Attributes, table: Table) -> bool:
