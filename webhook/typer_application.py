@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from typer import completion
@@ -17,6 +17,7 @@ from typer.core import TyperArgument, TyperGroup
 from webhook import __version__
 from webhook.errors import ConfigurationError
 from webhook.text import terminal
+from webhook.text.terminal import Shell
 from webhook.text.similar_names import nearest_name
 
 VERBS = {
@@ -37,6 +38,7 @@ VERBS = {
     "cel": "Evaluate CEL expressions.",
     "ui": "Try policies and objects in the browser, on this machine alone.",
     "version": "Print the version.",
+    "completion": "Print the completion script of a shell.",
     "demo": "Show in five scenes what claimgate does, on this machine alone.",
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
@@ -46,7 +48,7 @@ VERB_GROUPS = {
     "Look at a cluster": ("why", "queues", "rollout"),
     "Run the webhook": ("serve", "certs", "webhook-config"),
     "Write policies": ("policies", "test", "cel", "ui"),
-    "Look things up": ("explain", "config", "version", "demo"),
+    "Look things up": ("explain", "config", "completion", "version", "demo"),
 }
 """The verbs in the order of --help, by what a person wants to do."""
 
@@ -69,7 +71,6 @@ _VERBS_OF_OTHERS = {
     "server": "serve",
     "rule": "explain",
     "rules": "explain",
-    "completion": "--show-completion",
 }
 """What people type who know other tools."""
 
@@ -81,8 +82,7 @@ EXIT_CODES = {
 }
 """The one table of exit codes, printed by --help."""
 
-_Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
-_SHELLS = "|".join(get_args(_Shell))
+_SHELLS = "|".join(get_args(Shell))
 
 
 class _VerbGroup(TyperGroup):
@@ -162,7 +162,7 @@ def create_typer_application() -> typer.Typer:
     @app.callback()
     def claimgate(
         _install: Annotated[
-            _Shell | None,
+            Shell | None,
             typer.Option(
                 "--install-completion",
                 metavar=_SHELLS,
@@ -172,7 +172,7 @@ def create_typer_application() -> typer.Typer:
             ),
         ] = None,
         _show: Annotated[
-            _Shell | None,
+            Shell | None,
             typer.Option(
                 "--show-completion",
                 metavar=_SHELLS,

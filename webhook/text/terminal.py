@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
+"""The shells of terminals for which Typer has completion scripts."""
 _LINE: Final = re.compile(r"\n(?= \| |\* |what to do: )")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
