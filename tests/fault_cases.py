@@ -77,7 +77,7 @@ def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[F
     return [each for each in told if each.result in (Result.FAIL, Result.WARN)]
 
 
-def _place(_: object) -> Place:
+def _place(_: object, _words: object = ()) -> Place:
     return Place(file="app.yaml", line=1, column=1)
 
 
@@ -99,7 +99,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
         told,
         _moments(),
         about=about,
-        place=_place(()),
+        place=_place(""),
         operation=attributes.operation,
         asked=read_job_request(subject),
         questions=open_questions(subject, view, {each.rule.id for each in told}),

@@ -35,7 +35,7 @@ def decided(policy="gpu", evaluation="deny", actions=(DENY,), **more):
     return Decision(policy=policy, binding=f"{policy}-binding", evaluation=evaluation, actions=actions, **more)
 
 
-def place(path):
+def place(path, _words):
     return Place(file="pod.yaml", line=7 if path else 1, column=1)
 
 

@@ -1,5 +1,7 @@
 """Lines of files in reports: the place is marked, long lines are cut around it, and no secret is shown."""
 
+import json
+
 import pytest
 
 from webhook.yamltext import yamlfile
@@ -116,3 +118,47 @@ def test_long_lines_are_cut_around_the_place():
 
 def test_a_place_inside_of_what_is_hidden_is_its_beginning():
     assert source_line("a: secret", 6, [(3, 9)]) == SourceLine("a: ***", 4, 3)
+
+
+COMMANDS = """\
+spec:
+  containers:
+  - name: torchrun
+    image: torchrun:1
+    env:
+    - {name: NCCL_DEBUG, value: --nproc_per_node}
+    command: [sh, -c]
+    args:
+    - |
+      set -e
+      torchrun --nproc_per_node=8 --nproc t.py
+  - {name: b, command: ["vllm", "--tp", "4"]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "place"),
+    [
+        pytest.param(("spec", "containers", 0), ("--nproc-per-node",), (11, 16), id="in a script, `_` as `-`"),
+        pytest.param(("spec", "containers", 0), ("--other", "torchrun"), (11, 7), id="the first that is there"),
+        pytest.param(("spec", "containers", 0), ("--nproc_per",), (3, 5), id="a part of a word is none"),
+        pytest.param(("spec", "containers", 1), ("-tp", "--tp"), (12, 34), id="inside quotes"),
+        pytest.param(("spec", "containers", 0, "env"), ("NCCL_DEBUG",), (6, 14), id="a variable"),
+        pytest.param(("spec", "containers", 1, "args"), ("vllm",), (12, 26), id="a field that is not written"),
+        pytest.param((), ("vllm",), (1, 1), id="the object as a whole"),
+    ],
+)
+def test_a_word_of_a_field_is_its_place(path, words, place):
+    (document,) = yamlfile.load(COMMANDS)
+    assert document.position(path, words) == place
+    as_json = json.dumps(document.value)
+    (document,) = yamlfile.load(as_json, "a.json")
+    _, column = document.position(path, words)
+    found = next((word for word in words if as_json[column - 1 :].startswith(word.replace("-per-", "_per_"))), "")
+    assert bool(found) == (place not in ((1, 1), (3, 5)))
+
+
+def test_the_marked_word_is_whole():
+    (document,) = yamlfile.load(COMMANDS)
+    line = document.source_line(("spec", "containers", 0), ("--nproc_per_node",))
+    assert line == SourceLine("torchrun --nproc_per_node=8 --nproc t.py", 10, 18)

@@ -197,7 +197,7 @@ class LiveAudit:
         made = findings_of_object(
             decisions,
             about,
-            lambda _: Place(file=where),
+            lambda _, __: Place(file=where),
             self.rules,
             with_passes=self._contents.passes and not about.has_unread_pods,
         )

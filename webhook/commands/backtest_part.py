@@ -13,7 +13,7 @@ from webhook import assembly
 from webhook.admission.audit_event import EventWithoutRequest, namespace_of_audit_event, request_of_audit_event
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import InputProblem
 from webhook.input.log_lines import LogPart
@@ -21,6 +21,7 @@ from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import LeftOut, left_out_by_configuration
+from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
@@ -233,10 +234,12 @@ class PartBacktester:
 
 
 def _findings_of_decisions(
-    attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules
+    attributes: Attributes, decisions: Sequence[tuple[Phase, Decision]], place: Place, known: Rules
 ) -> Sequence[Finding]:
     """Return the findings about a request, passes aside."""
-    return findings_of_object(decisions, subject_of_request(attributes), lambda _path: place, known, with_passes=False)  # type: ignore[arg-type]
+    return findings_of_object(
+        decisions, subject_of_request(attributes), lambda _path, _words: place, known, with_passes=False
+    )
 
 
 def _count_differing_denials(

@@ -142,6 +142,6 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
     except CallError as error:
         raise ConfigurationError(f"why: {error.message}") from None
     place = Place(file=source)
-    located = ObjectPlace(place, lambda _path: place)
+    located = ObjectPlace(place, lambda _path, _words: place)
     when = failure_moments_by_rule(assembled.policies)
     return without_waiting(simulate_job(attributes, located, RecordingCluster(view), assembled, when))

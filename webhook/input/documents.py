@@ -22,7 +22,7 @@ from webhook.errors import InputProblem
 from webhook.input import object_store
 from webhook.yamltext import templates, yamlfile
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed, read_start
-from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
+from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine, Words
 from webhook.yamltext.templates import looks_like_manifest
 
 Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
@@ -47,9 +47,11 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     path: FieldPath
     document: yamlfile.Document
 
-    def place(self, path: FieldPath = ()) -> Place:
-        """Return the place of a field in the source; of the nearest field above if the field is not written."""
-        line, column = self.document.position((*self.path, *path))
+    def place(self, path: FieldPath = (), words: Words = ()) -> Place:
+        """Return the place of a field in the source, or of a word in the field; of the nearest field above if the field
+        is not written.
+        """
+        line, column = self.document.position((*self.path, *path), words)
         return Place(file=self.source, line=line, column=column)
 
     def locator(self, inside: FieldPath = ()) -> Locate:
@@ -57,9 +59,9 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         input.
         """
 
-        def locate(path: str) -> Place:
+        def locate(path: str, words: Words) -> Place:
             try:
-                return self.place((*inside, *parse_path(path)))
+                return self.place((*inside, *parse_path(path)), words)
             except ValueError:
                 return self.place()
 
@@ -68,9 +70,9 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     def line_finder(self, inside: FieldPath = ()) -> Lines:
         """Return a function that gives the line of a printed path; None if there is none to show."""
 
-        def line(path: str) -> SourceLine | None:
+        def line(path: str, words: Words) -> SourceLine | None:
             try:
-                return self.document.source_line((*self.path, *inside, *parse_path(path)))
+                return self.document.source_line((*self.path, *inside, *parse_path(path)), words)
             except ValueError:
                 return None
 

@@ -57,4 +57,4 @@ class CaseResult(Struct, frozen=True, kw_only=True):
             actions=(ValidationAction.DENY,),
             message=self.why,
         )
-        return findings_of_object([(Phase.VALIDATE, outcome)], subject, lambda _: self.place, rules)
+        return findings_of_object([(Phase.VALIDATE, outcome)], subject, lambda _, __: self.place, rules)

@@ -148,7 +148,7 @@ def findings_of_object(
     about: Subject,
     locate: Locate,
     rules: Rules,
-    lines: Lines = lambda _: None,
+    lines: Lines = lambda _, __: None,
     *,
     with_passes: bool = True,
 ) -> tuple[Finding, ...]:
@@ -192,16 +192,16 @@ class _FindingContext(Struct, frozen=True):
     def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
         """Yield a finding for each problem of a decision, or one for a decision without problems."""
         for problem in decision.problems or (None,):
-            path = problem.path if problem else decision.path
+            path, words = (problem.path, problem.words) if problem else (decision.path, ())
             yield Finding(
                 result=said,
                 rule=rule_of(decision, self.rules, problem),
                 subject=self.subject,
-                place=self.locate(path),
+                place=self.locate(path, words),
                 phase=phase,
                 decision=decision,
                 problem=problem,
-                line=self.lines(path) if path and said is not Result.PASS else None,
+                line=self.lines(path, words) if path and said is not Result.PASS else None,
             )
 
 

@@ -34,6 +34,8 @@ class Problem(Struct, frozen=True, kw_only=True):
         excess: by how much a number is too large or too small; 0 where the rule compares no numbers. An update that
             makes it no larger does not make a stored object worse.
         is_for_administrators: only an administrator can do what the fix says; it is told after what users can mend.
+        words: what in the field is wrong, as it is written there, such as a flag of its command: reports of files mark
+            the first of these words that the field has.
     """
 
     code: str
@@ -45,6 +47,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     missing: tuple[MissingObject, ...] = ()
     excess: int = 0
     is_for_administrators: bool = False
+    words: tuple[str, ...] = ()
 
     @property
     def found_and_message(self) -> str:

@@ -99,11 +99,12 @@ class Rule(Struct, frozen=True, kw_only=True):
         missing: tuple[MissingObject, ...] = (),
         excess: int = 0,
         for_administrators: bool = False,
+        words: tuple[str, ...] = (),
     ) -> Problem:
         """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
         value.
 
-        `for_administrators`: nobody else can do what the fix says.
+        `for_administrators`: only they can do what the fix says. `words`: those of the field that are wrong.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -116,6 +117,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             missing=missing,
             excess=excess,
             is_for_administrators=for_administrators,
+            words=words,
         )
 
 

@@ -10,10 +10,14 @@ from msgspec import Struct, field
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import jsontext
 from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
-from webhook.yamltext.source_line import SourceLine
+from webhook.yamltext.source_line import SourceLine, Words, offset_of_word
 
 _MOST_LISTS: Final = 8
 """What is inside more lists than these has the place of the list around it: no API of Kubernetes has so many."""
+
+
+_MOST_BLANKS: Final = 1000
+"""Blanks around a colon: nobody writes as many."""
 
 
 class JsonPlaces(Struct):
@@ -27,23 +31,38 @@ class JsonPlaces(Struct):
     shown: dict[int, Places | None] = field(default_factory=dict)
     """The objects whose lines were shown; None if one is too long."""
 
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor."""
+    def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
+        """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor.
+
+        `words`: the place of the first one that is found in the field counts instead.
+        """
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
         offset = self._offset(at, path)
+        if words and path:
+            value = self._value_of_key(offset) if isinstance(path[-1], str) else offset
+            written = self.text[value : jsontext.end_of_value(self.text, value, LONGEST_SHOWN) or value]
+            found = next((at for word in words if (at := offset_of_word(written, word)) >= 0), -1)
+            offset = offset if found < 0 else value + found
         line = bisect_right(self.lines, offset)
         return line, offset - self.lines[line - 1] + 1
 
-    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+    def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place; None if the object is too long."""
         first, begins = self.position(at)
         if at not in self.shown:
             end = jsontext.end_of_value(self.text, at, LONGEST_SHOWN)
             self.shown[at] = places_of_json(self.text[at:end], begins) if end else None
         places = self.shown[at]
-        line, column = self.position(at, path)
+        line, column = self.position(at, path, words)
         return places.line_at(0, line - first + 1, column) if places else None
+
+    def _value_of_key(self, offset: int) -> int:
+        """Return the offset of the value whose key is at an offset, or of what is there if it is no key."""
+        end = jsontext.end_of_value(self.text, offset, LONGEST_SHOWN) or offset
+        rest = self.text[end : end + _MOST_BLANKS]
+        is_key = self.text[offset : offset + 1] == '"' and rest.lstrip()[:1] == ":"
+        return end + len(rest) - len(rest.lstrip(" \t\r\n:")) if is_key else offset
 
     def _offset(self, at: int, path: FieldPath) -> int:
         """Return the offset of a place. The items of each list on the way are looked for once, so very many places in

@@ -15,11 +15,14 @@ import yaml
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import scalars
 from webhook.yamltext.confidential import Span, confidential_spans
-from webhook.yamltext.source_line import Columns, SourceLine, source_line
+from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_word, source_line
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
 """The most characters of a document whose lines are shown, because all its nodes are visited first."""
+_MOST_SCALARS: Final = 5000
+"""Scalars of a field that are searched for words."""
+_COMMANDS: Final = ("command", "args")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """Matches what ends a line in YAML 1.1 (b-break)."""
@@ -71,8 +74,11 @@ class Places:
     confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
     words_are_text: bool = False
 
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
+    def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
+        """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor.
+
+        `words`: the place of the first one that is found in the field counts instead.
+        """
         extent = self.extents[at]
         line, column = extent.place
         node = self._node(at) if path else None
@@ -82,11 +88,15 @@ class Places:
                 break
             mark, node = child
             line, column = extent.line + mark.line, mark.column
+        if words and path and extent.end - extent.start <= LONGEST_SHOWN:
+            text = " " * extent.column + self.text[extent.start : extent.end]
+            found = _place_of_word(node, text, words)
+            line, column = (extent.line + found[0], found[1]) if found else (line, column)
         return line + 1, column + 1
 
-    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+    def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place without confidential values; None if the document is too long."""
-        return self.line_at(at, *self.position(at, path))
+        return self.line_at(at, *self.position(at, path, words))
 
     def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
         """Return the line at a known place of this document, from 1, without confidential values."""
@@ -105,6 +115,38 @@ class Places:
             extent = self.extents[at]
             self.nodes[at] = _composed(" " * extent.column + self.text[extent.start : extent.end])
         return self.nodes[at]
+
+
+def _place_of_word(node: Any, text: str, words: Words) -> tuple[int, int] | None:
+    """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others."""
+    found = islice(_scalars_below(node), _MOST_SCALARS)
+    ordered = [scalar for _, scalar in sorted(found, key=lambda each: not each[0])]
+    for word in words:
+        for scalar in ordered:
+            start = scalar.start_mark
+            written = text[start.index : scalar.end_mark.index]
+            at = offset_of_word(written, word)
+            if at >= 0:
+                above = _BREAK.split(written[:at])
+                return start.line + len(above) - 1, len(above[-1]) + (start.column if len(above) == 1 else 0)
+    return None
+
+
+def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
+    """Yield the scalars of a node in order, each once, and whether they are words of a command."""
+    seen: set[int] = set()
+    waiting = [(False, node)]
+    while waiting:
+        is_command, node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            yield is_command, node
+        elif isinstance(node, yaml.MappingNode):
+            waiting += [(is_command or key.value in _COMMANDS, value) for key, value in reversed(node.value)]
+        else:
+            waiting += [(is_command, item) for item in reversed(node.value)]
 
 
 def columns_within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:

@@ -60,11 +60,27 @@ class Place(Struct, frozen=True, kw_only=True):
         return f"{self}:{self.column}" if self.line and self.column else str(self)
 
 
-Locate: TypeAlias = Callable[[str], Place]
-"""Returns the place in the input of a printed field path."""
+Words: TypeAlias = tuple[str, ...]
+"""What is wrong in a field, as written there: the place of the field is that of the first word that the field has."""
 
-Lines: TypeAlias = Callable[[str], SourceLine | None]
-"""Returns the line at the place of a printed field path; None if there is none to show."""
+Locate: TypeAlias = Callable[[str, Words], Place]
+"""Returns the place in the input of a printed field path, or of a word in the field."""
+
+Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
+"""Returns the line at that place; None if there is none to show."""
+
+
+def offset_of_word(text: str, word: str) -> int:
+    """Return where a text has a whole word first, -1 if nowhere; `_` and `-` are the same, as in names of flags."""
+    text, word = text.replace("_", "-"), word.replace("_", "-")
+    at = text.find(word)
+    while at >= 0 and (_continues(text[at - 1 : at]) or _continues(text[at + len(word) : at + len(word) + 1])):
+        at = text.find(word, at + 1)
+    return at
+
+
+def _continues(character: str) -> bool:
+    return character == "-" or character.isalnum()
 
 
 def source_line(text: str, column: int, confidential: Iterable[Columns]) -> SourceLine:

@@ -35,7 +35,7 @@ from webhook.yamltext.input_files import (
     read_start,
     walk_folder,
 )
-from webhook.yamltext.source_line import SourceLine
+from webhook.yamltext.source_line import SourceLine, Words
 
 __all__ = [
     "Document",
@@ -72,15 +72,15 @@ class Document:
     _source: _Source | None = field(default=None, repr=False, compare=False)
     _at: int = field(default=0, repr=False, compare=False)
 
-    def position(self, path: FieldPath = ()) -> tuple[int, int]:
-        """Return line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no
-        text.
+    def position(self, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
+        """Return line and column, from 1, of a path or its nearest existing ancestor, or of the first of the words that
+        the field has; (0, 0) when the value has no text.
         """
-        return self._source.position(self._at, path) if self._source else (0, 0)
+        return self._source.position(self._at, path, words) if self._source else (0, 0)
 
-    def source_line(self, path: FieldPath = ()) -> SourceLine | None:
+    def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place without values that nobody may read; None where it cannot be shown."""
-        return self._source.source_line(self._at, path) if self._source else None
+        return self._source.source_line(self._at, path, words) if self._source else None
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
         """Return the problem that a message tells of a path, with its file, line and column."""
@@ -294,9 +294,9 @@ def _files(folder: Path, root: str, problems: list[InputProblem]) -> Iterator[Fo
 class _Source(Protocol):
     """A text that objects came from; tells the place of a path inside the object at `at`, from 1."""
 
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]: ...
+    def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]: ...
 
-    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None: ...
+    def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None: ...
 
 
 def _read_whole_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
@@ -361,12 +361,12 @@ class _ShiftedSource(Struct, frozen=True):
     source: _Source
     above: int
 
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        line, column = self.source.position(at, path)
+    def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
+        line, column = self.source.position(at, path, words)
         return line + self.above, column
 
-    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
-        return self.source.source_line(at, path)
+    def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
+        return self.source.source_line(at, path, words)
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:

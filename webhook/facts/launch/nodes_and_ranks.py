@@ -80,9 +80,8 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
     if not launch.address or _LOCAL.fullmatch(launch.address):
         said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
         message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
-        yield NO_ADDRESS.problem(
-            member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
-        )
+        fix = "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
+        yield NO_ADDRESS.problem(member.path, message, fix, words=("--rdzv_endpoint", "--master_addr", "--nnodes"))
 
 
 def check_duplicate_node_ranks(
@@ -101,7 +100,7 @@ def check_duplicate_node_ranks(
             option = OPTIONS[member.launch.by][1]
             message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
             fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
-            yield SAME_NODE_RANK.problem(member.path, message, fix)
+            yield SAME_NODE_RANK.problem(member.path, message, fix, words=(option,))
 
 
 def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -> bool:
@@ -124,10 +123,11 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
             and _has_rendezvous_address(member)
         ):
             message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
-            yield SAME_RANK.problem(member.path, message, f"set {name} from {index}")
+            yield SAME_RANK.problem(member.path, message, f"set {name} from {index}", words=(name,))
     if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
         message = f"sets the same TF_CONFIG in all {member.pods} pods, so all of them are the same task"
-        yield SAME_RANK.problem(member.path, message, "give each pod a TF_CONFIG with its own task")
+        fix = "give each pod a TF_CONFIG with its own task"
+        yield SAME_RANK.problem(member.path, message, fix, words=("TF_CONFIG",))
 
 
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
@@ -159,12 +159,13 @@ def _check_number_of_nodes(
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
-        yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {pods}, or make more pods")
+        fix = f"set {option} to {pods}, or make more pods"
+        yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=(option,))
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
         nodes = counted(limits[1], "node")
         message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
-        yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
+        yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}", words=(option,))
 
 
 def _pod_count_with_verb(pods: int) -> str:

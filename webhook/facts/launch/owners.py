@@ -43,7 +43,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
     for name in owned:
         if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
             message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
-            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
+            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}", words=(name,))
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):

@@ -70,6 +70,7 @@ RANKS_AND_SLOTS: Final = LAUNCH.rule(
 PER_NODE: Final = "PET_NPROC_PER_NODE"
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 _OPTIONS: Final = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}
+_RANKS: Final = ("-np", "-n", "--np", "mpirun")
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SAID: Final = re.compile(
     r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
@@ -97,7 +98,8 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
     fix = f"set {option}={member.gpus}"
     if member.launch.by == "accelerate":
         fix = f"set {option} to {member.gpus} for each machine"
-    yield PROCESSES_AND_GPUS.problem(member.path, f"{member.launch.by} starts {both}, so {outcome}", fix)
+    message = f"{member.launch.by} starts {both}, so {outcome}"
+    yield PROCESSES_AND_GPUS.problem(member.path, message, fix, words=(option, member.launch.by))
 
 
 def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
@@ -131,7 +133,8 @@ def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterato
     if gpus and devices not in (0, gpus):
         outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
         message = f"passes {counted(devices, 'device')} to the trainer, but the container has {counted(gpus, 'GPU')}"
-        yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}")
+        words = ("trainer.devices", "--devices")
+        yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}", words=words)
 
 
 def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTrainingTogether) -> Iterator[Problem]:
@@ -141,7 +144,8 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
         message = f"passes {counted(nodes, 'node')} to the trainer, but there {_pod_count_with_verb(pods)}, {outcome}"
-        yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}")
+        words = ("trainer.num_nodes", "--num_nodes")
+        yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}", words=words)
 
 
 def _pod_count_with_verb(pods: int) -> str:
@@ -226,7 +230,8 @@ def _check_ranks_and_slots(
 ) -> Iterator[Problem]:
     """Report more ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
     if message := sentence_about_lacking_slots(launch, deadline):
-        yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS)
+        yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
         asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
-        yield RANKS_AND_SLOTS.problem(path, f"{asks}, but {of_list.there}, so {launch.by} fails", of_list.fix)
+        message = f"{asks}, but {of_list.there}, so {launch.by} fails"
+        yield RANKS_AND_SLOTS.problem(path, message, of_list.fix, words=_RANKS)

@@ -108,6 +108,10 @@ class Arguments:
             return None if self.is_open else default
         return None if self.is_open or is_variable(written) else written
 
+    def written(self, *meanings: str) -> tuple[str, ...]:
+        """Return the flags with these meanings that are given, as written."""
+        return tuple(self.spellings[meaning] for meaning in meanings if meaning in self.spellings)
+
     def spelling(self, meaning: str, default: str) -> str:
         """Return how a flag is written, or how it would be."""
         return self.spellings.get(meaning, default)

@@ -321,7 +321,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
             who = f"its {asked[0][0]} asks one" if asked else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
             fix = "remove the probe, and leave the pod out of the Service"
-            yield HEADLESS.problem(member.path, message, fix)
+            yield HEADLESS.problem(member.path, message, fix, words=arguments.written("headless"))
         return
     if arguments.has("socket") and asked and not arguments.is_open:
         message = f"listens on the Unix socket of --uds, but its {asked[0][0]} connects to port {asked[0][1]}"
@@ -331,7 +331,8 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
     if loopback and (asked or has_service):
         who = f"its {asked[0][0]}" if asked else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
-        yield LOOPBACK.problem(member.path, message, f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}")
+        fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
+        yield LOOPBACK.problem(member.path, message, fix, words=arguments.written("host"))
         return
     if port is None:
         return
@@ -420,7 +421,8 @@ def _check_service(member: ServerContainer, port: int, service: Service) -> Iter
     known = [number for number in numbers if number is not None]
     if known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
         message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
-        yield SERVICE_PORT.problem(member.path, message, f"set targetPort {port}, or --port {numbers[0]}")
+        fix = f"set targetPort {port}, or --port {numbers[0]}"
+        yield SERVICE_PORT.problem(member.path, message, fix, words=member.server.arguments.written("port"))
 
 
 def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
@@ -481,7 +483,9 @@ def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator
         written = member.server.variables.get("VLLM_PORT", "")
         if written and written == str(_port_of_server(member)):
             message = f"sets VLLM_PORT to {written}, the port of the API, but vLLM uses it between its processes"
-            yield API_PORT_VARIABLE.problem(member.path, message, "remove VLLM_PORT, or set another port")
+            yield API_PORT_VARIABLE.problem(
+                member.path, message, "remove VLLM_PORT, or set another port", words=("VLLM_PORT",)
+            )
         return
     if member.spec.json.get("enableServiceLinks") is False or container.env_from:
         return

@@ -117,12 +117,14 @@ class ServerAtPath:
         path: of the container.
         processes: of the server.
         gpus: of the container.
+        flags: those that say how many processes start, as written.
     """
 
     server: str
     path: FieldPath
     processes: ServerProcesses
     gpus: ContainerGpus
+    flags: tuple[str, ...] = ()
 
 
 def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
@@ -135,7 +137,8 @@ def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
     elif processes.here < gpus and processes.nodes == 1:
         message = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}, so the others stay idle"
         fix = f"{processes.lower.format(gpus)}, or request {counted(processes.here, 'GPU')}"
-        yield GPUS_UNUSED.problem(at.path, message, fix if processes.lower else f"request {processes.here}")
+        fix = fix if processes.lower else f"request {processes.here}"
+        yield GPUS_UNUSED.problem(at.path, message, fix, words=at.flags)
 
 
 def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
@@ -148,20 +151,22 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
         needs = f" and need {counted(here, 'GPU')}" if each > 1 else ""
         message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {processes.outcome}"
         fix = f"set --data-parallel-size-local {max(1, gpus // each)} and add pods, or {request}"
-        return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix)
+        return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
     sizes = f" ({processes.sizes})" if processes.sizes else ""
     starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
     if processes.nodes > 1:
         starts = f"{starts} on each of {processes.nodes} nodes"
     fix = f"{processes.lower.format(gpus)}, or {request}" if processes.lower else request
     message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
-    return problem_of_parallel_size(at.path, message, fix, is_advice=processes.is_advice)
+    return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=processes.is_advice)
 
 
-def problem_of_parallel_size(path: FieldPath, message: str, fix: str, *, is_advice: bool = False) -> Problem:
+def problem_of_parallel_size(
+    path: FieldPath, message: str, fix: str, flags: tuple[str, ...] = (), *, is_advice: bool = False
+) -> Problem:
     """Return the problem of parallel sizes above the GPUs of a pod."""
     rule = PARALLEL_SIZE_MAY_EXCEED_GPUS if is_advice else PARALLEL_SIZE_ABOVE_GPUS
-    return rule.problem(path, message, fix)
+    return rule.problem(path, message, fix, words=flags)
 
 
 def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:

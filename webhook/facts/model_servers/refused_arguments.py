@@ -70,14 +70,15 @@ _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray
 def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
     """Report arguments that the server refuses, and a first GPU beyond those of the container."""
     for message, fix in refusals_of_server(member):
-        yield REFUSED_ARGUMENTS.problem(member.path, message, fix)
+        yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=member.size_flags)
     here, gpus = member.processes.here, member.gpus.count
     if member.server.name == SGLANG and here and gpus and here <= gpus:
         last = last_gpu_of_sglang(member.server, here)
         if last is not None and last >= gpus:
             flag = "--base-gpu-id" if member.server.arguments.has("first-gpu") else "--gpu-id-step"
             message = f"{flag} makes SGLang use GPU {last}, but the container has {counted(gpus, 'GPU')}"
-            yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", f"remove {flag}")
+            words = member.server.arguments.written("first-gpu", "gpu-step")
+            yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", f"remove {flag}", words=words)
 
 
 def check_ray_in_image(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
@@ -111,4 +112,4 @@ def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
         f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}, and since 0.11.1 vLLM uses Ray only where "
         "--distributed-executor-backend names it"
     )
-    yield RAY_NOT_NAMED.problem(member.path, message, "add --distributed-executor-backend ray")
+    yield RAY_NOT_NAMED.problem(member.path, message, "add --distributed-executor-backend ray", words=member.size_flags)

@@ -12,7 +12,13 @@ from webhook.rules.problem import Problem
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:
     """Yield what is wrong with one server, whatever the kind of its object."""
-    at = ServerAtPath(server=member.server.name, path=member.path, processes=member.processes, gpus=member.gpus)
+    at = ServerAtPath(
+        server=member.server.name,
+        path=member.path,
+        processes=member.processes,
+        gpus=member.gpus,
+        flags=member.size_flags,
+    )
     yield from processes.check_processes_against_gpus(at)
     yield from processes.check_slices_and_absent_gpus(at)
     yield from refused_arguments.check_refused_arguments(member)

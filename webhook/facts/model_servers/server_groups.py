@@ -145,7 +145,8 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     pods = _pods_of_kind(member, subject)
     if pods is not None and nodes > pods:
         message = f"{member.server.name} waits for --nnodes {nodes}, but {counted(pods, 'pod')} can join"
-        yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set --nnodes {pods}, or make {nodes} pods")
+        fix = f"set --nnodes {pods}, or make {nodes} pods"
+        yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
 
 
 def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int | None) -> Iterator[Problem]:
@@ -162,14 +163,13 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
     message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {group.gpus}: {group.written}"
-    return problem_of_small_group(
-        member.path, message, f"set sizes whose product is {group.gpus}, or make a larger group"
-    )
+    fix = f"set sizes whose product is {group.gpus}, or make a larger group"
+    return problem_of_small_group(member.path, message, fix, member.size_flags)
 
 
-def problem_of_small_group(path: FieldPath, message: str, fix: str) -> Problem:
+def problem_of_small_group(path: FieldPath, message: str, fix: str, flags: tuple[str, ...]) -> Problem:
     """Return the problem of a group with fewer GPUs than its server waits for."""
-    return GROUP_TOO_SMALL.problem(path, message, fix)
+    return GROUP_TOO_SMALL.problem(path, message, fix, words=flags)
 
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
@@ -183,7 +183,8 @@ def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Ite
     has = f"has {option} {address}" if address else f"has no {option}"
     where = _LEADER_ADDRESS if subject.group_kind == LWS else "the address of the first pod"
     message = f"{member.server.name} joins {nodes} nodes, but {has}, so each pod finds only itself"
-    yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}")
+    words = arguments.written("address", "nodes")
+    yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}", words=words)
 
 
 def _problem_of_waiting(path: FieldPath | str, message: str, fix: str) -> Problem:
@@ -220,7 +221,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, *, is_of_worker_set: b
     else:
         message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
     fix = "set --node-rank $(LWS_WORKER_INDEX)" if is_of_worker_set else "set --node-rank from the number of the pod"
-    yield SAME_NODE_RANK.problem(member.path, message, fix)
+    yield SAME_NODE_RANK.problem(member.path, message, fix, words=arguments.written("node-rank", "nodes"))
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:

@@ -42,6 +42,13 @@ RAY_KINDS: Final = frozenset(
 )
 
 
+_SIZES: Final = (
+    *("tensor", "shards", "ranks", "pipeline", "data", "data-local", "prefill-context", "decode-context", "context"),
+    *("attention-data", "gpus-per-node", "sharded"),
+)
+"""Meanings of flags for numbers of processes, the commonest first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContainer:
     """One container that starts a model server.
@@ -65,6 +72,11 @@ class ServerContainer:
     processes: ServerProcesses
     gpus: ContainerGpus
     joins_ray: bool = False
+
+    @property
+    def size_flags(self) -> tuple[str, ...]:
+        """Return the flags that say how many processes start, as written."""
+        return self.server.arguments.written(*_SIZES)
 
     def locate(self, path: FieldPath) -> FieldPath:
         """Return the path in the object of a field of the template."""

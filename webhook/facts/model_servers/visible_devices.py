@@ -57,7 +57,7 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
         return
     if (values.get(NVIDIA) or "").strip() not in _NONE:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
-        yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it")
+        yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it", words=(NVIDIA,))
     elif (member.container.json.get("securityContext") or {}).get("privileged") is True:
         message = "is privileged, so the container may see every GPU of the node beside the ones that it requests"
         yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
@@ -86,4 +86,4 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
         message = f"{names} leaves {counted(visible, 'GPU')} visible, but {member.server.name} needs {needed}"
     else:
         return
-    yield HIDDEN_GPUS.problem(member.path, message, f"remove {name}")
+    yield HIDDEN_GPUS.problem(member.path, message, f"remove {name}", words=(name,))

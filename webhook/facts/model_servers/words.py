@@ -93,14 +93,15 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         has_more = any(each.startswith("-") for each in value.split()[1:])
         items = f"two items, {flag} and {_cut(value.strip())}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
-        yield JOINED_FLAG.problem(path, message, fix)
+        yield JOINED_FLAG.problem(path, message, fix, words=(flag,))
     if not server.is_in_script:
         yield from _check_unexpanded(container, path)
     for name, meant in server.arguments.mistaken.items():
-        yield UNKNOWN_FLAG.problem(path, f"{server.name} does not know the flag {name}", f"write {meant}")
+        message = f"{server.name} does not know the flag {name}"
+        yield UNKNOWN_FLAG.problem(path, message, f"write {meant}", words=(name,))
     for name in server.arguments.ambiguous[:1]:
         message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
-        yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag")
+        yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(name,))
 
 
 def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem]:
@@ -154,7 +155,7 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     to = f" to {_cut(flag)}" if flag.startswith("-") else ""
     more = f" and {others} more" if others else ""
     message = f"passes the text `{_cut(value)}`{to}{more}, because no shell expands it here"
-    yield NOT_EXPANDED.problem(path, message, fix)
+    yield NOT_EXPANDED.problem(path, message, fix, words=(value,))
 
 
 def _cut(text: str) -> str:

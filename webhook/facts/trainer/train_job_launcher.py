@@ -140,7 +140,8 @@ def _launcher_processes_problem(job: MergedTrainJob, gpus: int, launcher: Launch
     outcome = more if processes > gpus else "the other GPUs stay idle"
     suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
     message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
-    return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix_for_launcher_number(launcher, gpus, job))
+    fix = _fix_for_launcher_number(launcher, gpus, job)
+    return LAUNCHER_PROCESSES.problem(launcher.at, message, fix, words=(launcher.option, launcher.by))
 
 
 def _check_num_proc_matches_launcher(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:

@@ -117,7 +117,7 @@ def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[
         for name, fix in owned.items():
             if name in role.env:
                 message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
-                yield OPERATOR_VARIABLE.problem(role.template_path, message, fix)
+                yield OPERATOR_VARIABLE.problem(role.template_path, message, fix, words=(name,))
         yield from check_null_gpu_amounts(role)
 
 

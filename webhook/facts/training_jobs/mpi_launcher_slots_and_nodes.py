@@ -270,7 +270,7 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
         and is_open_mpi
         and (message := sentence_about_lacking_slots(told, job.deadline))
     ):
-        yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS)
+        yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS, words=("-np", "-n", "mpirun"))
     is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)

@@ -131,6 +131,7 @@ _TELLS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _AT: Final = ("spec", "nprocPerNode")
+_PROCESS_OPTIONS: Final = ("--nproc_per_node", "--num_processes", "--num_gpus")
 
 
 def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -179,7 +180,7 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
                 "torchrun fails"
             )
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield WORLD_SIZE_UNSET.problem(role.template_path, message, fix)
+            yield WORLD_SIZE_UNSET.problem(role.template_path, message, fix, words=("--nnodes",))
 
 
 def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -191,7 +192,7 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
             both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
             message = f"{by} starts {both}, so {_describe_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
-            yield PROCESSES_AND_GPUS.problem(role.template_path, message, fix)
+            yield PROCESSES_AND_GPUS.problem(role.template_path, message, fix, words=(*_PROCESS_OPTIONS, by))
         if by == "python" and role.gpus > 1 and not has_number and not _may_use_all_gpus(role, job):
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield ONE_PROCESS.problem(role.template_path, message, "start the script with torchrun")
@@ -199,7 +200,7 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
             field = _name_of_processes_field(job) if _is_torchrun_without_process_count(role) else "--nproc_per_node"
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
-            yield GPU_FOR_TORCHRUN.problem(role.template_path, message, fix)
+            yield GPU_FOR_TORCHRUN.problem(role.template_path, message, fix, words=_PROCESS_OPTIONS)
 
 
 def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
@@ -323,4 +324,4 @@ def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
         if match and int(match[1]) > pods:
             message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield MORE_NODES_THAN_PODS.problem(role.template_path, message, fix)
+            yield MORE_NODES_THAN_PODS.problem(role.template_path, message, fix, words=("--nnodes",))
