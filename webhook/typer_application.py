@@ -17,8 +17,8 @@ from typer.core import TyperArgument, TyperGroup
 from webhook import __version__
 from webhook.errors import ConfigurationError
 from webhook.text import terminal
-from webhook.text.terminal import Shell
 from webhook.text.similar_names import nearest_name
+from webhook.text.terminal import Shell
 
 VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from webhook.cli import run_command_line
 from webhook.errors import InputError
 from webhook.manifests import leave_alone
 from webhook.manifests.configuration_file import read_configuration
-from webhook.manifests.configuration_model import configuration_schema
+from webhook.manifests.configuration_model import FileConfiguration, configuration_schema
 from webhook.settings.configured import read_settings
 from webhook.settings.shared import Settings
 
@@ -314,6 +315,25 @@ def test_the_schema_is_published_and_printed(capsys):
     assert run_command_line(["config", "schema"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == configuration_schema() == json.loads((ROOT / "docs" / "claimgate.schema.json").read_text())
+
+
+def test_a_file_with_every_field_is_written_and_sets_nothing(folder, capsys):
+    assert run_command_line(["config", "init"]) == 0
+    written = folder / "claimgate.yaml"
+    assert (
+        capsys.readouterr().out == "wrote claimgate.yaml: edit it, then run `claimgate config check claimgate.yaml`\n"
+    )
+    assert read_configuration(written).value == FileConfiguration()
+    kept = written.read_bytes()
+    assert run_command_line(["config", "init"]) == 2
+    assert "claimgate.yaml exists: name another file" in capsys.readouterr().err
+    assert written.read_bytes() == kept
+    examples = re.findall(r"^#(?! \S)(.*\n)", written.read_text(), re.MULTILINE)
+    written.write_text("".join(examples))
+    every = read_configuration(written).value.model_dump(by_alias=True, exclude_defaults=True)
+    assert set(every) == {field.alias for field in FileConfiguration.model_fields.values()}
+    assert run_command_line(["config", "init", str(folder / "none" / "a.yaml")]) == 2
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
 
 
 def test_the_schema_takes_what_the_reader_takes(tmp_path):

@@ -13,7 +13,8 @@ import typer
 
 from webhook import assembly
 from webhook.commands import options
-from webhook.manifests.configuration_model import configuration_schema
+from webhook.errors import ConfigurationError
+from webhook.manifests.configuration_model import configuration_schema, configuration_template
 from webhook.manifests.leave_alone import current_day
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings
@@ -54,6 +55,22 @@ def check(
         terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
     )
     return code
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("claimgate.yaml"),
+) -> int:
+    """Write a configuration file that names every field with an example, and sets nothing yet."""
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(configuration_template())
+    except FileExistsError:
+        raise ConfigurationError(f"config init: {file} exists: name another file, or remove this one") from None
+    except OSError as error:
+        raise ConfigurationError(f"config init: {file} cannot be written: {error.strerror}") from None
+    sys.stdout.write(terminal.lines([f"wrote {file}: edit it, then run `claimgate config check {file}`"]))
+    return 0
 
 
 @app.command("schema")

@@ -63,7 +63,7 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     Raises:
         InputError: it cannot be read, or every mistake in it.
     """
-    documents = yamlfile.read(file)
+    documents = yamlfile.read(file) or (yamlfile.Document({}, str(file)),)  # of comments alone: it sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
         raise InputError(

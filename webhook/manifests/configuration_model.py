@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from webhook.apimachinery import releases
 from webhook.manifests.models import LabelSelector
 from webhook.rules.actions import Level
+from webhook.yamltext import yamlfile
 
 Severity: TypeAlias = Literal["critical", "high", "medium", "low", "info"]
 FailOn: TypeAlias = Literal["deny", "warn", "never", "undecided"]
@@ -101,25 +102,69 @@ class ReportSettings(CamelCaseModel):
 class FileConfiguration(CamelCaseModel):
     """The whole file. Names of folders are relative to the file."""
 
-    shipped: bool = Field(default=True, description="Whether the shipped policies hold.")
-    policies: tuple[str, ...] = Field(default=(), description="Folders and files of policies beside them.")
-    context: tuple[str, ...] = Field(default=(), description="Folders and files of objects that the cluster holds.")
-    context_is_whole: bool = Field(default=False, description="Whether these are all that the cluster holds.")
-    workloads: tuple[str, ...] = Field(default=(), description="Files with rows of the workload table.")
-    kubernetes_version: Release | None = Field(default=None, description="The release of the API server.")
-    levels: RuleLevels = Field(default=RuleLevels(), description="What groups and rules do.")
-    params: dict[str, dict[str, str]] = Field(
-        default={}, description="By the name of a ConfigMap that is a param: keys of its data that count above it."
+    shipped: bool = Field(default=True, description="Whether the shipped policies hold.", examples=[False])
+    policies: tuple[str, ...] = Field(
+        default=(), description="Folders and files of policies beside them.", examples=[["policies/site"]]
     )
-    releases: ReleaseSettings = Field(default=ReleaseSettings(), description="Releases of what runs in the cluster.")
-    ignore: IgnoredObjects = Field(default=IgnoredObjects(), description="What no policy is asked about.")
-    exceptions: tuple[RuleException, ...] = Field(default=(), description="Objects that may break rules.")
+    context: tuple[str, ...] = Field(
+        default=(), description="Folders and files of objects that the cluster holds.", examples=[["cluster"]]
+    )
+    context_is_whole: bool = Field(
+        default=False, description="Whether these are all that the cluster holds.", examples=[True]
+    )
+    workloads: tuple[str, ...] = Field(
+        default=(), description="Files with rows of the workload table.", examples=[["workloads.yaml"]]
+    )
+    kubernetes_version: Release | None = Field(
+        default=None, description="The release of the API server.", examples=["1.35"]
+    )
+    levels: RuleLevels = Field(
+        default=RuleLevels(),
+        description="What groups and rules do.",
+        examples=[{"groups": {"kueue-advice": "advice"}, "rules": {"pod-resources/limit-required": "warn"}}],
+    )
+    params: dict[str, dict[str, str]] = Field(
+        default={},
+        description="By the name of a ConfigMap that is a param: keys of its data that count above it.",
+        examples=[{"gpu-portable": {"resource": "amd.com/gpu"}}],
+    )
+    releases: ReleaseSettings = Field(
+        default=ReleaseSettings(),
+        description="Releases of what runs in the cluster.",
+        examples=[{"kueue": "0.18", "trainer": "2.4"}],
+    )
+    ignore: IgnoredObjects = Field(
+        default=IgnoredObjects(),
+        description="What no policy is asked about.",
+        examples=[{"namespaces": ["ci-*"], "objectSelector": {"matchLabels": {"team": "platform"}}}],
+    )
+    exceptions: tuple[RuleException, ...] = Field(
+        default=(),
+        description="Objects that may break rules.",
+        examples=[
+            [
+                {
+                    "rules": ["pod-resources/whole-number"],
+                    "kinds": ["PyTorchJob", "Job.batch"],
+                    "namespaces": ["research-*"],
+                    "owner": "ml-platform@example.com",
+                    "reason": "the old device plugin takes fractions until the nodes are replaced",
+                    "expires": "2027-03-31",
+                }
+            ]
+        ],
+    )
     ignore_annotations: tuple[str, ...] = Field(
         default=(),
         description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
         "stands for any characters.",
+        examples=[["sandbox-*"]],
     )
-    report: ReportSettings = Field(default=ReportSettings(), description="What audit and replay report.")
+    report: ReportSettings = Field(
+        default=ReportSettings(),
+        description="What audit and replay report.",
+        examples=[{"failOn": "deny", "minSeverity": "medium", "baseline": "known-findings.json"}],
+    )
 
 
 EMPTY = FileConfiguration()
@@ -135,6 +180,15 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
         "failOn": value.report.fail_on != EMPTY.report.fail_on,
     }
     return tuple(name for name, is_used in used.items() if is_used)
+
+
+def configuration_template() -> str:
+    """Return a file that says what each field is, with an example of each as a comment, and sets nothing."""
+    sections = ["# claimgate.yaml: what holds for the server and for every verb. Remove the # before what you set."]
+    for each in FileConfiguration.model_fields.values():
+        example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})
+        sections.append("\n".join((f"# {each.description}", *(f"#{line}" for line in example.splitlines()))))
+    return "\n\n".join(sections) + "\n"
 
 
 def configuration_schema() -> dict[str, Any]:
