@@ -22,24 +22,24 @@ from webhook.text.terminal import Shell
 
 VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
-    "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
+    "replay": "Show what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
     "simulate": "Say whether a job can ever start, and if not, why.",
-    "why": "Say why a job of the cluster does not run, and what would stop it next.",
-    "backtest": "Say what policies would have done to the requests of an API server's audit log.",
-    "rollout": "Say what an installation that only audits or warns would have refused.",
+    "why": "Say why a job in the cluster does not run, and what would stop it next.",
+    "backtest": "Evaluate policies on the requests in the audit log of an API server.",
+    "rollout": "Count what an installation that only audits or warns would have refused.",
     "test": "Run the suites of policies.",
-    "explain": "Say of a rule what it demands and why, with a bad and a good example.",
-    "policies": "List, check and export policies.",
-    "config": "Show the configuration file that holds, check one, print its schema.",
+    "explain": "Explain a rule: what it demands, why, a bad and a good example.",
+    "policies": "Write, list, check, export and convert policies.",
+    "config": "Show the configuration in use, check a file, print the schema.",
     "certs": "Issue, show, rotate and inject certificates.",
-    "webhook-config": "Print the webhook configurations for exactly what the policies match.",
-    "queues": "Show the queues of Kueue and what each could ever admit.",
+    "webhook-config": "Print the webhook configurations that the policies need.",
+    "queues": "Show the queues of Kueue, and what each queue can admit at most.",
     "cel": "Evaluate CEL expressions.",
-    "ui": "Try policies and objects in the browser, on this machine alone.",
+    "ui": "Try policies and objects in the browser, on this machine.",
     "version": "Print the version.",
+    "demo": "Show in five scenes what claimgate does, on this machine.",
     "completion": "Print the completion script of a shell.",
-    "demo": "Show in five scenes what claimgate does, on this machine alone.",
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
 
@@ -75,10 +75,10 @@ _VERBS_OF_OTHERS = {
 """What people type who know other tools."""
 
 EXIT_CODES = {
-    0: "nothing to mend: everything allowed, nothing found, all tests passed, or something could not be decided",
+    0: "nothing to fix: all allowed, no findings, all tests passed, or something could not be decided",
     1: "findings, denials or mismatches",
-    2: "usage, configuration, a policy, or an input that cannot be read",
-    3: "not decided: `unknown` of simulate and why; elsewhere with `undecided` in --fail-on alone",
+    2: "wrong usage, a mistake in the configuration or a policy, or an input that cannot be read",
+    3: "not decided: `unknown` of simulate and why; for other verbs only with `undecided` in --fail-on",
 }
 """The one table of exit codes, printed by --help."""
 
