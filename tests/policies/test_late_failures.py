@@ -35,7 +35,7 @@ def test_every_rule_says_when_what_breaks_it_fails() -> None:
 
 def test_what_is_refused_at_once_is_refused_by_somebody() -> None:
     refused = [rule for rule in RULES if rule.fails == AT_ONCE]
-    assert [rule.id for rule in refused if not rule.refused_by or rule.refused_by.startswith("nobody")] == []
+    assert [rule.id for rule in refused if not rule.refused_by or rule.refused_by.startswith("nothing")] == []
 
 
 def test_every_late_rule_and_every_report_is_on_the_page() -> None:

@@ -13,19 +13,21 @@ from webhook.facts.registry import FactRegistry
 _TITLE: Final = """\
 # Facts
 
-*Made from the declarations of `FACTS` in `webhook/facts`.*
+*Generated from the declarations of `FACTS` in `webhook/facts`.*
 
-A policy with the annotation `claimgate.dev/facts: gpu,dra` may read these names in its expressions. A fact has a
-declared type, so that a misspelt field is found when the policy is loaded, and is computed when an expression first
-reads it. A text that is not there is `""`, a list that is not there is empty, and what nobody can know is `null`: a
-field of type `dyn` may be. Paths are those of the object that was sent.
+This page lists the facts that the expressions of a policy can read. The annotation `claimgate.dev/facts: gpu,dra` gives
+a policy the variables `gpu` and `dra`.
 
-A field that needs an object of the cluster which is not there is missing it: a rule that reads the field and holds is
-reported as not evaluated.
+- A fact has a declared type, so claimgate finds a misspelt field when it loads the policy.
+- claimgate computes a fact when an expression first reads it.
+- A missing text is `""`, and a missing list is empty. A field of type `dyn` is `null` if its value is not known.
+- Paths are paths of the object that was sent.
+- If a field needs an object that does not exist in the cluster, a rule that reads the field is reported as not
+  evaluated, unless the rule fails.
 
-With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact is computed of that
-template alone, as a Pod. A fact that means less there says so. To judge an object as a whole, write a policy without
-`expand` that names the kinds of workloads.
+With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact describes only this
+template, as a Pod. A fact with another meaning there says so. To check an object as a whole, write a policy without
+`expand`, and list the kinds of workloads.
 """
 
 

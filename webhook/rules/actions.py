@@ -49,16 +49,16 @@ class LevelEffect(Struct, frozen=True):
 EFFECTS: Final[Mapping[Level, LevelEffect]] = MappingProxyType(
     {
         "deny": LevelEffect(
-            "Deny", "what the binding's `validationActions` say: with `Deny` the request is denied", "a failure"
+            "Deny", "the `validationActions` of the binding: with `Deny` the request is denied", "a failure"
         ),
         "warn": LevelEffect("Warn", "a warning; the request passes", "a warning"),
         "audit": LevelEffect(
-            "Audit", "an audit annotation, as with `validationActions: [Audit]`; the user sees nothing", "a warning"
+            "Audit", "an audit annotation, as with `validationActions: [Audit]`; users do not see it", "a warning"
         ),
         "advice": LevelEffect(
             "Advice",
             "nothing",
-            "with `--advice` of replay, audit and test: a line that begins with `advice`; exit codes ignore it",
+            "with `--advice` of replay, audit and test: a line that begins with `advice`; exit codes ignore advice",
         ),
         "off": LevelEffect("Off", "nothing", "nothing"),
     }

@@ -24,15 +24,15 @@ _TITLE: Final = """\
 *Written by `claimgate policies rules --late`.*
 
 An object that the API server accepts may still fail: its controller cannot create the pods, a queue never admits it,
-its processes wait for each other for ever, or a setting is dropped without a word. These tables list what claimgate
-tells when the object is sent, or in an audit, by topic and by the moment at which it would be noticed otherwise. What
-an API server or a webhook refuses at once is listed where people reported it, because an audit and a CI job tell it
-before. A rule links to its page in [rules](rules/README.md), which has an object that breaks it and one that keeps it.
+its processes wait for each other for ever, or a setting is silently dropped. These tables list the rules that report
+these failures before they happen, by topic and by the moment of the failure. Mistakes that an API server or a webhook
+refuses at once are listed if people reported them, because an audit and a CI job find them earlier. Each rule links to
+its page in [rules](rules/README.md), with a bad and a good example.
 """
 _NOT_COVERED: Final = """\
 ## Not covered
 
-Failures that people reported, or that controllers are known for, and no rule tells.
+No rule reports these failures. People reported them, or they follow from the code of controllers.
 """
 _SPELLED: Final = {"gpu": "GPU", "jobset": "JobSet", "opensandbox": "OpenSandbox", "trainer": "Trainer"}
 

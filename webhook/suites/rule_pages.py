@@ -24,16 +24,15 @@ _TITLE: Final = """\
 
 *Written by `claimgate policies rules --pages`.*
 
-Every rule has an id that stays: messages and reports name it. `claimgate policies rules --rule ID` prints one rule.
+This page lists all rules. Messages and reports name a rule by its id, which does not change. `claimgate explain ID`
+shows one rule with a bad and a good example.
 
-What a rule of checks does is chosen by its id in the params of its policy: `data.deny`, `data.warn`, `data.audit`,
-`data.advice` or `data.off` of the ConfigMap that the policy's binding names, ids separated by spaces. In YAML `"off"`
-stands in quotes, because without them it means false. A rule of a policy that is CEL alone is switched off by the
-policy's binding: its `validationActions`, or a namespaceSelector that leaves namespaces out.
+Each rule has a level, which you can change in the params of its policy. Write the ids of rules, separated by spaces,
+into `data.deny`, `data.warn`, `data.audit`, `data.advice` or `data.off` of the ConfigMap that the binding of the policy
+names. Write `"off"` in quotes, because YAML reads off as false. If several lists name a rule, the strictest counts.
 
-The catalogue has the level of a rule. The params of a policy may choose another one, and the `validationActions` of its
-binding are the most that any rule of the policy does: under `[Warn]` nothing denies. A rule that several lists of the
-params name is treated by the strictest.
+The `validationActions` of the binding limit the level: under `[Warn]` no rule denies. To switch off a rule of a policy
+in CEL without checks, change the binding of the policy: its `validationActions`, or its `namespaceSelector`.
 """
 
 

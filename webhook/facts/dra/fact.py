@@ -49,7 +49,7 @@ REQUEST: Final = declare_structure(
 CLAIM: Final = declare_structure(
     "PodClaim",
     podSet=(STRING, "name of the pod set"),
-    pods=(DYN, "number of pods of the pod set; null where nobody can know"),
+    pods=(DYN, "number of pods of the pod set; null if not known"),
     path=(STRING, "where the entry stands"),
     name=(STRING, "name by which containers refer to it"),
     source=(STRING, "`claim`, `template`, `both`, `none` or `old`"),

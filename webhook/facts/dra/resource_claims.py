@@ -173,8 +173,8 @@ REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/request-kind",
     title="The request sets both exactly and firstAvailable, or neither",
     why=(
-        "The API server refuses a request with both or neither. In v1beta1 the fields of `exactly` are written beside "
-        "the name."
+        "The API server refuses a request with both or neither. In v1beta1 the fields of `exactly` are at the same "
+        "level as the name."
     ),
     function="validateDeviceRequest",
 )

@@ -52,9 +52,9 @@ POD_SET: Final = declare_structure(
     "GpuPodSet",
     name=(STRING, "name of the pod set"),
     path=(STRING, "where its template stands"),
-    pods=(DYN, "how many; null where nobody can know"),
+    pods=(DYN, "how many; null if not known"),
     devices=(INT, "devices of one pod as the scheduler counts them, init containers and sidecars included"),
-    total=(DYN, "devices of all pods; null where nobody can know"),
+    total=(DYN, "devices of all pods; null if not known"),
     vendors=(map_of(STRING, INT), "devices of one pod by vendor"),
     kinds=(list_of(STRING), "kinds of its resources"),
     runtimeClass=(STRING, "runtimeClassName of the pods"),
@@ -69,7 +69,7 @@ GPU: Final = declare_structure(
     patches=(list_of(CONTAINER.type), "containers of partial templates: shardPatches, runtimePatches"),
     podSets=(list_of(POD_SET.type), "devices of each pod set"),
     vendors=(map_of(STRING, INT), "devices of all pods by vendor"),
-    devices=(DYN, "devices of all pods; null where nobody can know"),
+    devices=(DYN, "devices of all pods; null if not known"),
 )
 
 

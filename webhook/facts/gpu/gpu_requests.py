@@ -54,7 +54,7 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
 )
 SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
     "gpu-requests/slices-with-devices",
-    title="The container requests MIG slices beside whole GPUs",
+    title="The container requests MIG slices and whole GPUs",
     why="CUDA uses one MIG slice and no other device, so the whole GPU stays idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     fails="silent",

@@ -59,7 +59,7 @@ SELF_DEPENDENCY: Final = JOB_SET.rule(
     "job-set/self-dependency",
     title="The replicated job depends on itself",
     why="The job waits for itself and never starts. JobSet does not refuse it.",
-    refused_by="nobody; the job never starts",
+    refused_by="nothing; the job never starts",
     function="ValidateCreate",
     level="warn",
     fails="pending",
@@ -108,7 +108,7 @@ TARGET_EXISTS: Final = JOB_SET.rule(
 )
 RESTARTED_REPLICAS: Final = JOB_SET.rule(
     "job-set/restarted-replicas",
-    title="A replicated job whose jobs restart one by one has more than 1024 replicas",
+    title="A replicated job with jobs that restart one by one has more than 1024 replicas",
     why="JobSet counts the restarts of each job in its status, for at most 1024 jobs.",
     function="validateFailurePolicy",
 )

@@ -41,7 +41,7 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
     "job-set/unknown-key",
     title="JobSet does not know this annotation or label",
     why="JobSet ignores a misspelt annotation or label. Without exclusive placement, jobs share racks with others.",
-    refused_by="nobody; the key has no effect",
+    refused_by="nothing; the key has no effect",
     source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
     level="warn",
     fails="silent",

@@ -52,7 +52,7 @@ FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
     title="No node has the labels of the flavor",
     why=(
         "Kueue admits the job and adds the labels of the flavor to its pods, which stay Pending until a node has these "
-        "labels. Flavors whose nodes are provisioned on demand are not reported."
+        "labels. Flavors with nodes that are provisioned on demand are not reported."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/podset/podset.go",
     function="FromAssignment",

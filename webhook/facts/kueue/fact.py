@@ -33,7 +33,7 @@ Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "u
 QUEUED_PODS: Final = declare_structure(
     "QueuedPodSet",
     name=(STRING, "name of the pod set"),
-    count=(DYN, "its pods; null where nobody can know"),
+    count=(DYN, "its pods; null if not known"),
     least=(INT, "pods that it starts with at least, which are counted"),
     requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
 )

@@ -16,7 +16,7 @@ KUEUE_JOB: Final = RuleGroup(
 """Rules of Kueue's webhooks about labels, annotations and kinds of jobs."""
 KUEUE_NEVER: Final = RuleGroup(
     "kueue-never",
-    refused_by="nobody; the job waits for ever",
+    refused_by="nothing; the job waits for ever",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go",
     level="warn",
     fails="pending",
@@ -25,7 +25,7 @@ KUEUE_NEVER: Final = RuleGroup(
 the Workload."""
 KUEUE_NOT_NOW: Final = RuleGroup(
     "kueue-not-now",
-    refused_by="nobody; the job waits",
+    refused_by="nothing; the job waits",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go",
     level="warn",
     fails="pending",
@@ -33,7 +33,7 @@ KUEUE_NOT_NOW: Final = RuleGroup(
 """Jobs that wait until somebody changes another object: creates, resumes, or deletes it."""
 KUEUE_UNMANAGED: Final = RuleGroup(
     "kueue-unmanaged",
-    refused_by="nobody; the job starts without quota",
+    refused_by="nothing; the job starts without quota",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework",
     level="warn",
     fails="silent",
@@ -56,7 +56,7 @@ KUEUE_QUEUE: Final = RuleGroup(
 """Rules of Kueue's webhooks and the API server about queues and related objects."""
 KUEUE_QUEUE_ADVICE: Final = RuleGroup(
     "kueue-queue",
-    refused_by="nobody; jobs wait for ever",
+    refused_by="nothing; jobs wait for ever",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go",
     level="warn",
     fails="pending",

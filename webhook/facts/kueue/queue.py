@@ -99,7 +99,7 @@ CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cluster-queue-missing",
     title="The ClusterQueue does not exist",
     why="Jobs wait until the ClusterQueue exists.",
-    refused_by="nobody; jobs wait",
+    refused_by="nothing; jobs wait",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
 )
 NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(

@@ -47,7 +47,7 @@ RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/raw-gpu",
     title="The quota is for `gpu`, which no pod can request",
     why="No pod can request `gpu`, so no job ever uses the quota.",
-    refused_by="nobody; the quota is never used",
+    refused_by="nothing; the quota is never used",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="silent",
 )
@@ -91,14 +91,14 @@ FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-missing",
     title="The ResourceFlavor does not exist",
     why="One missing flavor makes the whole ClusterQueue inactive.",
-    refused_by="nobody; the queue is inactive",
+    refused_by="nothing; the queue is inactive",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
 FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-unused",
     title="No ClusterQueue or Cohort uses the flavor",
     why="No queue has quota for this flavor, so no job gets it.",
-    refused_by="nobody; no pods get the flavor",
+    refused_by="nothing; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
     level="advice",
     fails="silent",

@@ -26,28 +26,28 @@ INACTIVE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/inactive-by-check",
     title="An AdmissionCheck keeps the ClusterQueue inactive",
     why="An inactive ClusterQueue admits no job, however long the job waits.",
-    refused_by="nobody; the queue is inactive",
+    refused_by="nothing; the queue is inactive",
     function="inactiveReason",
 )
 PARAMETERS: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/check-parameters",
     title="The parameters of an AdmissionCheck do not exist",
     why="The check stays inactive, and so does each ClusterQueue that names it.",
-    refused_by="nobody; the check is inactive",
+    refused_by="nothing; the check is inactive",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/admissionchecks",
 )
 FLAVOR_TOPOLOGY: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/topology-missing",
     title="The Topology of a flavor does not exist",
     why="Each ClusterQueue with the flavor is inactive until the Topology exists.",
-    refused_by="nobody; the queue is inactive",
+    refused_by="nothing; the queue is inactive",
     function="inactiveReason",
 )
 PREEMPTION: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/preemption-without-effect",
     title="A preemption setting of a ClusterQueue has no effect",
     why="Jobs that the setting should preempt keep their quota.",
-    refused_by="nobody; nothing is preempted",
+    refused_by="nothing; nothing is preempted",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/preemption",
     level="advice",
     fails="silent",

@@ -53,7 +53,7 @@ NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/nothing-to-borrow",
     title="The cohort has nothing that the queue could borrow",
     why="No other member of the cohort has quota for this resource and flavor, so the limit has no effect.",
-    refused_by="nobody; nothing can be borrowed",
+    refused_by="nothing; nothing can be borrowed",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     fails="silent",
 )
@@ -67,7 +67,7 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/fair-sharing-zero",
     title="A queue that borrows has fair sharing weight 0",
     why="With fair sharing, a weight of 0 means that others borrow first.",
-    refused_by="nobody; others come first",
+    refused_by="nothing; others come first",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
     fails="silent",
 )

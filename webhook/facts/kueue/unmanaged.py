@@ -80,8 +80,8 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
     title="The queue name is in a place that Kueue does not read",
     why=(
-        "Kueue reads the label of the object itself. It reads no annotation since 0.15, and a label on the pods queues "
-        "each pod alone."
+        "Kueue reads the label of the object itself. It reads no annotation since 0.15. With a label on the pods, "
+        "it queues each pod separately."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
 )

@@ -25,7 +25,7 @@ NO_ADDRESS: Final = LAUNCH.rule(
         "torchrun ignores MASTER_ADDR. Without --master_addr or --rdzv_endpoint, every node waits for the others at "
         "127.0.0.1."
     ),
-    refused_by="nobody, the launcher waits",
+    refused_by="nothing; the launcher waits",
     function="get_rdzv_endpoint",
 )
 SAME_NODE_RANK: Final = LAUNCH.rule(
@@ -47,7 +47,7 @@ MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/more-nodes-than-pods",
     title="The launcher waits for more nodes than there are pods",
     why="The missing nodes never come, so the training never begins.",
-    refused_by="nobody, the launcher waits",
+    refused_by="nothing; the launcher waits",
     function="parse_min_max_nnodes",
 )
 FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(

@@ -42,7 +42,7 @@ TRAINER_NODES: Final = LAUNCH.rule(
     "launch/trainer-nodes",
     title="num_nodes differs from the number of pods",
     why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
-    refused_by="nobody, the trainer waits or trains on parts of the data",
+    refused_by="nothing; the trainer waits or trains on parts of the data",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
     function="distributed_sampler_kwargs",
 )

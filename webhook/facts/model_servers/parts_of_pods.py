@@ -41,7 +41,7 @@ from webhook.workloads.podsets import PodSet
 NIM_REQUESTS: Final = MODEL_SERVER.rule(
     "model-server/nim-requests",
     title="A NIMService over several nodes has limits without requests",
-    why="The operator writes the GPUs into requests, and fails where resources has limits alone.",
+    why="The operator writes the GPUs into requests, and fails if resources has only limits.",
     refused_by="the NIM operator, when it makes the pods",
     source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/nimservice_controller.go addGPUResources",
     level="advice",

@@ -33,7 +33,7 @@ GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
         "Ray and torch.distributed wait for GPUs and nodes that the group never has, for ten minutes to half an hour, "
         "and then the server ends."
     ),
-    refused_by="nobody, the server waits and ends",
+    refused_by="nothing; the server waits and ends",
     fails="start",
     issues=(
         "https://github.com/vllm-project/vllm/issues/13909",
@@ -44,19 +44,19 @@ MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
     "model-server/more-nodes-than-pods",
     title="A model server waits for more nodes than there are pods",
     why="The missing nodes never come, so the server waits about ten minutes and ends.",
-    refused_by="nobody, the server waits and ends",
+    refused_by="nothing; the server waits and ends",
 )
 NO_ADDRESS: Final = MODEL_SERVER.rule(
     "model-server/no-address",
     title="The nodes of a model server lack the address of the first node",
     why="Without an address every node looks for the first one on its own loopback, and finds only itself.",
-    refused_by="nobody, the server waits and ends",
+    refused_by="nothing; the server waits and ends",
 )
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
     title="Several pods of a model server have one node rank",
     why="All pods of a template have the same arguments, so that the nodes with the other ranks never come.",
-    refused_by="nobody, the server waits and ends",
+    refused_by="nothing; the server waits and ends",
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
@@ -72,7 +72,7 @@ WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
         "The next pod is created when the previous pod is ready, and that pod becomes ready only when all pods have "
         "joined. No pod ever becomes ready."
     ),
-    refused_by="nobody, the pods wait",
+    refused_by="nothing; the pods wait",
     source="kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go",
     fails="waiting",
     issues=("https://github.com/kubernetes-sigs/lws/issues/135", "https://github.com/sgl-project/sglang/issues/5553"),

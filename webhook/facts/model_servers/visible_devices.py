@@ -21,7 +21,7 @@ HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
     title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs",
     why=(
-        "CUDA numbers the GPUs of a container from 0, whatever their numbers on the node. A number that does not exist "
+        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. A number that does not exist "
         "hides itself and all numbers after it, and a process without a GPU ends the server."
     ),
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
@@ -30,7 +30,7 @@ ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
     "model-server/all-gpus-visible",
     title="A model server may see the GPUs of other pods",
     why=(
-        "NVIDIA_VISIBLE_DEVICES and privileged show a container GPUs of the node beside the ones that it requests, so "
+        "With NVIDIA_VISIBLE_DEVICES or privileged, a container sees GPUs of the node that it does not request, so "
         "that two pods compute on one GPU."
     ),
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",

@@ -41,8 +41,8 @@ CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     "node-devices/cpu-and-memory",
     title="The nodes with the devices have too little CPU or memory",
     why=(
-        "A pod is placed on one node, so that it stays Pending where the nodes with its devices have less than it "
-        "requests beside them."
+        "A pod runs on one node. It stays Pending if the nodes with its devices have less CPU or memory than it "
+        "requests."
     ),
     function="fitsRequest",
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),

@@ -50,7 +50,7 @@ CARD_MEMORY: Final = SHARED_GPU.rule(
 )
 NOT_TAKEN: Final = SHARED_GPU.rule(
     "shared-gpu/hami-not-taken",
-    title="A pod asks for a share of a card, but the webhook of HAMi leaves the pod alone",
+    title="A pod asks for a share of a card, but the webhook of HAMi ignores the pod",
     why="The scheduler looks for a resource that no node has, so the pod stays Pending.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
     function="Handle",
@@ -58,7 +58,7 @@ NOT_TAKEN: Final = SHARED_GPU.rule(
 PRIVILEGED: Final = SHARED_GPU.rule(
     "shared-gpu/hami-privileged",
     title="HAMi does not share the GPU of a privileged container",
-    why="HAMi up to v2.9 leaves the container alone, so it sees every GPU; later releases refuse the pod.",
+    why="HAMi up to v2.9 ignores the container, so it sees every GPU. Later releases refuse the pod.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
     level="advice",
     fails="silent",
@@ -66,7 +66,7 @@ PRIVILEGED: Final = SHARED_GPU.rule(
 CORES: Final = SHARED_GPU.rule(
     "shared-gpu/cores-above-card",
     title="A container asks for more than 100 per cent of the cores of a card",
-    why="HAMi counts more than 100 as 100, so the container has the card alone.",
+    why="HAMi counts more than 100 as 100, so no other container can use the card.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     level="advice",
     fails="silent",

@@ -31,12 +31,12 @@ from webhook.workloads.podsets import PodSet
 QUEUE: Final = KAI.rule(
     "kai/queue",
     title="KAI does not find the queue of the pods",
-    why="KAI skips a workload whose queue does not exist, without a refusal, so the pods stay Pending.",
+    why="KAI skips a workload with a queue that does not exist, without an error, so the pods stay Pending.",
 )
 PARENT: Final = KAI.rule(
     "kai/parent-queue",
     title="The parent of the KAI queue does not exist",
-    why="KAI skips the workloads of such a queue, so the pods stay Pending.",
+    why="KAI skips the workloads of a queue without its parent, so the pods stay Pending.",
 )
 LEAF: Final = KAI.rule(
     "kai/leaf-queue",
@@ -65,7 +65,7 @@ FRACTION: Final = KAI.rule(
 FRACTION_PLACE: Final = KAI.rule(
     "kai/fraction-place",
     title="A fraction of a GPU is written where KAI does not read it",
-    why="KAI reads these annotations of pods alone, so the pods get no GPU.",
+    why="KAI reads these annotations only on pods, so the pods get no GPU.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/common/constants/constants.go",
     fails="silent",
 )

@@ -15,7 +15,7 @@ POD_RESOURCES: Final = RuleGroup(
 """Rules of Kubernetes for the resources of pods, for kinds whose templates it does not check before it creates pods."""
 WORKLOAD_UPDATE: Final = RuleGroup(
     "workload-update",
-    refused_by="nobody; the controller ignores the change",
+    refused_by="nothing; the controller ignores the change",
     source="rows of webhook/workloads/kinds.yaml whose templates change later",
     level="warn",
     fails="silent",

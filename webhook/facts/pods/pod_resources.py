@@ -96,8 +96,8 @@ LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
     "pod-resources/limit-required",
     title="The device or hugepages have a request but no limit",
     why=(
-        "Kubernetes does not let containers share these resources, so request and limit must be equal. With a limit "
-        "alone, the request is set to the same amount."
+        "Kubernetes does not let containers share these resources, so request and limit must be equal. With only a "
+        "limit, Kubernetes sets the request to the same amount."
     ),
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/kubeflow/mpi-operator/issues/25",),
@@ -116,8 +116,8 @@ REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-equals-limit",
     title="The request of the device or hugepages differs from the limit",
     why=(
-        "Kubernetes does not let containers share these resources, so request and limit must be equal. With a limit "
-        "alone, the request is set to the same amount."
+        "Kubernetes does not let containers share these resources, so request and limit must be equal. With only a "
+        "limit, Kubernetes sets the request to the same amount."
     ),
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/volcano-sh/kthena/issues/576",),

@@ -35,9 +35,9 @@ POD_SET: Final = declare_structure(
     name=(STRING, "name of the pod set, as the workload table has it"),
     path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),
     template=(DYN, "`{metadata, spec}` as it stands there"),
-    count=(DYN, "pods of one group; null where nobody can know"),
+    count=(DYN, "pods of one group; null if not known"),
     groups=(INT, "such groups that the object makes"),
-    pods=(DYN, "count times groups; null where nobody can know"),
+    pods=(DYN, "count times groups; null if not known"),
     change=(
         STRING,
         (

@@ -28,7 +28,7 @@ from webhook.yamltext.placeholders import is_placeholder
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
-    why="The API server refuses hostUsers: false beside hostNetwork, hostPID, hostIPC and volumeDevices.",
+    why="The API server refuses hostUsers: false together with hostNetwork, hostPID, hostIPC or volumeDevices.",
     function="validateHostUsers",
 )
 ACTIVE_DEADLINE: Final = POD_TEMPLATE.rule(

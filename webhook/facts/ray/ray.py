@@ -71,7 +71,7 @@ REPLICAS_OUT_OF_BOUNDS: Final = RAY.rule(
     why="KubeRay starts minReplicas or maxReplicas pods instead, and says nothing.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/util.go",
     function="GetWorkerGroupDesiredReplicas",
-    refused_by="nobody; KubeRay starts another number of pods",
+    refused_by="nothing; KubeRay starts another number of pods",
     fails="silent",
 )
 CONTAINERS_REQUIRED: Final = RAY.rule(
@@ -82,7 +82,7 @@ CONTAINERS_REQUIRED: Final = RAY.rule(
 )
 NUM_GPUS: Final = RAY.rule(
     "ray/num-gpus",
-    title="Ray is told of more GPUs than the container has",
+    title="Ray counts more GPUs than the container has",
     why="Ray starts a task for each GPU that it counts, and tasks without a GPU fail.",
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
@@ -91,7 +91,7 @@ NUM_GPUS: Final = RAY.rule(
 )
 GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     "ray/gpus-without-request",
-    title="Ray is told of GPUs but the container requests none",
+    title="Ray counts GPUs but the container requests none",
     why="Ray starts tasks for these GPUs, but Kubernetes gives the container none, and may choose a node without GPUs.",
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",

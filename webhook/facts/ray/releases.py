@@ -27,7 +27,7 @@ FIELD: Final = RAY.rule(
     title="The installed KubeRay does not know a field of the object",
     why="The CustomResourceDefinition of an older release drops the field, so it has no effect.",
     source="ray-project/kuberay@feeaf72fa ray-operator/apis/ray/v1",
-    refused_by="nobody; the field is dropped",
+    refused_by="nothing; the field is dropped",
     fails="silent",
 )
 DELETION_GATE: Final = RAY.rule(
@@ -41,7 +41,7 @@ UPGRADE_GATE: Final = RAY.rule(
     title="The RayService asks for an incremental upgrade, but the feature gate is off",
     why="KubeRay up to 1.6 takes the type for no upgrade at all, so a changed cluster never arrives.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
-    refused_by="nobody; the cluster is not upgraded",
+    refused_by="nothing; the cluster is not upgraded",
     fails="silent",
 )
 TOKEN: Final = RAY.rule(

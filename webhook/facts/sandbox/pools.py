@@ -77,7 +77,7 @@ POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
 )
 IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/ignored-with-pool",
-    title="The template has no effect beside a Pool",
+    title="The template has no effect together with a Pool",
     why="The pods come from the Pool unchanged, so template and patches have no effect.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
 )

@@ -69,7 +69,7 @@ PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
     "sandbox/patch-claim-source",
     title="The shard patch gives the claim a second source",
     why=(
-        "The claim keeps the source of the template beside the source of the patch. Kubernetes refuses a claim with "
+        "The claim keeps the source of the template and gets the source of the patch. Kubernetes refuses a claim with "
         "two sources."
     ),
     refused_by="the API server, when the pod is created",

@@ -25,8 +25,8 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
     "serving-kind/knative-field",
     title="Knative refuses a field of the pod",
     why=(
-        "The feature of the field is off, so Knative refuses the Service that has it. KServe says so in events of the "
-        "InferenceService alone, and makes no pod."
+        "The feature of the field is off, so Knative refuses the Service that has it. KServe reports it only in "
+        "events of the InferenceService, and makes no pod."
     ),
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go",

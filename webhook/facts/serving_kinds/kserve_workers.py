@@ -29,7 +29,10 @@ WORKER_SPEC: Final = SERVING_KIND.rule(
 WORKER_GPUS: Final = SERVING_KIND.rule(
     "serving-kind/worker-gpus",
     title="The head and the workers of an InferenceService have fewer GPUs than its parallel sizes",
-    why="KServe compares tensor times pipeline with the GPUs of head and workers. It tells a lack in the status alone.",
+    why=(
+        "KServe compares tensor times pipeline with the GPUs of head and workers. It reports missing GPUs only in "
+        "the status."
+    ),
     refused_by="KServe's controller, in the status",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
     function="computeRayNodeAndGPUs",
@@ -37,8 +40,8 @@ WORKER_GPUS: Final = SERVING_KIND.rule(
 )
 WORKER_REQUESTS: Final = SERVING_KIND.rule(
     "serving-kind/worker-requests",
-    title="KServe overwrites GPUs that are limits alone",
-    why="KServe counts the GPUs of requests, and without requests it makes pods of 1 GPU, whatever the limits say.",
+    title="KServe overwrites GPUs that are set only as limits",
+    why="KServe counts the GPUs of requests. Without requests it makes pods with 1 GPU, and ignores the limits.",
     refused_by="",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
     function="computeRayNodeAndGPUs",

@@ -44,7 +44,7 @@ LLM_RANKS: Final = SERVING_KIND.rule(
     "serving-kind/llm-ranks",
     title="parallelism.data is not a multiple of dataLocal",
     why="KServe rounds the number of pods down, so that some ranks never start, and vLLM waits for them.",
-    refused_by="nobody, vLLM waits",
+    refused_by="nothing; vLLM waits",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go",
     function="GetSize",
     fails="waiting",

@@ -36,7 +36,7 @@ to.
 """
 TRAIN_JOB_ADVICE: Final = RuleGroup(
     "train-job",
-    refused_by="nobody",
+    refused_by="nothing",
     source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
     level="warn",
     fails="silent",
@@ -53,7 +53,7 @@ TRAINING_RUNTIME: Final = RuleGroup(
 """Rules for runtimes; some of them are also reported for TrainJobs on the runtime."""
 TRAINING_RUNTIME_ADVICE: Final = RuleGroup(
     "training-runtime",
-    refused_by="nobody",
+    refused_by="nothing",
     source=(
         "kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, pkg/runtime/framework/plugins and "
         "manifests/base/crds"

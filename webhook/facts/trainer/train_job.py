@@ -132,7 +132,7 @@ TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unknown-field",
     title="The field does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
+    refused_by="nothing; the field is dropped",
 )
 TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/other-release-field",
@@ -141,7 +141,7 @@ TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
         "Several releases of Trainer share one API version. The API server drops fields that the installed release "
         "does not have."
     ),
-    refused_by="nobody; the field is dropped",
+    refused_by="nothing; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",
     issues=(
         "https://github.com/kubeflow/trainer/pull/3239",

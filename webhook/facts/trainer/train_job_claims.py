@@ -78,7 +78,7 @@ IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-claims",
     title="Trainer ignores the claims of resourcesPerNode",
     why="Trainer copies only limits and requests, so the claims never reach a pod.",
-    refused_by="nobody; the claims are ignored",
+    refused_by="nothing; the claims are ignored",
     source="https://github.com/kubeflow/trainer/pull/4027",
 )
 SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(

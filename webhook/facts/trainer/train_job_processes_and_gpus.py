@@ -61,7 +61,7 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
     title="One MPI node becomes two pods",
-    why="The runtime has at least one worker beside the launcher, and both need devices.",
+    why="The runtime has a launcher and at least one worker, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
 IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(

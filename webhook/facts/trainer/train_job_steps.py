@@ -51,7 +51,7 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
         "Trainer applies spec.trainer to container `node` of the replicated job with the trainer label. Without them "
         "the settings have no effect."
     ),
-    refused_by="nobody; the fields are ignored",
+    refused_by="nothing; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
 VOLUME_SOURCE: Final = TRAIN_JOB.rule(

@@ -69,13 +69,13 @@ TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/unknown-field",
     title="The field does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
+    refused_by="nothing; the field is dropped",
 )
 TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/other-release-field",
     title="The field belongs to another release of Trainer",
     why="The API server drops a field that its release does not have.",
-    refused_by="nobody; the field is dropped",
+    refused_by="nothing; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",
     issues=(
         "https://github.com/kubeflow/trainer/pull/3239",

@@ -82,7 +82,7 @@ TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/torch-address",
     title="The nodes cannot find the first node of the torch runtime",
     why="Nodes look for the first node at the fixed address <TrainJob>-node-0-0.<TrainJob>.",
-    refused_by="nobody; the nodes wait for each other",
+    refused_by="nothing; the nodes wait for each other",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
     fails="waiting",
 )

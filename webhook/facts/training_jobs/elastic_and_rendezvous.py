@@ -40,7 +40,7 @@ RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
     "training-job/rendezvous-settings",
     title="The list of rendezvous settings is empty",
     why="The operator removes the last comma from an empty text and crashes, which stops all jobs of the cluster.",
-    refused_by="nobody, the operator crashes",
+    refused_by="nothing; the operator crashes",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="generateEnvRDZVConf",
     fails="controller",

@@ -40,7 +40,7 @@ WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
     "training-job/world-size-as-nodes",
     title="WORLD_SIZE counts processes but is passed as the number of nodes",
     why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for so many nodes for ever.",
-    refused_by="nobody, torchrun waits",
+    refused_by="nothing; torchrun waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
     function="setPodEnv",
     fails="waiting",

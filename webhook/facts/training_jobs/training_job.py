@@ -108,7 +108,8 @@ MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-change",
     title="managedBy was changed while the job runs",
     why=(
-        "The old controller stops, and the new one starts its own pods beside the running ones. The API server allows "
+        "The old controller stops, and the new one starts its own pods while the old pods still run. The API server "
+        "allows "
         "the change for these kinds."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",

@@ -52,7 +52,7 @@ SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule-never",
     title="The schedule names a day that never comes",
     why="A schedule for 30 February, for example, starts no Job.",
-    refused_by="nobody; the job never runs",
+    refused_by="nothing; the job never runs",
     level="warn",
     fails="silent",
 )
@@ -60,7 +60,7 @@ STARTING_DEADLINE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/starting-deadline",
     title="startingDeadlineSeconds is below 10",
     why="The controller reads schedules every 10 seconds, so with a shorter deadline it may miss every start.",
-    refused_by="nobody; starts are missed",
+    refused_by="nothing; starts are missed",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/",
     level="warn",
     fails="silent",

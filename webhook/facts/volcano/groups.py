@@ -54,7 +54,7 @@ VOLCANO_POD_GROUP: Final = RuleGroup(
 """Rules of Volcano's webhook for PodGroups."""
 VOLCANO_POD_GROUP_ADVICE: Final = RuleGroup(
     "volcano-pod-group",
-    refused_by="nobody; the gang stays pending",
+    refused_by="nothing; the gang stays pending",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
     level="warn",
     fails="pending",

@@ -50,7 +50,7 @@ MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/member-itself",
     title="The HyperNode is its own member",
     why="The topology would contain a cycle.",
-    refused_by="nobody; the topology is not a tree",
+    refused_by="nothing; the topology is not a tree",
     level="warn",
     fails="silent",
 )

@@ -63,19 +63,19 @@ REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/replicas",
     title="The task does not set replicas",
     why="Unlike in a Deployment, the default is 0, so the task has no pods.",
-    refused_by="nobody; the job has no pods",
+    refused_by="nothing; the job has no pods",
 )
 NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/no-pods",
     title="The Job has no pods",
     why="No task has replicas, so nothing runs.",
-    refused_by="nobody; the job has no pods",
+    refused_by="nothing; the job has no pods",
 )
 MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/min-success",
     title="minSuccess is above the number of pods",
     why="The Job never reaches this number, so it never completes.",
-    refused_by="nobody; the job never completes",
+    refused_by="nothing; the job never completes",
     fails="waiting",
 )
 TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
@@ -85,7 +85,7 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
         "The scheduler reads minAvailable of tasks only if minAvailable of the Job is at least their sum. Otherwise "
         "any pods can form the gang."
     ),
-    refused_by="nobody; minAvailable of the tasks has no effect",
+    refused_by="nothing; minAvailable of the tasks has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
     function="CheckTaskValid",
 )

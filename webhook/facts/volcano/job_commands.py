@@ -38,7 +38,7 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
         "With a smaller minAvailable the first pods start and wait on their devices for others that may never get a "
         "place."
     ),
-    refused_by="nobody; pods wait for each other",
+    refused_by="nothing; pods wait for each other",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
     fails="waiting",
@@ -57,7 +57,7 @@ HOST_FILE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/host-file",
     title="The command reads a host file that the plugin svc does not write",
     why="For each task svc writes /etc/volcano/<task>.host, with `_` for each `-` of the name of the task.",
-    refused_by="nobody; the command fails",
+    refused_by="nothing; the command fails",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
     function="GenerateHosts",
     severity="high",
@@ -82,7 +82,7 @@ RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
         "The plugin looks for containers named head and worker, or as its arguments say. It leaves other containers "
         "unchanged."
     ),
-    refused_by="nobody; Ray does not start",
+    refused_by="nothing; Ray does not start",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
     function="OnPodCreate",
     fails="start",
@@ -91,7 +91,7 @@ RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-command",
     title="The plugin ray replaces the container's command",
     why="The plugin replaces the command with `ray start`, so the program never runs.",
-    refused_by="nobody; the command is never run",
+    refused_by="nothing; the command is never run",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
     function="OnPodCreate",
     severity="high",

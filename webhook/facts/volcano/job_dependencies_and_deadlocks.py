@@ -29,7 +29,7 @@ DEPENDENCY: Final = VOLCANO_JOB.rule(
 DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency-cycle",
     title="Tasks depend on each other",
-    why="Each task waits for another, so none of them starts.",
+    why="Each task waits for another, so no task starts.",
     function="topoSort",
 )
 DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
@@ -39,7 +39,7 @@ DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
         "Tasks with dependsOn get their pods only when other tasks run, but the gang starts only when minAvailable "
         "pods exist. By default minAvailable is all pods, so the Job waits for ever."
     ),
-    refused_by="nobody; the job stays pending",
+    refused_by="nothing; the job stays pending",
     source="https://github.com/volcano-sh/volcano/issues/2944",
     severity="high",
     fails="pending",

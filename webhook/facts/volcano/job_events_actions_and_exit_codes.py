@@ -48,7 +48,7 @@ EVENT_TWICE: Final = VOLCANO_JOB.rule(
 )
 ANY_EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/any-event",
-    title="The policy for every event has another event policy beside it",
+    title="A policy for every event is together with another event policy",
     why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )
@@ -68,13 +68,13 @@ EXIT_CODE_RANGE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-range",
     title="The exit code is not between 1 and 255",
     why="Containers exit with 0 to 255, so the policy never applies.",
-    refused_by="nobody; the policy never applies",
+    refused_by="nothing; the policy never applies",
 )
 EXIT_CODE_ACTION: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-action",
     title="A policy about an exit code has no action",
     why="Volcano checks actions only of policies about events; without one the policy does nothing.",
-    refused_by="nobody; the policy does nothing",
+    refused_by="nothing; the policy does nothing",
 )
 
 ANY: Final = "*"

@@ -33,7 +33,7 @@ FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-cycle",
     title="Flows depend on each other",
     why=(
-        "Each flow waits for another, so none of them starts. Volcano's Helm chart does not enable the webhook that "
+        "Each flow waits for another, so no flow starts. Volcano's Helm chart does not enable the webhook that "
         "refuses such flows."
     ),
     function="IsDAG",
@@ -42,7 +42,7 @@ FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-twice",
     title="Two flows have the same name",
     why="The Job of a flow is named after it, so one Job is made for both.",
-    refused_by="nobody; one of the flows is left out",
+    refused_by="nothing; one of the flows is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     level="warn",
     fails="silent",
@@ -51,7 +51,7 @@ TEMPLATE_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/template-exists",
     title="The JobTemplate does not exist",
     why="The Job of a flow is created from the JobTemplate with the name of the flow.",
-    refused_by="nobody; the flow waits until the JobTemplate is created",
+    refused_by="nothing; the flow waits until the JobTemplate is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     function="loadJobTemplateAndSetJob",
     level="warn",
@@ -85,7 +85,7 @@ IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
         "The controller makes the Job of a flow only from its JobTemplate and waits until the Jobs it depends on have "
         "completed. Patches and probes have no effect."
     ),
-    refused_by="nobody; the field has no effect",
+    refused_by="nothing; the field has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     level="warn",
     fails="silent",

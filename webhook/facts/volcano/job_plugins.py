@@ -38,14 +38,14 @@ PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
         "A plugin that meets an argument it does not know ignores it and all that follow, and says so only in the log "
         "of the controller."
     ),
-    refused_by="nobody; the plugin uses its defaults",
+    refused_by="nothing; the plugin uses its defaults",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
 )
 PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-keys",
     title="The plugin ssh has only one key of the pair",
     why="The public key lets the pods log in to each other. Without a private key, the plugin makes a pair of its own.",
-    refused_by="nobody; logins fail, or other keys are used",
+    refused_by="nothing; logins fail, or other keys are used",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="withUserProvidedRsaKey",
     fails="start",
@@ -54,7 +54,7 @@ PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-port",
     title="The plugin ssh has an invalid port",
     why="The plugin uses port 22 instead of an invalid port and reports it only in the log of the controller.",
-    refused_by="nobody; the plugin takes port 22",
+    refused_by="nothing; the plugin takes port 22",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="validateSSHPort",
     fails="start",
@@ -63,7 +63,7 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-task",
     title="The task that the plugin needs does not exist",
     why="The plugin pytorch sets no MASTER_ADDR without a master, and the plugin ray creates no pods without a head.",
-    refused_by="nobody; the job never runs",
+    refused_by="nothing; the job never runs",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     severity="high",
     fails="waiting",
@@ -72,14 +72,14 @@ PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
     title="The plugin does not know this task",
     why="A plugin finds tasks by name and does not set up the others.",
-    refused_by="nobody; the plugin leaves tasks out",
+    refused_by="nothing; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
 )
 PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-one-pod",
     title="The master, head or chief has several pods",
     why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
-    refused_by="nobody; the pods get in each other's way",
+    refused_by="nothing; the pods get in each other's way",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     function="OnPodCreate",
 )
@@ -90,7 +90,7 @@ PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
         "The variable is empty in the command. VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, "
         "MPI_HOST from mpi, MASTER_ADDR from pytorch."
     ),
-    refused_by="nobody; the variable is empty",
+    refused_by="nothing; the variable is empty",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
     function="OnPodCreate",
     severity="high",

@@ -35,7 +35,7 @@ OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
         "A pod template that names another scheduler takes its pods out of the gang, which then starts without them "
         "or never."
     ),
-    refused_by="nobody; the gang is incomplete",
+    refused_by="nothing; the gang is incomplete",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="createJobPod",
     fails="pending",
@@ -51,7 +51,7 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/restart-policy",
     title="restartPolicy Always keeps the Job from completing",
     why="With restartPolicy Always a container that succeeds is started again, and the Job never completes.",
-    refused_by="nobody; the job never completes",
+    refused_by="nothing; the job never completes",
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy",
     fails="waiting",
 )
@@ -82,7 +82,7 @@ JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
         "The scheduler lets a gang in when its minimum is within the capability of the queue, and with the hierarchy "
         "of the capacity plugin also of every queue above it. Above that it waits for ever."
     ),
-    refused_by="nobody; the job stays pending",
+    refused_by="nothing; the job stays pending",
     source="https://github.com/volcano-sh/volcano/issues/4479",
     severity="high",
     fails="pending",
@@ -101,7 +101,7 @@ QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-ancestor",
     title="A queue above the Job's queue is closed",
     why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
-    refused_by="nobody; the job runs",
+    refused_by="nothing; the job runs",
 )
 JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier",
@@ -110,7 +110,7 @@ JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
         "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
         "allows. Where there is none, it waits for ever."
     ),
-    refused_by="nobody; the job stays pending",
+    refused_by="nothing; the job stays pending",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
     function="isEligibleHyperNode",
     fails="pending",
@@ -119,7 +119,7 @@ JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-name",
     title="No HyperNode has this tier name",
     why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
-    refused_by="nobody; the topology has no effect",
+    refused_by="nothing; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
     function="adjustNetworkTopologySpec",
 )
@@ -130,7 +130,7 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
         "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
         "tier of a part allows nothing more."
     ),
-    refused_by="nobody; the topology of the part has no effect",
+    refused_by="nothing; the topology of the part has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
     function="allocateForJob",
     severity="low",

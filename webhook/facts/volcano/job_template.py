@@ -81,7 +81,7 @@ CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/claim-twice",
     title="The PersistentVolumeClaim is mounted at two paths",
     why="Volcano mounts a claim only at its first path and ignores the others.",
-    refused_by="nobody; the volume is not mounted",
+    refused_by="nothing; the volume is not mounted",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="createJobPod",
 )

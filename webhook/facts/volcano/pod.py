@@ -62,7 +62,7 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
         "Volcano takes the PodGroup and places no pod of it. With the hierarchy of the capacity plugin, one gang in a "
         "queue with children stops the scheduler for everybody."
     ),
-    refused_by="nobody; the scheduler stops",
+    refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",
     severity="high",
 )
@@ -73,7 +73,7 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
         "The operator writes minResources of a schedulingPolicy into the PodGroup, which is let in when they are "
         "within the capability of the queue. Above that it waits for ever."
     ),
-    refused_by="nobody; the gang stays pending",
+    refused_by="nothing; the gang stays pending",
     source="https://github.com/volcano-sh/volcano/issues/3220",
     severity="high",
     issues=(
@@ -94,7 +94,7 @@ OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
     "volcano-pod/other-scheduler",
     title="A pod of the PodGroup uses another scheduler",
     why="Another scheduler places a pod at once, and the gang waits for the others without it.",
-    refused_by="nobody; the gang is incomplete",
+    refused_by="nothing; the gang is incomplete",
 )
 POD_QUEUE_RULES: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
 RAY_KINDS: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))

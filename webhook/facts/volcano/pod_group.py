@@ -63,7 +63,7 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
         "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
         "queue with children stops the scheduler for everybody."
     ),
-    refused_by="nobody; the scheduler stops",
+    refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",
     severity="high",
     issues=("https://github.com/volcano-sh/volcano/pull/5590",),
@@ -86,7 +86,7 @@ QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
         "Volcano accepts the change, but keeps the PodGroup in the list of the old queue, which then cannot be "
         "closed. The new queue is not checked."
     ),
-    refused_by="nobody; the group is in the lists of two queues",
+    refused_by="nothing; the group is in the lists of two queues",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/queue/queue_controller_handler.go",
     function="updatePodGroup",
     fails="silent",
@@ -105,7 +105,7 @@ POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-name",
     title="No HyperNode has this tier name",
     why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
-    refused_by="nobody; the topology has no effect",
+    refused_by="nothing; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
     function="adjustNetworkTopologySpec",
     fails="silent",
@@ -117,7 +117,7 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
         "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
         "tier of a part allows nothing more."
     ),
-    refused_by="nobody; the topology of the part has no effect",
+    refused_by="nothing; the topology of the part has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
     function="allocateForJob",
     severity="low",
@@ -147,7 +147,7 @@ TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-members",
     title="minMember is below the sum of minTaskMember",
     why="The scheduler reads minTaskMember only if minMember is at least its sum.",
-    refused_by="nobody; minTaskMember has no effect",
+    refused_by="nothing; minTaskMember has no effect",
     function="CheckTaskValid",
     fails="silent",
 )
@@ -156,7 +156,7 @@ TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     title="A task of the gang has too few pods",
     why=(
         "Volcano counts the pods of a task by the annotation or the label volcano.sh/task-spec, and places none of "
-        "the gang while a task has fewer than minTaskMember. Counted in an audit or a replay, where the pods are "
+        "the gang while a task has fewer than minTaskMember. Only audit and replay check this, if the pods are "
         "among the objects."
     ),
     function="CheckTaskValid",
@@ -179,7 +179,7 @@ PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     why=(
         "With a smaller minMember the first pods start and wait on their devices for others that may never get a place."
     ),
-    refused_by="nobody; pods wait for each other",
+    refused_by="nothing; pods wait for each other",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
     fails="waiting",
@@ -191,7 +191,7 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
         "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
         "the gang of a pod."
     ),
-    refused_by="nobody; the pod is not part of the gang",
+    refused_by="nothing; the pod is not part of the gang",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
     function="getJobID",
 )
@@ -199,7 +199,7 @@ GROUP_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/group-exists",
     title="The PodGroup does not exist",
     why="Volcano creates no PodGroup for a Pod that names one, and waits until it exists.",
-    refused_by="nobody; the pod stays pending",
+    refused_by="nothing; the pod stays pending",
 )
 POD_GROUP_QUEUE_RULES: Final = QueueRules(
     POD_GROUP_QUEUE_EXISTS, POD_GROUP_QUEUE_OPEN, POD_GROUP_QUEUE_LEAF, POD_GROUP_CAPABILITY

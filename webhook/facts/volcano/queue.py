@@ -58,7 +58,7 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
         "No pod can request a resource of this name, so the amount limits nothing. The name of a device begins with "
         "the domain of its vendor."
     ),
-    refused_by="nobody; the amount has no effect",
+    refused_by="nothing; the amount has no effect",
     level="warn",
     fails="silent",
     issues=(
@@ -87,7 +87,7 @@ PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
         "Volcano accepts the change. From then on its webhook loops for ever when one of these queues changes. The "
         "queues cannot be deleted, and no queue can be created below them."
     ),
-    refused_by="nobody; Volcano's webhook fails afterwards",
+    refused_by="nothing; Volcano's webhook fails afterwards",
     level="warn",
     severity="high",
     fails="waiting",
@@ -131,7 +131,7 @@ HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weight-finite",
     title="A weight of the path is not a finite number",
     why="Volcano accepts NaN and Inf but cannot compute shares from them.",
-    refused_by="nobody; shares are undefined",
+    refused_by="nothing; shares are undefined",
     level="warn",
     fails="silent",
 )
@@ -139,7 +139,7 @@ STATUS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/status",
     title="A new queue sets status",
     why="The API server drops status on creation, so the queue opens with the default state.",
-    refused_by="nobody; the queue is open",
+    refused_by="nothing; the queue is open",
     level="warn",
     fails="silent",
 )
@@ -154,7 +154,7 @@ DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion-of-used",
     title="A queue with pods is deleted",
     why="Volcano allows the deletion unless a flag of its webhook is on, and the running pods lose their queue.",
-    refused_by="nobody; pods lose their queue",
+    refused_by="nothing; pods lose their queue",
     function="validateQueueDeleting",
     level="warn",
     fails="disruption",

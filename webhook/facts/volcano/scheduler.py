@@ -49,28 +49,28 @@ PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin",
     title="The scheduler plugin does not exist",
     why="The scheduler skips a plugin that it does not know, and says so only in its log.",
-    refused_by="nobody; the plugin is left out",
+    refused_by="nothing; the plugin is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/framework.go",
 )
 KEY: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/key",
     title="The scheduler ignores this key",
     why="The scheduler drops unknown keys without a message. Most options begin with enable, some with enabled.",
-    refused_by="nobody; the key has no effect",
+    refused_by="nothing; the key has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/conf/scheduler_conf.go",
 )
 ACTION_PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-plugin",
     title="The action has no effect without its plugin",
     why="Plugins choose the pods to evict. Without such a plugin, preempt, reclaim and shuffle evict nothing.",
-    refused_by="nobody; the action does nothing",
+    refused_by="nothing; the action does nothing",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-missing",
     title="The scheduler has no action allocate",
     why="Without the action allocate, no pod is ever placed.",
-    refused_by="nobody; nothing is scheduled",
+    refused_by="nothing; nothing is scheduled",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions",
     fails="pending",
 )
@@ -81,7 +81,7 @@ ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
         "enqueue admits jobs, allocate places them, and backfill and preempt handle the rest, so they must run in this "
         "order."
     ),
-    refused_by="nobody; pods wait a cycle longer",
+    refused_by="nothing; pods wait a cycle longer",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/scheduler.go",
     function="runOnce",
 )
@@ -89,14 +89,14 @@ PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-together",
     title="The plugins proportion and capacity are both on",
     why="The plugins proportion and capacity both decide what a queue may have.",
-    refused_by="nobody; both decide",
+    refused_by="nothing; both decide",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin-missing",
     title="The scheduler lacks the plugin gang or predicates",
     why="Without gang the scheduler ignores minAvailable. Without predicates it places pods on nodes that refuse them.",
-    refused_by="nobody; pods are placed otherwise",
+    refused_by="nothing; pods are placed otherwise",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 
