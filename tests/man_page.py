@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from webhook import __version__
-from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
+from webhook.typer_application import EXAMPLES, EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "deploy" / "claimgate.1"
 
@@ -38,6 +38,8 @@ def _command(command, path: str) -> Iterator[str]:
     """A verb, and those below it."""
     inner = getattr(command, "commands", {})
     yield from (".SS " + _escaped(path), *map(_escaped, _paragraphs(command.help or "")))
+    for line in () if inner else EXAMPLES[command.path]:
+        yield from (".PP", f".B {_escaped(line)}")
     for each in command.params:
         names = ", ".join(each.opts) if each.opts[0].startswith("-") else (each.metavar or each.human_readable_name)
         yield from (".TP", f".B {_escaped(names)}", _escaped(" ".join((getattr(each, "help", "") or "").split())))

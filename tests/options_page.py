@@ -14,8 +14,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 DOORS: tuple[Door, ...] = get_args(Door)
 _HEAD = """# Options and verbs
 
-Six verbs review objects. This page says which options that change an answer each of them has, and why one is left out
-(`make docs` writes it).
+This page says which verb has which option that changes an answer, and why a verb does not have an option. Six verbs
+review objects. (`make docs` writes this page.)
 """
 _OF_FILE: Mapping[str, Mapping[str, str]] = {
     **{
@@ -24,9 +24,9 @@ _OF_FILE: Mapping[str, Mapping[str, str]] = {
     },
     "`report`": {
         "serve": "it writes no report",
-        "replay": "it tells whole answers",
-        "test": "a case says what it expects",
-        "simulate": "it tells all that concerns the start",
+        "replay": "it prints whole answers",
+        "test": "each case sets it",
+        "simulate": "it reports everything about the start",
         "backtest": "it counts all requests",
     },
 }

@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
+from webhook.typer_application import EXAMPLES, EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "docs" / "verbs.md"
 _HEAD = """# Verbs
 
-Every verb with its arguments and flags, as `claimgate VERB --help` tells them (`make docs` writes this page).
-[commands.md](commands.md) says what they are for. A flag with a variable takes the variable's value where it is not given:
-[settings.md](settings.md).
+This page lists every verb with its arguments and flags, as `claimgate VERB --help` prints them. [commands.md](commands.md)
+has an overview. If a flag has a variable, claimgate reads the variable unless you pass the flag: [settings.md](settings.md).
+(`make docs` writes this page.)
 """
 
 
@@ -39,7 +39,8 @@ def _verb(command: Any, path: str, level: str) -> Iterator[str]:
     yield f"{level} {path}\n"
     yield from (f"{' '.join(each.split())}\n" for each in (command.help or "").replace("\b", "").split("\n\n") if each)
     if not below:
-        yield f"```text\n{path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+        usage = f"{path} {' '.join(command.collect_usage_pieces(context))}"
+        yield "\n".join(("```text", usage, "", *EXAMPLES[command.path], "```", ""))
     yield from _table([record for each in command.params if (record := each.get_help_record(context))])
     for name, each in below.items():
         yield from _verb(each, f"{path} {name}", "###")
@@ -47,7 +48,7 @@ def _verb(command: Any, path: str, level: str) -> Iterator[str]:
 
 def _table(records: list[tuple[str, str]]) -> Iterator[str]:
     if records:
-        yield from ("| argument or flag | what it says |", "|---|---|")
+        yield from ("| argument or flag | meaning |", "|---|---|")
         yield from (f"| `{_cell(names)}` | {_cell(' '.join(told.split()))} |" for names, told in records)
         yield ""
 

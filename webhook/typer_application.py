@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 from typer import completion
-from typer.core import TyperArgument, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from webhook import __version__
 from webhook.errors import ConfigurationError
@@ -51,6 +51,152 @@ VERB_GROUPS = {
     "Look things up": ("explain", "config", "completion", "version", "demo"),
 }
 """The verbs in the order of --help, by what a person wants to do."""
+
+OPTION_GROUPS = {
+    "Objects": (
+        "--include",
+        "--exclude",
+        "--render",
+        "--render-remote",
+        "--changed-since",
+        "--as",
+        "--phase",
+        "--no-defaults",
+        "--namespace",
+        "--selector",
+        "--shard",
+        "--against",
+        "--since",
+    ),
+    "Findings": (
+        "--rule",
+        "--skip",
+        "--advice",
+        "--min-severity",
+        "--fail-on",
+        "--show",
+        "--baseline",
+        "--write-baseline",
+        "--require-input",
+        "--verbose",
+        "--explain",
+    ),
+    "Cluster": (
+        "--live",
+        "--kubeconfig",
+        "--kube-context",
+        "--context",
+        "--context-is-whole",
+        "--authorizer",
+        "--view-memory",
+        "--live-policies",
+        "--publish",
+        "--fails-only",
+        "--inject",
+        "--watch",
+    ),
+    "Policies": (
+        "--policies",
+        "--only",
+        "--unbound",
+        "--enforcement-action",
+        "--workloads",
+        "--cel-engine",
+        "--kubernetes-version",
+        "--api-server-text",
+    ),
+    "Configuration": ("--config", "--no-config", "--config-from"),
+    "Connections": (
+        "--host",
+        "--port",
+        "--tls-cert",
+        "--tls-key",
+        "--client-ca",
+        "--client-name",
+        "--probe-port",
+        "--probe-host",
+        "--max-connections",
+    ),
+    "Bounds": (
+        "--timeout",
+        "--max-body-bytes",
+        "--max-inflight-body-bytes",
+        "--workers",
+        "--worker-memory",
+        "--memory",
+    ),
+    "Log": ("--log-level", "--log-format", "--log-denials", "--traces"),
+}
+"""The flags in the help of a verb, by what they are about; others come under `More`."""
+_MOST_USED = (
+    "--filename",
+    "--live",
+    "--context",
+    "--output",
+    "--fail-on",
+    "--explain",
+    "--namespace",
+    "--tls-cert",
+    "--tls-key",
+    "--port",
+    "--check",
+    "--service",
+    "--name",
+    "--policies",
+)
+"""The flags that come first in the help of a verb: the first five of these that it has."""
+_FEW_OPTIONS = 8
+"""A verb with so many options shows them without groups."""
+
+EXAMPLES = {
+    "serve": ("claimgate serve --tls-cert tls.crt --tls-key tls.key --live",),
+    "replay": (
+        "claimgate replay job.yaml",
+        "claimgate replay review.json --explain",
+        "claimgate replay reviews/ --context cluster/ --record golden/",
+    ),
+    "audit": (
+        "claimgate audit manifests/",
+        "claimgate audit manifests/ --context cluster/ -o sarif=claimgate.sarif",
+        "claimgate audit --live --namespace research",
+    ),
+    "simulate": (
+        "claimgate simulate job.yaml --live",
+        "claimgate simulate job.yaml --context cluster/ --context-is-whole",
+    ),
+    "why": ("claimgate why job/train -n research", "claimgate why pytorchjob/train -n research --context recorded/"),
+    "backtest": (
+        "claimgate backtest audit.log --policies policies/",
+        "claimgate backtest audit.log --only old/ --against new/",
+    ),
+    "rollout": ("claimgate rollout claimgate.log --since 7d",),
+    "test": ("claimgate test policies/", "claimgate test policies/ --verbose --run gpu"),
+    "explain": ("claimgate explain gpu-portable/all", "claimgate explain job-set"),
+    "policies list": ("claimgate policies list policies/",),
+    "policies check": ("claimgate policies check policies/ --verbose",),
+    "policies rules": ("claimgate policies rules --rule gpu-portable/all",),
+    "policies new": ("claimgate policies new team --expand",),
+    "policies export": ("claimgate policies export policies/ | kubectl apply -f -",),
+    "policies convert": ("claimgate policies convert kyverno/ > policies/converted.yaml",),
+    "config show": ("claimgate config show",),
+    "config check": ("claimgate config check claimgate.yaml",),
+    "config schema": ("claimgate config schema suite",),
+    "certs issue": ("claimgate certs issue --dir certs --service claimgate-system/claimgate",),
+    "certs show": ("claimgate certs show --dir certs",),
+    "certs rotate": ("claimgate certs rotate --secret claimgate-system/claimgate-tls --inject claimgate",),
+    "certs inject": ("claimgate certs inject claimgate --dir certs",),
+    "webhook-config": (
+        "claimgate webhook-config --ca-bundle ca.crt | kubectl apply -f -",
+        "claimgate webhook-config --rbac",
+        "claimgate webhook-config --check --live",
+    ),
+    "queues": ("claimgate queues cluster/", "claimgate queues --live -o svg=queues.svg"),
+    "cel": ("""claimgate cel 'quantity("1Gi").isGreaterThan(quantity("900Mi"))'""",),
+    "ui": ("claimgate ui --open",),
+    "version": ("claimgate version",),
+    "demo": ("claimgate demo",),
+}
+"""Command lines that help shows, by the verb."""
 
 _EXAMPLES = """\b
 Examples:
@@ -95,7 +241,7 @@ class _VerbGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
-        return _show_arguments_by_name(typer.main.get_command(_application_of_verb(cmd_name, module)))
+        return _with_readable_help(typer.main.get_command(_application_of_verb(cmd_name, module)), cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         for heading, verbs in VERB_GROUPS.items():
@@ -114,10 +260,45 @@ class _PlainArgument(TyperArgument):
         return name if self.required else f"[{name}]"
 
 
-def _show_arguments_by_name(command: Any) -> Any:
-    """Return the command, or group with its commands, with arguments shown by name."""
-    for inner in getattr(command, "commands", {}).values():
-        _show_arguments_by_name(inner)
+class _VerbCommand(TyperCommand):
+    """A verb whose help has examples, then its options in groups, those first that people use most."""
+
+    path = ""
+    """The words that call it, without the program's name."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Examples"):
+            for line in EXAMPLES[self.path]:
+                formatter.write(f"  {line}\n")
+        records = [(each, record) for each in self.get_params(ctx) if (record := each.get_help_record(ctx))]
+        groups = {"Arguments": [record for each, record in records if each.param_type_name == "argument"]}
+        options = [(each.opts, record) for each, record in records if each.param_type_name == "option"]
+        for heading, rows in {**groups, **_options_by_group(options)}.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def _options_by_group(options: Sequence[tuple[Sequence[str], Any]]) -> dict[str, list[Any]]:
+    """Return the rows of help under their headings: all under one where there are few."""
+    if len(options) <= _FEW_OPTIONS:
+        return {"Options": [row for _, row in options]}
+    known = {name: row for names, row in options for name in names if name.startswith("--")}
+    first = [name for name in _MOST_USED if name in known][:5]
+    grouped = {heading: [each for each in names if each in known] for heading, names in OPTION_GROUPS.items()}
+    named = {*first, *(name for names in grouped.values() for name in names)}
+    more = [row for names, row in options if not named & set(names)]
+    rows = {heading: [known[name] for name in names if name not in first] for heading, names in grouped.items()}
+    return {"Options": [known[name] for name in first], **rows, "More": more}
+
+
+def _with_readable_help(command: Any, path: str) -> Any:
+    """Return the command, or group with its commands, with examples, groups of options, and arguments by name."""
+    inner = getattr(command, "commands", {})
+    for name, each in inner.items():
+        _with_readable_help(each, f"{path} {name}")
+    if not inner:
+        command.__class__, command.path = _VerbCommand, path
     for each in command.params:
         if isinstance(each, TyperArgument):
             each.__class__ = _PlainArgument

@@ -2,18 +2,20 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from webhook import __version__
 from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
 from webhook.input import shipped
-from webhook.typer_application import EXIT_CODES, VERB_GROUPS, VERBS
+from webhook.typer_application import EXAMPLES, EXIT_CODES, OPTION_GROUPS, VERB_GROUPS, VERBS, create_typer_application
 
 
 def test_help_names_every_verb_and_every_exit_code(capsys):
@@ -283,3 +285,34 @@ def test_files_may_be_named_as_for_kubectl(tmp_path, capsys):
 
 def test_help_shows_each_verb_in_one_group():
     assert sorted(verb for verbs in VERB_GROUPS.values() for verb in verbs) == sorted(VERBS), "typer_application.py"
+
+
+def flags_of_commands():
+    """Each command as it is typed, with its flags."""
+    group = typer.main.get_command(create_typer_application())
+    for verb in VERBS:
+        command = group.get_command(None, verb)
+        for name, inner in (getattr(command, "commands", None) or {"": command}).items():
+            yield f"{verb} {name}".strip(), {flag for each in inner.params for flag in each.opts}
+
+
+def test_help_shows_examples_of_each_command_that_have_its_flags():
+    flags = dict(flags_of_commands())
+    assert sorted(EXAMPLES) == sorted(flags), "add examples to typer_application.py"
+    for path, lines in EXAMPLES.items():
+        words = [shlex.split(line.partition(" | ")[0], comments=False) for line in lines]
+        assert [each[: 1 + len(path.split())] for each in words] == [["claimgate", *path.split()]] * len(lines)
+        assert {word for each in words for word in each if word.startswith("-")} <= flags[path]
+
+
+def test_each_group_of_options_has_flags_of_verbs_alone():
+    known = set().union(*(flags for _, flags in flags_of_commands()))
+    assert {flag for names in OPTION_GROUPS.values() for flag in names} - known == set()
+
+
+def test_help_shows_every_option_once(capsys):
+    assert run_command_line(["audit", "--help"]) == 0
+    options = capsys.readouterr().out.partition("\nOptions:")[2]
+    shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", options, re.MULTILINE)
+    assert sorted(shown) == sorted({*shown})
+    assert set(shown) - {"--help"} == {flag for flag in dict(flags_of_commands())["audit"] if flag.startswith("--")}

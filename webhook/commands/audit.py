@@ -41,38 +41,39 @@ def command(
     exclude: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="GLOB", help="Leave out files and folders with such a name or path, such as 'charts/*'; repeatable."
+            metavar="GLOB", help="Skip files and folders with this name or path, such as 'charts/*'; repeatable."
         ),
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Of folders, read only files with such a name or path; repeatable."),
+        typer.Option(metavar="GLOB", help="Read only files of folders with this name or path; repeatable."),
     ] = None,
     is_rendered: Annotated[
         bool,
         typer.Option(
             "--render",
-            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize, without a "
-            "network.",
+            help="Render charts and kustomizations with the installed helm and kubectl, without a network.",
         ),
     ] = False,
     render_remote: Annotated[
         bool,
-        typer.Option("--render-remote", help="As --render, and let kustomizations fetch what they name by an address."),
+        typer.Option("--render-remote", help="As --render, and let kustomizations fetch remote resources."),
     ] = False,
     changed_since: Annotated[
         str,
         typer.Option(metavar="REF", help="Audit only objects that differ from this git revision."),
     ] = "",
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
+        bool, typer.Option("--verbose", "-v", help="List what is otherwise only counted, and kinds without a policy.")
     ] = False,
     as_: Annotated[
         Reviewed | None,
         typer.Option(
             "--as",
-            help="create: mutated, then validated, as new objects are. stored: validated as they are, as in a dump of "
-            "a cluster, so that what was never translated is found. [default: create, with --live stored]",
+            help=(
+                "create: mutate and validate, as for new objects. stored: only validate, as for a dump of a "
+                "cluster. [default: create, with --live stored]"
+            ),
             show_default=False,
         ),
     ] = None,
@@ -88,16 +89,11 @@ def command(
 ) -> int:
     """Report every finding about the objects of folders, files, stdin or a live cluster.
 
-    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation. With --live
-    the objects are those of a cluster, and policies look up in it what they need. Else the cluster
-    holds the objects of --context, of its own file, and of the files that one kustomization, chart or folder has with
-    it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
-    That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
-    something was, and 2 when a policy, a named input or a manifest of a folder cannot be read, after all others were
-    audited. --fail-on changes what fails. What could not be evaluated, and what of a folder was not read, is counted
-    and fails nothing by itself. What .claimgateignore in a named folder lists, a pattern a line, is left out. The
-    summary counts what configuration and annotations left out. After Ctrl-C the report has what was audited by then,
-    and the exit code is 130.
+    Files are reviewed as if their objects were created now. Objects of a cluster are reviewed as they are stored.
+    Policies look up other objects in --context and in files that are applied together, or with --live in the cluster.
+
+    Exits with 1 if there is a finding, and with 2 if a policy or a named input cannot be read. --fail-on changes this.
+    After Ctrl-C the report has the objects that were audited.
     """
     named = options.named_files(path, filename)
     flags = live_options.LiveFlags(

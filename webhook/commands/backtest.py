@@ -38,13 +38,13 @@ def command(
         list[str],
         typer.Argument(
             metavar="LOG",
-            help="Audit logs of an API server, plain or gzip, folders of rotated ones, or - for stdin.",
+            help="Audit logs of an API server, plain or gzip, folders of rotated logs, or - for stdin.",
         ),
     ],
     *,
     against: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="A second set of policies, and what it would do otherwise; repeatable."),
+        typer.Option(metavar="DIR", help="Compare with a second set of policies; repeatable."),
     ] = None,
     chosen: Annotated[
         list[str] | None,
@@ -61,14 +61,14 @@ def command(
     ray: ray_audit.RayAddress = "",
     settings: ReviewSettings,
 ) -> int:
-    """Say what these policies would have done to the requests of an API server's audit log.
+    """Evaluate policies on the requests in the audit log of an API server.
 
-    Each create and update is reviewed as it was sent, and each patch as it came out, by rule, namespace and user. The
-    log needs level Request, for patches RequestResponse; what has no object is counted. The log does not say what an
-    object was before an update: the new object is taken for the old one, too, so rules about changes find nothing,
-    and policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of
-    --context, and each Namespace as the log had it by then. Exits with 0 when nothing would have been denied, 1 when
-    something would, 2 when a log or a policy cannot be read, and 130 after Ctrl-C. --fail-on changes what fails.
+    Counts denials and warnings by rule, namespace and user. The log needs level Request, and level RequestResponse for
+    patches. A log does not have the old object of an update, so rules about changes find nothing. Policies look up
+    other objects in --context, and Namespaces in the log.
+
+    Exits with 1 if a request would have been denied, and with 2 if a log or a policy cannot be read. --fail-on changes
+    this.
     """
     failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)

@@ -58,10 +58,10 @@ def command(
     ] = None,
     settings: Settings,
 ) -> int:
-    """Evaluate one CEL expression as kube-apiserver would, and print its value, type and cost.
+    """Evaluate a CEL expression as kube-apiserver would, and print its value, type and cost.
 
-    Exits with 0 when there is a value, 1 when the expression fails, and 2 when it or an input is refused. With --cases
-    it exits with 1 when a row was missed. Without an expression, on a terminal, it is a prompt.
+    Without an expression, on a terminal, it is a prompt. Exits with 0 if there is a value, 1 if the expression fails or
+    a row of --cases is wrong, and 2 if the expression or an input is refused.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()

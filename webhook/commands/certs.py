@@ -27,13 +27,14 @@ Dir: TypeAlias = Annotated[
     Path | None, typer.Option("--dir", metavar="DIR", help="The folder that holds the certificates.")
 ]
 SecretName: TypeAlias = Annotated[
-    str, typer.Option("--secret", metavar="NAMESPACE/NAME", help="The Secret that holds them, in the cluster.")
+    str,
+    typer.Option("--secret", metavar="NAMESPACE/NAME", help="The Secret in the cluster that holds the certificates."),
 ]
 Kubeconfig: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The cluster. Default: the one this runs in, else kubectl's.")
+    str | None, typer.Option(metavar="FILE", help="The cluster. Default: the cluster of this pod, or of kubectl.")
 ]
 KubeContext: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The context of the kubeconfig. Default: the current one.")
+    str | None, typer.Option(metavar="NAME", help="The context of the kubeconfig. Default: the current context.")
 ]
 Cluster: TypeAlias = tuple[str | None, str | None]
 """A kubeconfig and a context of it; None for the default."""
@@ -56,7 +57,7 @@ Owner: TypeAlias = Annotated[
     typer.Option(
         "--owner-namespace",
         metavar="NAME",
-        help="Whoever deletes this namespace deletes the configurations with it, so that they block nothing.",
+        help="Delete the webhook configurations together with this namespace, so that they block nothing.",
     ),
 ]
 
@@ -101,7 +102,7 @@ def show(
     kubeconfig: Kubeconfig = None,
     kube_context: KubeContext = None,
 ) -> int:
-    """Say what is there: names, dates, fingerprints. Exits with 1 when a certificate is due or expired."""
+    """Show names, dates and fingerprints. Exits with 1 if a certificate is due or expired."""
     from certs.rotate import is_due
 
     now = datetime.now(UTC)
@@ -132,18 +133,19 @@ def rotate(
     ca_days: CaDays = 3650,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is due and change nothing.")] = False,
     every: Annotated[
-        int, typer.Option(min=0, metavar="SECONDS", help="Look again so often, until it is stopped. 0: look once.")
+        int,
+        typer.Option(min=0, metavar="SECONDS", help="Check again after so many seconds, until Ctrl-C. 0: check once."),
     ] = 0,
     inject: Inject = None,
     owner: Owner = "",
     kubeconfig: Kubeconfig = None,
     kube_context: KubeContext = None,
 ) -> int:
-    """Renew what is in the last third of its life.
+    """Renew certificates in the last third of their life.
 
-    Run it daily or with --every, and with --inject. A new authority is first only trusted (--inject), and signs at the
-    next run, an hour later at the earliest: so no API server meets a certificate that it does not trust yet. Without
-    --name and --service the names stay.
+    Run it daily or with --every, and with --inject. A new authority is first only trusted. It signs in a later run,
+    after an hour at the earliest, so that no API server gets a certificate that it does not trust yet. Without --name
+    and --service the names stay.
     """
     from certs import keep
     from certs.repeat import repeat

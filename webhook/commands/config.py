@@ -24,7 +24,10 @@ from webhook.text import terminal
 from webhook.yamltext import yamlfile
 
 app = typer.Typer(
-    name="config", add_completion=False, no_args_is_help=True, help="Show the configuration that holds, or its schema."
+    name="config",
+    add_completion=False,
+    no_args_is_help=True,
+    help="Show the configuration in use, check a file, print the schema.",
 )
 
 _DEFAULT: Final = "default"
@@ -33,7 +36,7 @@ _DEFAULT: Final = "default"
 @app.command()
 @options.add_settings_flags(Settings)
 def show(*, settings: Settings) -> int:
-    """Print what holds, and for each setting where that is from: a flag, a variable, the file, or the default."""
+    """Print the configuration in use, and the source of each setting: a flag, a variable, the file, or the default."""
     problem = _check_rules_and_exceptions(settings)
     written = settings.configuration.value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     besides = {key: value for key, value in written.items() if key not in _SETTINGS}
@@ -45,9 +48,9 @@ def show(*, settings: Settings) -> int:
 
 @app.command()
 def check(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The file. Default: the one that holds.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The file. Default: the one in use.")] = None,
 ) -> int:
-    """Say every mistake of a configuration file, with line and column, and which exceptions have expired."""
+    """Report every mistake of a configuration file, with line and column, and exceptions that have expired."""
     settings = read_settings(Settings, {"config": file}, os.environ)
     code = _check_rules_and_exceptions(settings)
     where = settings.configuration.path or "no configuration file"
@@ -77,7 +80,7 @@ def init(
 def print_schema(
     of: Annotated[
         Literal["configuration", "suite"],
-        typer.Argument(metavar="FILE", help="Of which file: the configuration, or a suite of policies."),
+        typer.Argument(metavar="FILE", help="The configuration, or a suite of policies."),
     ] = "configuration",
 ) -> int:
     """Print the JSON schema of the configuration, or of suite.yaml, for editors and CI."""

@@ -41,7 +41,7 @@ def command(
 ) -> int:
     """Show in five scenes what claimgate does: serve, deny, translate, audit, simulate.
 
-    Exits with 0 when every scene was played; that some of them find mistakes is the point.
+    Exits with 0 if every scene ran. Some scenes show mistakes on purpose.
     """
     samples = Path(input_files.path_as_shown(shipped.samples_folder()))
     if serve:

@@ -16,14 +16,14 @@ def command(
         list[str],
         typer.Argument(
             metavar="RULE",
-            help="The id of a rule, as it ends a message: gpu-portable/all.",
+            help="The id of a rule, such as gpu-portable/all, a group, or a whole message.",
             autocompletion=complete_rule,
         ),
     ],
 ) -> int:
-    """Say of a shipped rule what it demands and why, where it comes from, and show a bad and a good example.
+    """Explain a shipped rule: what it demands, why, its source, a bad and a good example.
 
-    For rules of your own policies there is `claimgate policies rules --rule ID DIR`.
+    For rules of your own policies, use `claimgate policies rules --rule ID DIR`.
     """
     sys.stdout.write(pages.sections_about_rules(rule))
     return 0

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from webhook.commands.audit_live import LiveCluster, LiveScope
     from webhook.commands.publishing import ReportPublisher
 
-Live: TypeAlias = Annotated[
-    bool, typer.Option("--live", help="Audit the cluster that kubectl uses, or the one that this pod is in.")
-]
+Live: TypeAlias = Annotated[bool, typer.Option("--live", help="Audit the cluster of kubectl, or of this pod.")]
 Kubeconfig: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Audit the cluster of this kubeconfig; implies --live.")
 ]
@@ -31,26 +29,26 @@ KubeContext: TypeAlias = Annotated[
     typer.Option(
         "--kube-context",
         metavar="NAME",
-        help="Ask the cluster of this context of the kubeconfig. --context names files.",
+        help="Use this context of the kubeconfig. --context names files.",
     ),
 ]
 Namespaces: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="With --live: of this namespace alone; repeatable."),
+    typer.Option("--namespace", "-n", metavar="NAME", help="With --live: only objects of this namespace; repeatable."),
 ]
 Selector: TypeAlias = Annotated[
-    str, typer.Option("--selector", "-l", metavar="LABELS", help="With --live: objects that this selector takes.")
+    str, typer.Option("--selector", "-l", metavar="LABELS", help="With --live: only objects that match this selector.")
 ]
 ShardOf: TypeAlias = Annotated[
     str,
-    typer.Option("--shard", metavar="I/N", help="With --live: one part of N, numbered from 0; every object is in one."),
+    typer.Option("--shard", metavar="I/N", help="With --live: part I of N, numbered from 0."),
 ]
 Publish: TypeAlias = Annotated[
     PublishedFormat | None,
-    typer.Option(help="With --live: write the findings of each object to a report in the cluster, which it owns."),
+    typer.Option(help="With --live: write a report for each object into the cluster."),
 ]
 FailsOnly: TypeAlias = Annotated[
-    bool, typer.Option("--fails-only", help="With --publish: no report of objects that pass every policy.")
+    bool, typer.Option("--fails-only", help="With --publish: no report for objects that pass every policy.")
 ]
 
 

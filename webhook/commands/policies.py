@@ -54,15 +54,12 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Write an index and a page for each group of rules into this folder."),
     ] = None,
-    late: Annotated[
-        bool, typer.Option("--late", help="Print tables of what would fail after it was accepted, and of reports.")
-    ] = False,
+    late: Annotated[bool, typer.Option("--late", help="Print tables of late failures, and of their reports.")] = False,
     settings: Settings,
 ) -> int:
     """Print the reference of rules as Markdown.
 
-    What each rule says and why, where it comes from, a bad and a good example out of the suites beside the policies,
-    and how to switch it off.
+    Each rule has its reason, its source, a bad and a good example from the suites, and how to switch it off.
     """
     from webhook.suites import late_failures, rule_pages
     from webhook.suites.examples import examples
@@ -90,7 +87,7 @@ def _write_pages(folder: Path, pages: Mapping[str, str]) -> None:
         (folder / name).write_text(page, encoding="utf-8")
 
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Write, list, check and export policies.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Write, list, check, export and convert policies.")
 
 FORMATS = ("text", "json")
 Outputs: TypeAlias = Annotated[
@@ -108,9 +105,9 @@ Outputs: TypeAlias = Annotated[
 @app.command("list")
 @options.add_settings_flags(Settings, *SETTINGS)
 def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
-    """Name every policy, its actions and its file.
+    """List every policy, its actions and its file.
 
-    Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
+    Actions are those of the bindings. A policy that is `unbound` is never evaluated.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
@@ -129,29 +126,23 @@ def check(
     *,
     chosen: Outputs = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say of each policy what it covers, may cost, and where it can run.")
+        bool,
+        typer.Option("--verbose", "-v", help="Show what each policy covers, its cost, and whether it is portable."),
     ] = False,
     settings: Settings,
 ) -> int:
-    """Compile every policy, and say whether all is well.
+    """Compile every policy, and report mistakes.
 
-    Tries each policy on a smallest and a full valid object of each kind of Kubernetes that it names, and on the full
-    one without each optional field that the policy reads. Types each expression by these kinds, as kube-apiserver does
-    for status.typeChecking.
+    Types each expression by the kinds that the policy matches, and evaluates it on small and full valid objects of
+    these kinds, with and without optional fields. Reports expressions that fail on a valid object, wrong types, rules
+    that match nothing, conditions that never change, policies without a binding, and mutations that change their own
+    result.
 
-    Names what is probably a mistake: an expression that fails on a valid object, a value of a wrong type, a rule whose
-    group, version or resource does not exist, a matchCondition that is never true, a policy that no binding names, a
-    field that the object does not have, a param kind that does not exist, a binding without the paramRef that its
-    policy needs, an ApplyConfiguration that sets an atomic list, a mutation that changes its own result again, and a
-    fact that means less of a pod template.
+    --verbose shows what each policy covers, its cost, and whether API servers can evaluate it, also after `export`. The
+    cost is the worst case of the API server's cost model, which stops an expression at 1,000,000.
 
-    --verbose says also what each policy covers, what it may cost, and whether a cluster can take it natively, as it is
-    or after `export`. The worst case is that of the API server's cost model, whose limits stop an expression at
-    1,000,000.
-
-    Exits with 2 when one does not compile, or when its param names a rule that does not exist, and names every mistake
-    of every file; with 1 when one fails on a valid object, has a value of a wrong type, matches nothing, has a
-    condition that never changes, or is never evaluated because no binding names it.
+    Exits with 1 if a policy has such a mistake, and with 2 if a policy does not compile, or its params name a rule that
+    does not exist.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
@@ -177,10 +168,11 @@ app.command("new")(new_policy.command)
 @app.command()
 @options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version")
 def export(folder: Folders = None, *, settings: Settings) -> int:
-    """Print what a cluster can take natively.
+    """Print policies that API servers can evaluate without claimgate.
 
-    The output is for `kubectl apply -f -`. A validating policy that only expands is rewritten: one for pods, and one
-    for each way pod templates stand in workloads. What a cluster cannot take is named on stderr, with the reason.
+    The output is for `kubectl apply -f -`. A validating policy that only expands becomes several policies: one for
+    Pods, and one for each place of pod templates in workloads. Policies that API servers cannot evaluate are named on
+    stderr, with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
@@ -201,12 +193,11 @@ def convert(
 ) -> int:
     """Print policies of Kyverno, Gatekeeper and Kubewarden as native policies with their bindings.
 
-    It reads ValidatingPolicy and MutatingPolicy of Kyverno, also namespaced ones, ClusterPolicy with `validate.cel`,
-    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. The output is for
-    `kubectl apply -f -`, and for --policies. What has no exact native form is not converted, and named on stderr with
-    the reason.
+    Reads ValidatingPolicy and MutatingPolicy of Kyverno, also namespaced ones, ClusterPolicy with `validate.cel`,
+    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. Names on stderr what
+    cannot be converted exactly, with the reason.
 
-    Exits with 0 when all policies are converted, 1 when one is not, and 2 when a file cannot be read or has no policy.
+    Exits with 0 if all policies are converted, 1 if one is not, and 2 if a file cannot be read or has no policy.
     """
     from webhook.conversion.convert import convert_documents
 

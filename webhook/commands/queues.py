@@ -47,22 +47,25 @@ def command(
     *,
     filename: FilesByOption = None,
     chosen: Outputs = None,
-    live: Annotated[bool, typer.Option("--live", help="Read the queues of the cluster that kubectl uses.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Read the queues of the cluster of kubectl.")] = False,
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the queues of the cluster of this kubeconfig.")
     ] = None,
     kube_context: KubeContext = None,
     context_is_whole: Annotated[
-        bool, typer.Option("--context-is-whole", help="The files hold everything: what is missing does not exist.")
+        bool,
+        typer.Option(
+            "--context-is-whole", help="The files have all objects of the cluster: a missing object does not exist."
+        ),
     ] = False,
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
-    For each flavor's resource: the queue's own quota, the most that it could have if nothing else ran, and what is in
-    use; of a cohort, what its members share. Obstacles say why a queue admits nothing: it is stopped, or something that
-    it needs is missing, which of files is said only with --context-is-whole.
+    For each resource of a flavor: the quota of the queue, the most that it can have if nothing else runs, and the
+    usage. For a cohort: the quota that its members share. Obstacles say why a queue admits nothing, for example because
+    it is stopped. Missing objects count as obstacles in a cluster, or with --context-is-whole.
 
-    Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
+    Exits with 0 if every queue can admit something, 1 if a queue has an obstacle, and 2 if nothing could be read.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None or kube_context is not None

@@ -46,8 +46,10 @@ def command(
         typer.Argument(
             metavar="FIXTURE",
             show_default=False,
-            help="Files, folders or - for stdin: AdmissionReviews, bare requests, plain objects (taken as CREATE), "
-            "or lists of them, in YAML, JSON or NDJSON.",
+            help=(
+                "Files, folders or - for stdin: AdmissionReviews, requests, plain objects (as CREATE), or lists of "
+                "these, in YAML, JSON or NDJSON."
+            ),
         ),
     ] = None,
     *,
@@ -59,33 +61,34 @@ def command(
     fail_on: report_options.FailOnText = "",
     explain: Annotated[
         bool,
-        typer.Option(
-            "--explain", help="Say why each policy spoke or did not, how long it took, and what its expressions cost."
-        ),
+        typer.Option("--explain", help="Show for each policy the outcome, the reason, the time and the cost."),
     ] = False,
     server: Annotated[
         str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
     ] = "",
     ca: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Certificates that the server's chain must end in (with --server)."),
+        typer.Option(metavar="FILE", help="With --server: the certificates of trusted authorities."),
     ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write a golden folder for each review: the review, the objects that were looked up for it, and the "
-            "answer, without values of Secrets and of environment variables; `claimgate test DIR` asks again.",
+            help=(
+                "Write a golden folder for each review, for `claimgate test DIR`: the review, the objects that "
+                "policies looked up, and the answer. Without values of Secrets and of environment variables."
+            ),
         ),
     ] = None,
     settings: ReviewSettings,
 ) -> int:
-    """Say what the webhook would answer to recorded reviews or plain objects.
+    """Show what the webhook would answer to recorded reviews or plain objects.
 
-    The cluster holds the objects of --context, of the same file, and of the files that one kustomization, chart or
-    folder has with it. That an object does not exist is said only with --context-is-whole. Exits with 0 when all are
-    allowed, 1 when one is denied, and 2 when an input or a policy cannot be read, or a server gives no answer.
-    --fail-on changes what fails.
+    Policies look up other objects in --context, in the same file, and in files that are applied together. With
+    --context-is-whole, a missing object does not exist.
+
+    Exits with 1 if a request is denied, and with 2 if an input or a policy cannot be read, or a server does not answer.
+    --fail-on changes this.
     """
     named = options.named_files(fixture, filename)
     if not named:

@@ -22,15 +22,17 @@ from webhook.text.wording import either
 _Word = TypeVar("_Word", bound=str)
 
 MinSeverity: TypeAlias = Annotated[
-    Severity | None, typer.Option("--min-severity", help="Report nothing that is less severe.")
+    Severity | None, typer.Option("--min-severity", help="Report only findings of at least this severity.")
 ]
 FailOnText: TypeAlias = Annotated[
     str,
     typer.Option(
         "--fail-on",
         metavar="LIST",
-        help="What fails: deny, warn or never is the least finding that ends with code 1; with undecided, such as "
-        "`warn,undecided`, rules that may deny and could not be evaluated end with code 3.",
+        help=(
+            "deny, warn or never: the least severe finding that exits with 1. With undecided, as in "
+            "`warn,undecided`: exit with 3 if a rule that may deny was not evaluated."
+        ),
         show_default=False,
         autocompletion=lambda incomplete: [each for each in get_args(FailOn) if each.startswith(incomplete)],
     ),
@@ -39,24 +41,26 @@ Show: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="RESULTS",
-        help="Also have rows for these results: pass (a policy that is content), skip (a rule that was not evaluated, "
-        "or is excepted), or both as `pass,skip`.",
+        help=(
+            "Also show passed policies (pass), rules that were not evaluated or have an exception (skip), or both: "
+            "`pass,skip`."
+        ),
         autocompletion=lambda incomplete: [each for each in SHOWN if each.startswith(incomplete)],
     ),
 ]
 Baseline: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--baseline", metavar="FILE", help="Report no finding of this file, and say which are found no more."),
+    typer.Option("--baseline", metavar="FILE", help="Do not report findings of this file; count those that are gone."),
 ]
 WriteBaseline: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; ends with 0."),
+    typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; exits with 0."),
 ]
 RequireInput: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--require-input/--no-require-input",
-        help="End with code 2 where no object was audited; otherwise a warning says why.",
+        help="Exit with 2 if no object was audited.",
     ),
 ]
 

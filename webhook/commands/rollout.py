@@ -34,7 +34,7 @@ def command(
     ],
     *,
     since: Annotated[
-        str, typer.Option(metavar="DURATION", help="Count requests of logs that are at most as old, such as 7d or 12h.")
+        str, typer.Option(metavar="DURATION", help="Count only requests of this period, such as 7d or 12h.")
     ] = "",
     chosen: Annotated[
         list[str] | None,
@@ -47,12 +47,13 @@ def command(
         ),
     ] = None,
 ) -> int:
-    """Say what enforce would have refused while the installation only audited or warned.
+    """Count what an installation that only audits or warns would have refused.
 
-    Counts by rule, namespace and owner, with the newest request of each rule and the setting that spares it. Metrics
-    have counts by rule alone, since the start of each server. The owner is the controller of the object, and the user
-    where there is none. Exits with 0 when nothing would have been refused, 1 when something would, 2 when a file cannot
-    be read.
+    Counts by rule, namespace and owner, with the newest request of each rule and the setting that makes the rule a
+    warning. Metrics have only counts by rule, since the start of each server. The owner is the controller of the
+    object, or the user.
+
+    Exits with 1 if a request would have been refused, and with 2 if a file cannot be read.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     counts = WithheldCounts(since=datetime.now(UTC) - _duration(since) if since else None)

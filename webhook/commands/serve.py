@@ -32,8 +32,8 @@ from webhook.settings.serving import ServerSettings
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
-    A flag wins over its variable. Changed policies, context and certificates are taken up while the server runs; broken
-    ones leave the last good ones in service, and /readyz?verbose says so.
+    The server applies changed policies, context and certificates while it runs. If a new file is broken, the server
+    keeps the last good one, and /readyz?verbose says so.
     """
     started = time.perf_counter()
     for used in (message_texts, regex_api):

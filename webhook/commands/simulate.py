@@ -67,28 +67,30 @@ def command(
     ] = "",
     *,
     filename: Annotated[
-        str, typer.Option("--filename", "-f", metavar="FILE", help="The same as the argument, as kubectl spells it.")
+        str, typer.Option("--filename", "-f", metavar="FILE", help="The same as the argument, as in kubectl.")
     ] = "",
-    live: Annotated[bool, typer.Option("--live", help="Look everything up in the cluster that kubectl uses.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Look up objects in the cluster of kubectl.")] = False,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Look everything up in the cluster of this kubeconfig.")
+        Path | None, typer.Option(metavar="FILE", help="Look up objects in the cluster of this kubeconfig.")
     ] = None,
     kube_context: KubeContext = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a job that names none. [default: default]")
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="Namespace of a job that names none. [default: default]"
+        ),
     ] = "",
     chosen: Outputs = None,
     settings: ReviewSettings,
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
-    The job goes through both phases of admission as if it were created now; what its rules say is told by what would
-    stand in its way: admission, its queue, quota, claims, nodes, storage and launcher. The cluster is that of --live,
-    or the objects of --context and of the job's own file. Nothing is created or changed.
+    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes of the
+    cluster of --live, or of --context and the file of the job. Creates and changes nothing.
 
-    Exits with 0 when nothing is found that stops the job, 1 when it is refused, never starts or fails at once, 2 when
-    it or a policy cannot be read, and 3 when something other than nodes that decides it is not known. Of several jobs
-    in FILE the worst counts.
+    Exits with 0 if nothing prevents the start, 1 if the job is refused, never starts or fails at once, 2 if the job or
+    a policy cannot be read, and 3 if something that decides is not known. If FILE has several jobs, the worst answer
+    counts.
     """
     if bool(file) == bool(filename):
         raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")

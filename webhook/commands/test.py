@@ -44,38 +44,38 @@ def command(
             metavar="DIR",
             show_default=False,
             help="Folders (or suite files): suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl and golden "
-            "folders of replay --record. Default: the policies that hold.",
+            "folders of replay --record. Default: the policies in use.",
         ),
     ] = None,
     *,
     filename: options.FilesByOption = None,
     require_tests: Annotated[
-        bool, typer.Option("--require-tests", help="Exit with 2 also when every case is skipped.")
+        bool, typer.Option("--require-tests", help="Exit with 2 also if every case is skipped.")
     ] = False,
-    run: Annotated[
-        str, typer.Option("--run", "-r", metavar="REGEX", help="Run only cases whose id has a match of this.")
-    ] = "",
+    run: Annotated[str, typer.Option("--run", "-r", metavar="REGEX", help="Run only cases with a matching id.")] = "",
     verbose: Annotated[
         bool,
         typer.Option(
             "--verbose",
             "-v",
-            help="Name every case with its line and time, and the validations, rules and match conditions that no "
-            "case tries.",
+            help=(
+                "List every case with its line and time, and the validations, rules and match conditions that no "
+                "case covers."
+            ),
         ),
     ] = False,
     update_golden: Annotated[
-        bool, typer.Option("--update-golden", help="Write the answers of golden folders anew where they differ.")
+        bool, typer.Option("--update-golden", help="Write the new answers into golden folders.")
     ] = False,
     chosen: options.ReportOutputs = None,
     settings: ReviewSettings,
 ) -> int:
     """Run the suites of policies.
 
-    Cases that cannot be evaluated here, such as those of Rego or of patterns of Kyverno, are skipped, counted, and
-    named with the reason. A suite is asked the policies of its own folder; golden folders are asked those
-    that hold. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite, its policies or a case
-    cannot be read, when there is no case, or when no case of a file that is named was run.
+    Each suite tests the policies of its own folder. Cases that claimgate cannot evaluate, such as Rego or patterns of
+    Kyverno, are skipped and counted, with the reason.
+
+    Exits with 1 if a case fails, and with 2 if a suite, its policies or a case cannot be read, or if no case was run.
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)

@@ -25,15 +25,15 @@ HOST: Final = "127.0.0.1"
 def command(
     *,
     port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port on 127.0.0.1; 0 means any free port.")
     ] = 8642,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     settings: Settings,
 ) -> int:
     """Try policies and objects in the browser, until Ctrl-C.
 
-    The page answers on this machine alone, loads nothing from elsewhere, and sends nothing anywhere. Each evaluation
-    runs in a process of its own, which is stopped after ten seconds. It is not an admission webhook.
+    Only this machine can open the page. It loads nothing from other hosts, and sends nothing to them. Each evaluation
+    runs in a separate process, which stops after ten seconds. It is not an admission webhook.
     """
     if not hasattr(os, "fork"):
         raise ConfigurationError(

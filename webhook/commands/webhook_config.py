@@ -77,7 +77,7 @@ def command(
     path: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH", show_default=False, help="With --check: files of configurations, any webhook's."
+            metavar="PATH", show_default=False, help="With --check: files with configurations of any webhook."
         ),
     ] = None,
     *,
@@ -93,19 +93,23 @@ def command(
         ),
     ] = None,
     failure_policy: Annotated[
-        FailurePolicy, typer.Option(help="What happens to requests when the webhook cannot be called.")
+        FailurePolicy, typer.Option(help="What API servers do with a request if the webhook does not answer.")
     ] = FailurePolicy.IGNORE,
-    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 5,
+    timeout: Annotated[
+        int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits for an answer.")
+    ] = 5,
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Namespace to exclude, besides those of the infrastructure and the webhook's own; repeatable.",
+            help="Also exclude this namespace; repeatable.",
         ),
     ] = None,
     any_pod: Annotated[
         bool,
-        typer.Option("--any-pod", help="Ask also about Pods and workloads without a device, a claim or a queue."),
+        typer.Option(
+            "--any-pod", help="Also call the webhook for Pods and workloads without a device, a claim or a queue."
+        ),
     ] = False,
     object_opt_out: Annotated[
         bool,
@@ -114,46 +118,49 @@ def command(
         ),
     ] = False,
     rbac: Annotated[
-        bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
+        bool, typer.Option("--rbac", help="Print the ClusterRole for the objects that policies look up.")
     ] = False,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Say how configurations could block a cluster, and which matchConditions a large object could "
-            "exhaust, instead: PATH or --live.",
+            help=(
+                "Check the configurations of PATH or --live: what could block a cluster, and matchConditions that a "
+                "large object could exhaust."
+            ),
         ),
     ] = False,
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Also for the policies that the cluster stores. With --check: all configurations of the cluster, and "
-            "what ours lacks.",
+            help="Include the policies stored in the cluster. With --check: check all configurations in the cluster.",
         ),
     ] = False,
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="With --live: keep the configurations of the cluster to what its policies need, until it is stopped.",
+            help="With --live: keep the configurations in the cluster up to date, until Ctrl-C.",
         ),
     ] = False,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --live: the cluster. Default: the one of kubectl.")
+        Path | None, typer.Option(metavar="FILE", help="With --live: the kubeconfig of the cluster.")
     ] = None,
     kube_context: KubeContext = None,
     authorizer: Annotated[
-        bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
+        bool, typer.Option("--authorizer", help="With --rbac: include the rights for --authorizer.")
     ] = False,
     settings: Settings,
 ) -> int:
-    """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match.
+    """Print the ValidatingWebhookConfiguration and MutatingWebhookConfiguration that the policies need.
 
-    With --live --watch it prints nothing, changes rules and matchConditions of the configurations that are there, and
-    keeps all else of them. With --check, exits with 1 when something can block the cluster or, with --live, when
-    something is missing before `failurePolicy: Fail` is safe. Else it lists the requests that are refused while the
-    webhook does not answer, and the requests that it checked.
+    With --check it prints no configuration, and reports what could block a cluster. With --check --live it also reports
+    what is missing before `failurePolicy: Fail` is safe, and lists the requests that are refused while the webhook does
+    not answer. It exits with 1 if it finds something.
+
+    With --live --watch it updates rules and matchConditions of the configurations in the cluster, and changes nothing
+    in other fields.
     """
     is_live = live or kubeconfig is not None or kube_context is not None
     if check and bool(path) == is_live:

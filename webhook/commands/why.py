@@ -64,24 +64,26 @@ class _ReadCluster(Struct, frozen=True):
     ),
 )
 def command(
-    name: Annotated[str, typer.Argument(metavar="KIND/NAME", help="A job of the cluster, such as job/train.")],
+    name: Annotated[str, typer.Argument(metavar="KIND/NAME", help="A job in the cluster, such as job/train.")],
     *,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ask the cluster of this kubeconfig, not the one of kubectl.")
+        Path | None, typer.Option(metavar="FILE", help="Read the cluster of this kubeconfig.")
     ] = None,
     kube_context: KubeContext = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Of the job.")] = "default",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the job.")
+    ] = "default",
     chosen: Outputs = None,
     settings: ReportSettings,
 ) -> int:
-    """Say why a job of the cluster does not run: what decides now, what would stop it next, what is not known.
+    """Say why a job in the cluster does not run, and what would stop it next.
 
-    It reads the object, what controllers made of it, their conditions and events, and what Kueue and schedulers say. It
-    joins these with what the rules find. The cluster is the one that kubectl uses, or the objects of --context, which
-    may be recorded with `kubectl get -o yaml`. Nothing is created or changed; what you may not read is not known.
+    Reads the object, the objects that controllers made for it, their conditions and events, and the queues of Kueue and
+    Volcano, in the cluster of kubectl or in --context. Creates and changes nothing. Objects that you may not read are
+    reported as not known.
 
-    Exits with 0 when the job runs, is done, or waits for what ends by itself, 1 when something has to be mended, 2 when
-    there is no such object or it cannot be read, and 3 when what decides is not known.
+    Exits with 0 if the job runs, is done, or waits for other jobs, 1 if something must be fixed, 2 if the object does
+    not exist or cannot be read, and 3 if something that decides is not known.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     if (kubeconfig or kube_context) and settings.context:

@@ -14,37 +14,37 @@ from webhook.settings.setting import Setting, SettingsBase, declared_settings
 Door: TypeAlias = Literal["serve", "replay", "audit", "test", "simulate", "backtest"]
 """A verb that reviews objects."""
 
-_CASE: Final = "a case says it"
-_TEXT: Final = "no text of an answer is shown"
+_CASE: Final = "each case sets it"
+_TEXT: Final = "it prints no answers"
 _PAGE: Final = "`claimgate explain RULE` has the page"
-_VERDICT: Final = "it tells verdicts, which no severity changes"
-_STAYING: Final = "a baseline lists findings of files that stay"
+_VERDICT: Final = "the severity does not change an answer"
+_STAYING: Final = "a baseline is for files that are audited again"
 LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "context": {"test": _CASE},
     "context_is_whole": {"test": _CASE},
-    "enforcement_action": {"test": "a case expects what the bindings do"},
-    "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases have our own texts"},
-    "docs_address": {"test": "cases have texts without links", "simulate": _PAGE, "backtest": _PAGE},
+    "enforcement_action": {"test": "a case expects the action of the binding"},
+    "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases expect the default texts"},
+    "docs_address": {"test": "cases expect texts without links", "simulate": _PAGE, "backtest": _PAGE},
     "authorizer": {"test": _CASE},
-    "no_defaults": {"test": "a case says it: `defaults`", "backtest": "a log has objects with their defaults"},
-    "unbound": {"test": "a suite tries the bindings, too"},
-    "advice": {"backtest": "it counts what admission does", "simulate": "advice keeps no job from starting"},
+    "no_defaults": {"test": "each case sets it: `defaults`", "backtest": "objects in a log have their defaults"},
+    "unbound": {"test": "a suite also tests the bindings"},
+    "advice": {"backtest": "it counts answers of the webhook", "simulate": "advice does not prevent a start"},
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
 """For each option the verbs that do not have it, with the reason."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
-    "authorizer": "`--authorizer` is a switch there: the API server is asked",
-    "no_defaults": "the API server has filled them in",
+    "authorizer": "there it is a switch: the API server answers",
+    "no_defaults": "the API server has set the defaults",
     "unbound": "a cluster has bindings",
-    "advice": "admission never tells advice",
-    "rule": "`levels` of claimgate.yaml say it for all",
-    "skip": "`levels` of claimgate.yaml say it for all",
+    "advice": "the webhook never reports advice",
+    "rule": "use `levels` of claimgate.yaml",
+    "skip": "use `levels` of claimgate.yaml",
 }
 """For each option of `ReviewSettings` why the server does not have it."""
 REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--fail-on": {
-        "serve": "it has no exit code for reviews",
+        "serve": "a review has no exit code",
         "test": "a case passes or fails",
         "simulate": "the exit code says whether the job starts",
     },
@@ -56,11 +56,11 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": _VERDICT,
     },
     "--baseline": {
-        "serve": "what was stored before warns alone",
+        "serve": "problems of stored objects only warn",
         "replay": _STAYING,
         "test": _STAYING,
         "simulate": _STAYING,
-        "backtest": "`--against` compares",
+        "backtest": "use `--against`",
     },
 }
 """For each flag of reports the verbs that do not have it, with the reason."""

@@ -28,109 +28,105 @@ class ServerSettings(ReportSettings):
     host: str = declare_setting(
         "0.0.0.0",  # noqa: S104 - a Pod has several
         values.text_type("ADDRESS"),
-        "Address to listen on; :: is every IPv4 and IPv6 address.",
+        "Address to listen on; :: means all IPv4 and IPv6 addresses.",
     )
     port: int = declare_setting(
-        8443, values.whole_number_type("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one."
+        8443, values.whole_number_type("PORT", 0, _PORTS), "Port to listen on; 0 means any free port."
     )
     tls_cert: Path | None = declare_setting(None, values.file_type(), "Serving certificate, PEM.", unset=REQUIRED)
     tls_key: Path | None = declare_setting(
         None, values.file_type(), "Private key of the certificate, PEM.", unset=REQUIRED
     )
     client_ca: Path | None = declare_setting(
-        None, values.file_type(), "Take calls only from clients that this authority signed.", unset="any client"
+        None, values.file_type(), "Accept only clients with a certificate of this authority.", unset="any client"
     )
     client_name: tuple[str, ...] = declare_setting(
         (),
         values.name_list_type("NAME"),
-        "With --client-ca: take calls only from clients whose certificate has this common name, or this DNS, URI or "
-        "email name.",
-        unset="whomever the authority signed",
+        "With --client-ca: accept only certificates with this common name, DNS, URI or email name.",
+        unset="all certificates of the authority",
     )
     probe_port: int | None = declare_setting(
         None,
         values.whole_number_type("PORT", 0, _PORTS),
-        "Serve /healthz, /readyz, /metrics and /version on this port, too, in plain HTTP; 0 takes any free one. Needed "
-        "with --client-ca, since a kubelet has no client certificate.",
+        "Port for /healthz, /readyz, /metrics and /version in plain HTTP; 0 means any free port. Needed with "
+        "--client-ca.",
         unset="none",
     )
     probe_host: str | None = declare_setting(
-        None, values.text_type("ADDRESS"), "Address of --probe-port.", unset="that of --host"
+        None, values.text_type("ADDRESS"), "Address of --probe-port.", unset="the address of --host"
     )
     max_connections: int = declare_setting(
         1000,
         values.whole_number_type("COUNT", 1),
-        "Open connections for reviews. When one more comes, the address that has most of them loses one.",
+        "Open connections for reviews. At the limit, the address with the most connections loses one.",
     )
-    live: bool = declare_setting(False, values.switch_type(), "Look objects up in the cluster that the server runs in.")
+    live: bool = declare_setting(False, values.switch_type(), "Look up objects in the cluster of this server.")
     kubeconfig: Path | None = declare_setting(
-        None, values.file_type(), "Look objects up in the cluster of this kubeconfig.", unset="none"
+        None, values.file_type(), "Look up objects in the cluster of this kubeconfig.", unset="none"
     )
     kube_context: str | None = declare_setting(
         None,
         values.text_type("NAME"),
-        "Look objects up in the cluster of this context of the kubeconfig. --context names files.",
-        unset="the current one",
+        "Use this context of the kubeconfig. --context names files.",
+        unset="the current context",
     )
     view_memory: int = declare_setting(
         96 << 20,
         values.byte_size_type(least=1 << 20),
-        "Memory for the objects that policies look up in a live cluster. When it is full, the namespace that has most "
-        "loses its own: they are not held, and policies say that they do not know.",
+        "Memory for objects that policies look up. If it is full, the largest namespace is not held: policies report "
+        "that they do not know its objects.",
     )
     live_policies: bool = declare_setting(
         False,
         values.switch_type(),
-        "Evaluate also the policies of claimgate.dev that the cluster of --live or --kubeconfig stores, and write what "
-        "is wrong with them into their status.",
+        "Also evaluate the policies of claimgate.dev in the cluster, and write errors into their status.",
     )
     authorizer: bool = declare_setting(
-        False, values.switch_type(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
+        False, values.switch_type(), "Answer `authorizer` in policies with SubjectAccessReviews of the API server."
     )
     timeout: float = declare_setting(
-        10.0, values.seconds_type(0.1), "Bound of one review; `?timeout=` of a call may be shorter."
+        10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
     )
     max_body_bytes: int = declare_setting(20 << 20, values.byte_size_type(), "Largest body of a call.")
     max_inflight_body_bytes: int = declare_setting(
-        22 << 20, values.byte_size_type(), "Memory for bodies above 64Ki of all calls together; further ones wait."
+        22 << 20, values.byte_size_type(), "Memory for all bodies above 64Ki together; other bodies wait."
     )
     workers: int = declare_setting(
         2,
         values.whole_number_type("COUNT", 1, 64),
-        "Processes at a time for reviews that take too long for the event loop.",
+        "Processes for reviews that take too long for the event loop.",
     )
     worker_memory: int = declare_setting(
         32 << 20,
         values.byte_size_type(least=16 << 20),
-        "Memory of each of these processes beyond what it shares with the server.",
+        "Memory of each worker, beyond what it shares with the server.",
     )
     memory: int | None = declare_setting(
         None,
         values.byte_size_type(least=64 << 20),
-        "Memory that the server may take. It does not start where its bounds add up to more.",
-        unset="the container's limit",
+        "Memory of the server. It does not start if its bounds add up to more.",
+        unset="the limit of the container",
     )
     drain: float = declare_setting(
-        5.0, values.seconds_type(0), "How long the server goes on answering after SIGTERM or SIGHUP."
+        5.0, values.seconds_type(0), "How long the server still answers after SIGTERM or SIGHUP."
     )
     reload: float = declare_setting(
-        2.0, values.seconds_type(0), "How often the server looks for changed files; 0 is never."
+        2.0, values.seconds_type(0), "How often the server looks for changed files; 0 means never."
     )
-    log_level: Level = declare_setting("info", values.choice_type(*LEVELS), "Least level of log lines.")
+    log_level: Level = declare_setting("info", values.choice_type(*LEVELS), "Lowest level of log lines.")
     log_format: Format = declare_setting(
-        "json", values.choice_type(*FORMATS), "How log lines are written: an object of JSON each, or text for people."
+        "json", values.choice_type(*FORMATS), "Write log lines as JSON objects, or as text for people."
     )
     log_denials: DenialLevel = declare_setting(
         "never",
         values.choice_type(*DENIAL_LEVELS),
-        "At which --log-level the line of a refused review has the message that the user read; it quotes values of "
-        "the object.",
+        "Log messages of denials, which quote values of objects: at --log-level debug only, at info too, or never.",
     )
     traces: bool = declare_setting(
         False,
         values.switch_type(),
-        "Send an OpenTelemetry span of each review to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, by OTLP "
-        "over HTTP; needs the extra `otel`.",
+        "Send an OpenTelemetry span of each review to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra `otel`.",
     )
 
     @property

@@ -18,7 +18,7 @@ _SINCE: Final = releases.release_as_text(shipped.SINCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(SettingsBase):
-    """Which policies are asked, how they are compiled, and what the cluster holds.
+    """Which policies are evaluated, how they are compiled, and which objects the cluster has.
 
     configuration: what the file says besides; what it says of settings is in them (configured.py).
     """
@@ -26,58 +26,55 @@ class Settings(SettingsBase):
     configuration: ConfigurationFile = NO_FILE
 
     config: Path | None = declare_setting(
-        None, values.file_type(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
+        None, values.file_type(), "Configuration file.", unset=f"{NAME} in the working directory"
     )
     no_config: bool = declare_setting(
         False,
         values.switch_type(),
-        f"Read no {NAME} of the working directory and no .claimgateignore of named folders, so that they leave out "
-        "nothing.",
+        f"Ignore {NAME} of the working directory and .claimgateignore of folders.",
     )
     config_from: Path | None = declare_setting(
         None,
         values.file_type("DIR"),
-        f"Read {NAME} and .claimgateignore from this folder in place of the working directory, such as from a copy of "
-        "the branch that a change is merged into.",
+        f"Read {NAME} and .claimgateignore from this folder, such as a copy of the target branch.",
         unset="the working directory",
     )
     policies: tuple[Path, ...] = declare_setting(
-        (), values.path_list_type("DIR"), "Folders and files of policies beside the shipped ones."
+        (), values.path_list_type("DIR"), "Add policies to the shipped ones: folders and files."
     )
     only: tuple[Path, ...] = declare_setting(
         (),
         values.path_list_type("DIR"),
-        "Folders and files of policies in place of the shipped ones and of all others.",
+        "Use only these policies: folders and files.",
     )
     context: tuple[Path, ...] = declare_setting(
         (),
         values.path_list_type("DIR"),
-        "Folders and files of objects that the cluster holds. --kube-context names the context of a kubeconfig.",
+        "Folders and files with objects of the cluster; not a context of the kubeconfig.",
     )
     context_is_whole: bool = declare_setting(
         False,
         values.switch_type(),
-        "The objects of the files are all that the cluster holds, so that one which is missing does not exist.",
+        "The files have all objects of the cluster: a missing object does not exist.",
     )
     workloads: tuple[Path, ...] = declare_setting(
-        (), values.path_list_type("FILE"), "Further kinds that hold pods: files with rows of the workload table."
+        (), values.path_list_type("FILE"), "Add kinds that have pods: files with rows of the workload table."
     )
     cel_engine: EngineName = declare_setting(
-        "compiled", values.choice_type("compiled", "celpy"), "What evaluates CEL; celpy is a second opinion, and slow."
+        "compiled", values.choice_type("compiled", "celpy"), "The CEL engine; celpy is slower, for comparison only."
     )
     kubernetes_version: releases.Release = declare_setting(
         releases.DEFAULT,
         values.kubernetes_version_type(),
-        f"The Kubernetes release whose CEL policies may use; the shipped ones need {_SINCE} or later.",
+        f"The Kubernetes release for CEL; the shipped policies need {_SINCE} or later.",
     )
     enforcement_action: EnforcementAction = declare_setting(
         "deny",
         values.choice_type("deny", "warn", "audit"),
-        "The most that a failed policy does: warn makes denials warnings; audit leaves audit annotations alone and "
-        "changes nothing.",
+        "The strictest action of policies. warn: warn instead of deny. audit: write audit annotations only.",
     )
     api_server_text: bool = declare_setting(
-        False, values.switch_type(), "Word denials exactly as the API server's own policies do."
+        False, values.switch_type(), "Write denials exactly as the API server writes those of its own policies."
     )
 
 
@@ -88,8 +85,8 @@ class ReportSettings(Settings):
     docs_address: str = declare_setting(
         "",
         values.text_type("URL"),
-        "Where the documentation is published: findings, denials and warnings then link to the pages of their rules.",
-        unset="no link but to the sources of rules, in reports",
+        "Address of your published documentation: findings, denials and warnings link to the pages of their rules.",
+        unset="reports link to the sources of rules",
     )
 
 
@@ -104,21 +101,19 @@ class ReviewSettings(ReportSettings):
     authorizer: Path | None = declare_option(
         None,
         values.file_type(),
-        "Answers to what policies ask `authorizer`: a list `authorizer`, as suites have it.",
-        unset="no question has an answer",
+        "Answers for `authorizer` in policies: a file with a list `authorizer`, as in suites.",
+        unset="no answers",
     )
-    no_defaults: bool = declare_option(
-        False, values.switch_type(), "Review objects as they are written, without the defaults of Kubernetes."
-    )
+    no_defaults: bool = declare_option(False, values.switch_type(), "Do not set the defaults of Kubernetes in objects.")
     unbound: bool = declare_option(
         False,
         values.switch_type(),
-        "Evaluate policies without a binding, too, as if one applied them everywhere.",
+        "Also evaluate policies without a binding, on all objects.",
     )
-    advice: bool = declare_option(
-        False, values.switch_type(), "Tell also what rules of level advice say, which admission never does."
-    )
+    advice: bool = declare_option(False, values.switch_type(), "Also report advice, which the webhook never reports.")
     rule: tuple[str, ...] = declare_option(
-        (), values.name_list_type("RULE"), "Report these rules, groups or policies alone."
+        (), values.name_list_type("RULE"), "Report only these rules, groups or policies."
     )
-    skip: tuple[str, ...] = declare_option((), values.name_list_type("RULE"), "Report no such rule, group or policy.")
+    skip: tuple[str, ...] = declare_option(
+        (), values.name_list_type("RULE"), "Do not report these rules, groups or policies."
+    )
