@@ -52,7 +52,7 @@ QUOTA: Final = KAI.rule(
 LIMIT: Final = KAI.rule(
     "kai/limit",
     title="A pod requests more GPUs than the limit of its KAI queue",
-    why="What starts together must fit the limit of the queue and of its parents, so the pod stays Pending.",
+    why="Pods that start together must fit the limit of the queue and of its parents, so the pod stays Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/capacity_policy.go",
 )
 FRACTION: Final = KAI.rule(
@@ -72,7 +72,7 @@ FRACTION_PLACE: Final = KAI.rule(
 MIN_MEMBER: Final = KAI.rule(
     "kai/batch-min-member",
     title="A Job waits for more pods than it runs",
-    why="KAI starts no pod before as many exist as batch-min-member says, so the pods stay Pending.",
+    why="KAI starts no pod before batch-min-member pods exist, so the pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/job",
 )
 RESOURCES: Final = KAI.rule(

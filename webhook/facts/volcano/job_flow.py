@@ -72,7 +72,7 @@ JOB_REFUSED: Final = VOLCANO_JOB_FLOW.rule(
 LABEL_LENGTH: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/label-length",
     title="The name of the JobFlow is too long",
-    why="The Jobs carry namespace and name of the JobFlow as one label, of at most 63 characters.",
+    why="Each Job gets a label with the namespace and the name of the JobFlow. A label has at most 63 characters.",
     refused_by="the API server, when the Job is made",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     level="warn",

@@ -107,8 +107,8 @@ JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier",
     title="No HyperNode is of a tier that the gang allows",
     why=(
-        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
-        "allows. Where there is none, it waits for ever."
+        "A gang with a hard network topology is placed within one HyperNode, of at most the highest tier that it "
+        "allows. If no HyperNode has such a tier, the gang waits for ever."
     ),
     refused_by="nothing; the job stays pending",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
@@ -127,8 +127,8 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-order",
     title="A part of the gang allows a higher tier than the whole",
     why=(
-        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
-        "tier of a part allows nothing more."
+        "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
+        "a higher tier of a part has no effect."
     ),
     refused_by="nothing; the topology of the part has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",

@@ -95,8 +95,8 @@ POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier",
     title="No HyperNode is of a tier that the PodGroup allows",
     why=(
-        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
-        "allows. Where there is none, it waits for ever."
+        "A gang with a hard network topology is placed within one HyperNode, of at most the highest tier that it "
+        "allows. If no HyperNode has such a tier, the gang waits for ever."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
     function="isEligibleHyperNode",
@@ -114,8 +114,8 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-order",
     title="A part of the gang allows a higher tier than the whole",
     why=(
-        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
-        "tier of a part allows nothing more."
+        "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
+        "a higher tier of a part has no effect."
     ),
     refused_by="nothing; the topology of the part has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
@@ -165,9 +165,9 @@ MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/members",
     title="minMember is above the number of pods",
     why=(
-        "Pods name their PodGroup by the annotation scheduling.k8s.io/group-name. The scheduler waits until as many "
-        "exist as minMember says, and says so only in a condition of the PodGroup. Pods are counted where all objects "
-        "are files; a live view does not hold them."
+        "Pods name their PodGroup by the annotation scheduling.k8s.io/group-name. The scheduler waits until "
+        "minMember pods exist, and reports this only in a condition of the PodGroup. Pods are counted only in "
+        "files, because a live view does not hold them."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
