@@ -92,7 +92,6 @@ OPTION_GROUPS = {
         "--live-policies",
         "--publish",
         "--fails-only",
-        "--inject",
         "--watch",
     ),
     "Policies": (
@@ -140,8 +139,11 @@ _MOST_USED = (
     "--tls-key",
     "--port",
     "--check",
+    "--dir",
+    "--secret",
     "--service",
     "--name",
+    "--inject",
     "--policies",
 )
 """The flags that come first in the help of a verb: the first five of these that it has."""

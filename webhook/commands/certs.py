@@ -49,7 +49,7 @@ CaDays: TypeAlias = Annotated[int, typer.Option(min=2, metavar="DAYS", help="How
 Inject: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--inject", metavar="NAME", help="Write the bundle to the webhook configurations of this name; repeatable."
+        "--inject", metavar="NAME", help="Write the CA bundle into the webhook configurations of this name; repeatable."
     ),
 ]
 Owner: TypeAlias = Annotated[
@@ -178,9 +178,9 @@ def inject_bundle(
     kubeconfig: Kubeconfig = None,
     kube_context: KubeContext = None,
 ) -> int:
-    """Write the bundle to webhook configurations.
+    """Write the CA bundle into webhook configurations.
 
-    It becomes the caBundle of every webhook of the configurations with these names, validating and mutating.
+    It becomes the caBundle of all webhooks in the validating and mutating configurations with these names.
     """
     from certs.store import CA
 
