@@ -17,18 +17,18 @@ from webhook.workloads.resource_fields import resource_fields
 RESOURCE: Final = declare_structure(
     "GpuResource",
     name=(STRING, "name of the resource: `nvidia.com/gpu`"),
-    path=(STRING, "where the limit stands, or the request where there is no limit"),
-    vendor=(STRING, "whose device it is: `nvidia`"),
+    path=(STRING, "the path of the limit, or of the request if there is no limit"),
+    vendor=(STRING, "the vendor of the device: `nvidia`"),
     kind=(
         STRING,
         (
             '`device`, `shared`, `slice`, `amount` (memory or cores), `monitor`, `portable`, `class`; `""` for an '
-            "unknown name that is near a known one"
+            "unknown name that is similar to a known one"
         ),
     ),
     gpu=(BOOL, "whether it is a GPU or a part of one"),
-    limit=(DYN, "limit as text; null where there is none"),
-    request=(DYN, "request as text; null where there is none"),
+    limit=(DYN, "limit as text; null without a limit"),
+    request=(DYN, "request as text; null without a request"),
     count=(INT, "the amount, 0 where it is not a whole number"),
     whole=(BOOL, "whether the amount is a whole number of at least 0"),
     equal=(BOOL, "whether limit and request are equal, or one of them is not set"),
@@ -37,11 +37,11 @@ RESOURCE: Final = declare_structure(
 CONTAINER: Final = declare_structure(
     "GpuContainer",
     podSet=(STRING, "name of its pod set"),
-    path=(STRING, "where it stands"),
+    path=(STRING, "its path"),
     name=(STRING, "name of the container"),
     init=(BOOL, "whether it is an init container"),
     restarts=(BOOL, "whether it is an init container that keeps running, a sidecar"),
-    resources=(list_of(RESOURCE.type), "its devices, and names that are near those of devices"),
+    resources=(list_of(RESOURCE.type), "its devices, and names that are similar to names of devices"),
     vendors=(map_of(STRING, INT), "devices by vendor"),
     devices=(INT, "whole, shared and sliced devices; never memory or cores"),
     gpuImage=(BOOL, "whether its image is known to need GPUs"),
@@ -51,7 +51,7 @@ CONTAINER: Final = declare_structure(
 POD_SET: Final = declare_structure(
     "GpuPodSet",
     name=(STRING, "name of the pod set"),
-    path=(STRING, "where its template stands"),
+    path=(STRING, "the path of its template"),
     pods=(DYN, "how many; null if not known"),
     devices=(INT, "devices of one pod as the scheduler counts them, init containers and sidecars included"),
     total=(DYN, "devices of all pods; null if not known"),
@@ -64,7 +64,7 @@ GPU: Final = declare_structure(
     "Gpu",
     containers=(
         list_of(CONTAINER.type),
-        "containers of all pod sets, and those whose resources stand outside a template",
+        "containers of all pod sets, and containers with resources outside a template",
     ),
     patches=(list_of(CONTAINER.type), "containers of partial templates: shardPatches, runtimePatches"),
     podSets=(list_of(POD_SET.type), "devices of each pod set"),
@@ -86,8 +86,8 @@ FACTS: Final = (
     Fact(
         name="gpu",
         about=(
-            "Devices that the containers of an object request as extended resources, for each pod as the scheduler "
-            "counts it, and times the pods for the object. The gpu fields of a SparkApplication and the resources of "
+            "Devices that the containers of an object request as extended resources: for each pod, as the scheduler "
+            "counts, and for all pods of the object. The gpu fields of a SparkApplication and the resources of "
             "a KServe component such as `model` count too. Device claims are the fact `dra`."
         ),
         examples=(

@@ -39,23 +39,23 @@ OWN: Final = "own"
 
 AMOUNT: Final = declare_structure(
     "PortableAmount",
-    path=(STRING, 'where it stands, or would, below the resources of the ask: `limits["nvidia.com/gpu"]`'),
-    pointer=(STRING, "the same as JSON Pointer, to be added to the ask's: `/limits/nvidia.com~1gpu`"),
+    path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
+    pointer=(STRING, "the same as JSON Pointer, below the pointer of the ask: `/limits/nvidia.com~1gpu`"),
     isSet=(BOOL, "whether the key is there"),
     isNull=(BOOL, "whether the key is there and null"),
-    isKept=(BOOL, "whether it is what it was before the update"),
+    isKept=(BOOL, "whether the update did not change it"),
     text=(STRING, 'as it is written, an empty text with its quotes; `""` for null'),
     count=(STRING, 'as a number of devices in plain digits; `""` where it is none'),
 )
 ASK: Final = declare_structure(
     "PortableAsk",
-    path=(STRING, "where the amount that counts stands"),
-    resources=(STRING, "where the limits and requests stand"),
+    path=(STRING, "the path of the amount that counts"),
+    resources=(STRING, "the path of the limits and requests"),
     pointer=(STRING, "the same as JSON Pointer"),
     isPatch=(BOOL, "whether null takes an amount of the template away, as in shardPatches"),
-    isWindows=(BOOL, "whether the pod runs on Windows, where nobody gets a GPU by this name"),
-    isNull=(BOOL, "whether `gpu` is null wherever it stands"),
-    outcome=(STRING, "what is requested where the key is removed without a replacement: `no GPU is requested`"),
+    isWindows=(BOOL, "whether the pod runs on Windows, where this name gives no GPU"),
+    isNull=(BOOL, "whether `gpu` is null in all places"),
+    outcome=(STRING, "the result if the key is removed without a replacement: `no GPU is requested`"),
     isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
     isZero=(BOOL, "whether the amount is 0, which requests nothing; not on Windows, nor in a patch of a template"),
     isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
@@ -70,29 +70,29 @@ ASK: Final = declare_structure(
     request=(AMOUNT.type, "the request of `gpu`"),
     ownLimit=(AMOUNT.type, "the limit of the resource that `gpu` means, in the same place"),
     ownRequest=(AMOUNT.type, "the request of that resource"),
-    contradicting=(list_of(AMOUNT.type), "of these, what somebody wrote that is another count than `gpu`"),
+    contradicting=(list_of(AMOUNT.type), "those of these with a count other than that of `gpu`"),
 )
 DEVICE: Final = declare_structure(
-    "PortableDevice", path=(STRING, "where it stands"), pointer=(STRING, "its name, as JSON Pointer")
+    "PortableDevice", path=(STRING, "its path"), pointer=(STRING, "its name, as JSON Pointer")
 )
 MISPLACED: Final = declare_structure(
     "MisplacedGpu",
-    path=(STRING, "where it stands"),
+    path=(STRING, "its path"),
     isEphemeral=(BOOL, "whether that is an ephemeral container, and not the pod as a whole"),
 )
 MISTYPED: Final = declare_structure(
-    "MistypedGpu", path=(STRING, "where it stands"), found=(STRING, "what stands there, shortly: `a list`")
+    "MistypedGpu", path=(STRING, "its path"), found=(STRING, "its value in short: `a list`")
 )
 PORTABLE: Final = declare_structure(
     "PortableGpu",
-    resource=(STRING, 'the extended resource that `gpu` means in the namespace; `""` where nobody asks'),
-    unknownVendor=(STRING, "what the label `claimgate.dev/gpu` of the namespace says, where no vendor has that name"),
+    resource=(STRING, 'the extended resource that `gpu` means in the namespace; `""` if nothing requests `gpu`'),
+    unknownVendor=(STRING, "the value of the label `claimgate.dev/gpu` of the namespace, if no vendor has this name"),
     vendors=(list_of(STRING), "vendors that the params name"),
     paths=(list_of(STRING), "where `gpu` is asked for"),
     asks=(list_of(ASK.type), "limits and requests that name `gpu` and are new or have changed"),
     devices=(list_of(DEVICE.type), "devices with a quantity, as of a SparkApplication, that are named `gpu` now"),
     mistyped=(list_of(MISTYPED.type), "values of `gpu` that are neither texts nor numbers"),
-    misplaced=(list_of(MISPLACED.type), "where a Pod asks for `gpu` and Kubernetes takes no device"),
+    misplaced=(list_of(MISPLACED.type), "places where a Pod requests `gpu` and Kubernetes accepts no device"),
 )
 _WORK_OF_REQUEST: Final = 20
 """Units of work to say what one place requests, some 30 microseconds."""
@@ -282,9 +282,10 @@ def _amount_as_json(
 PORTABLE_GPU: Final = Fact(
     name="portableGpu",
     about=(
-        "The portable resource name `gpu`: which places ask for it, what for, and which extended resource it means in "
-        "the namespace of the request. Of a Pod its containers; of other objects what they have outside their pod "
-        "templates, which are Pods of their own. After an update, places that have changed alone. The param says which "
+        "The portable resource name `gpu`: the places that request it, the amounts, and the extended resource that "
+        "it means in the namespace of the request. For a Pod, the places are its containers. For other objects, "
+        "they are outside of the pod templates, which are Pods themselves. For an update, they are the changed "
+        "places. The param says which "
         "resources there are: `resource`, `resource.<namespace>` and `vendor.<name>`, as in gpu-portable."
     ),
     examples=(

@@ -35,7 +35,7 @@ QUEUED_PODS: Final = declare_structure(
     name=(STRING, "name of the pod set"),
     count=(DYN, "its pods; null if not known"),
     least=(INT, "pods that it starts with at least, which are counted"),
-    requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
+    requests=(map_of(STRING, STRING), "the quota that these need together, as quantities by resource"),
 )
 KUEUE: Final = declare_structure(
     "Kueue",
@@ -140,12 +140,12 @@ def _pod_set_as_json(pod_set: PodSetRequests) -> JSON:
 FACTS: Final = (
     Fact(
         name="kueue",
-        about="Where a job queues in Kueue, what it counts for there, and whether it can ever be admitted.",
+        about="The queue of a job in Kueue, the quota that it needs, and whether it can ever be admitted.",
         examples=('kueue.verdict != "never"', 'kueue.managed || kueue.queue == ""'),
         type=KUEUE.type,
         structures=(KUEUE, QUEUED_PODS),
         compute=_compute_kueue_fact,
         lookups=LOOKUPS,
-        expanded={"": "what Kueue would do with a single Pod"},
+        expanded={"": "the result of Kueue for a single Pod"},
     ),
 )

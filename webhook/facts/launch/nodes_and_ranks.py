@@ -32,8 +32,8 @@ SAME_NODE_RANK: Final = LAUNCH.rule(
     "launch/same-node-rank",
     title="All pods have the same node rank",
     why=(
-        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
-        "meet."
+        "With static rendezvous the rank in the command decides which node a pod is. Several pods with the same "
+        "rank do not find each other."
     ),
     function="run",
 )

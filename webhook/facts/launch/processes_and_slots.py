@@ -41,7 +41,7 @@ PROCESSES_AND_GPUS: Final = LAUNCH.rule(
 TRAINER_NODES: Final = LAUNCH.rule(
     "launch/trainer-nodes",
     title="num_nodes differs from the number of pods",
-    why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
+    why="The trainer waits for nodes that never come, or divides the data among nodes that do not exist.",
     refused_by="nothing; the trainer waits or trains on parts of the data",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
     function="distributed_sampler_kwargs",

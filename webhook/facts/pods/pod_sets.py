@@ -33,16 +33,16 @@ from webhook.workloads.table import Table
 POD_SET: Final = declare_structure(
     "PodSet",
     name=(STRING, "name of the pod set, as the workload table has it"),
-    path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),
-    template=(DYN, "`{metadata, spec}` as it stands there"),
+    path=(STRING, "the path of the template; for a TrainJob, `spec.runtimeRef`"),
+    template=(DYN, "`{metadata, spec}` of the template"),
     count=(DYN, "pods of one group; null if not known"),
-    groups=(INT, "such groups that the object makes"),
+    groups=(INT, "number of groups that the object makes"),
     pods=(DYN, "count times groups; null if not known"),
     change=(
         STRING,
         (
-            "what becomes of a changed PodSpec: `mutable` (the controller takes it up), `later` (pods that run keep "
-            "theirs) or `immutable` (refused); what is suspended, and may be changed, is mutable"
+            "the effect of a changed PodSpec: `mutable` (the controller applies it), `later` (running pods keep "
+            "theirs) or `immutable` (refused). A suspended object that can be changed is `mutable`"
         ),
     ),
     changed=(BOOL, "whether the update changes the PodSpec"),

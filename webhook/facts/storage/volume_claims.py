@@ -52,7 +52,7 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
 READ_WRITE_ONCE_POD: Final = STORAGE.rule(
     "storage/read-write-once-pod",
     title="Several pods mount a ReadWriteOncePod claim",
-    why="The scheduler keeps all pods Pending but the first.",
+    why="The scheduler keeps all pods except the first Pending.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
     function="satisfyReadWriteOncePod",
 )

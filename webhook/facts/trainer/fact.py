@@ -23,7 +23,7 @@ RUNTIME: Final = declare_structure(
     found=(BOOL, "whether it is there"),
     plugin=(
         STRING,
-        "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy; empty where it is not there",
+        "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy; empty if not known",
     ),
 )
 NODE_CLAIM: Final = declare_structure(
@@ -44,11 +44,11 @@ PROCESSES: Final = declare_structure(
     perNode=(STRING, "number as Trainer passes it on: a number, `auto` or `gpu`"),
     reason=(STRING, "why"),
     gpus=(INT, "GPUs that Trainer counts"),
-    launcher=(STRING, "torchrun, accelerate or deepspeed where the command says itself how many it starts"),
-    started=(DYN, "how many the launcher starts on each node; null where no launcher says so"),
+    launcher=(STRING, "torchrun, accelerate or deepspeed, if the command sets the number of processes"),
+    started=(DYN, "number of processes that the launcher starts on each node; null if not known"),
     unset=(
         STRING,
-        "what comes of device claims without numProcPerNode, and what to do; empty where no claim may be for GPUs",
+        "the effect of device claims without numProcPerNode, and the fix; empty if no claim may be for GPUs",
     ),
 )
 TRAINER: Final = declare_structure(
@@ -113,8 +113,8 @@ FACTS: Final = (
     Fact(
         name="training",
         about=(
-            "What an object of Kubeflow Trainer says by itself: a TrainJob, a runtime or an OptimizationJob. It never "
-            "lacks anything."
+            "The content of an object of Kubeflow Trainer by itself: a TrainJob, a runtime or an OptimizationJob. "
+            "It needs no other objects."
         ),
         examples=('training.changes.all(c, c == "suspend")',),
         type=TRAINING.type,

@@ -59,7 +59,8 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-leaf",
     title="The queue has child queues",
     why=(
-        "Volcano takes the PodGroup and places no pod of it. With the hierarchy of the capacity plugin, one gang in a "
+        "Volcano accepts the PodGroup, and places none of its pods. With the hierarchy of the capacity plugin, one "
+        "gang in a "
         "queue with children stops the scheduler for everybody."
     ),
     refused_by="nothing; the scheduler stops",
@@ -70,8 +71,8 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
     "volcano-pod/capability",
     title="The gang needs more than the queue's capability",
     why=(
-        "The operator writes minResources of a schedulingPolicy into the PodGroup, which is let in when they are "
-        "within the capability of the queue. Above that it waits for ever."
+        "The operator writes minResources of a schedulingPolicy into the PodGroup. Volcano admits the PodGroup if "
+        "they are within the capability of the queue. Otherwise it waits for ever."
     ),
     refused_by="nothing; the gang stays pending",
     source="https://github.com/volcano-sh/volcano/issues/3220",

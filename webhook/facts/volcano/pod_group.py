@@ -71,7 +71,10 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/capability",
     title="The gang needs more than the queue's capability",
-    why="A gang is let in when its minResources are within the capability of the queue. Above that it waits for ever.",
+    why=(
+        "Volcano admits a gang if its minResources are within the capability of the queue. Otherwise the gang waits "
+        "for ever."
+    ),
     source="https://github.com/volcano-sh/volcano/issues/3220",
     severity="high",
     issues=(
