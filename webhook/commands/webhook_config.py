@@ -113,9 +113,7 @@ def command(
     ] = False,
     object_opt_out: Annotated[
         bool,
-        typer.Option(
-            "--object-opt-out", help=f"Do not ask about objects with the label {OPT_OUT[0]}={OPT_OUT[1]} either."
-        ),
+        typer.Option("--object-opt-out", help=f"Also exclude objects with the label {OPT_OUT[0]}={OPT_OUT[1]}."),
     ] = False,
     rbac: Annotated[
         bool, typer.Option("--rbac", help="Print the ClusterRole for the objects that policies look up.")

@@ -28,7 +28,7 @@ CONFIG: Final = DEVICE_PLUGIN.rule(
 MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/mig-config",
     title="A node names a MIG configuration that does not exist",
-    why="The MIG manager sets nvidia.com/mig.config.state to failed and cuts no GPU.",
+    why="The MIG manager sets nvidia.com/mig.config.state to failed and divides no GPU.",
     source="NVIDIA/gpu-operator@a22dbf671 assets/state-mig-manager",
 )
 _MIG_LABEL: Final = "nvidia.com/mig.config"

@@ -78,7 +78,7 @@ VOLCANO_POD: Final = RuleGroup(
 """Rules of Volcano's webhook for Pods, and Pods that are placed without their gang."""
 VOLCANO_SCHEDULER: Final = RuleGroup(
     "volcano-scheduler",
-    refused_by="Volcano's scheduler, which says so in its log and goes on with the configuration before",
+    refused_by="Volcano's scheduler, which logs an error and keeps the previous configuration",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go",
     level="warn",
     fails="silent",

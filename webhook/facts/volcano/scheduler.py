@@ -89,14 +89,14 @@ PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-together",
     title="The plugins proportion and capacity are both on",
     why="The plugins proportion and capacity both decide what a queue may have.",
-    refused_by="nothing; both decide",
+    refused_by="nothing; both plugins decide",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin-missing",
     title="The scheduler lacks the plugin gang or predicates",
     why="Without gang the scheduler ignores minAvailable. Without predicates it places pods on nodes that refuse them.",
-    refused_by="nothing; pods are placed otherwise",
+    refused_by="nothing; pods are placed on wrong nodes",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 
