@@ -94,7 +94,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
     about = subject_of_request(attributes)
     told = tuple(findings_of_object((*outcome.decisions, *outcome.further), about, _place, RulesOfPolicies(policies)))
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, view, TABLE)
+    subject = subject_of_job(attributes, made, view, policies)
     answer = simulation(
         told,
         _moments(),

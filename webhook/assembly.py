@@ -46,6 +46,7 @@ class PolicySources(Struct, frozen=True, kw_only=True):
     version: releases.Release
     table: table.Table
     lazy: bool
+    own_namespace: str
     configuration: ConfigurationFile
     unbound: bool
 
@@ -56,7 +57,13 @@ class PolicySources(Struct, frozen=True, kw_only=True):
             PolicyError: every problem of the policies.
             InputError: every rule that the configuration names and that does not exist.
         """
-        options = Options(engine=self.engine, version=self.version, table=self.table, lazy=self.lazy)
+        options = Options(
+            engine=self.engine,
+            version=self.version,
+            table=self.table,
+            lazy=self.lazy,
+            own_namespace=self.own_namespace,
+        )
         compiled = apply_configuration_to_policies(
             compile_policy_documents(self.documents, options), self.configuration
         )
@@ -101,7 +108,10 @@ def create_compile_options(chosen: Settings) -> Options:
         InputError: every problem of the workload tables.
     """
     return Options(
-        engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load_table(chosen.workloads)
+        engine=chosen.cel_engine,
+        version=chosen.kubernetes_version,
+        table=table.load_table(chosen.workloads),
+        own_namespace=chosen.own_namespace,
     )
 
 
@@ -199,6 +209,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         table=how.table,
         # the shipped policies are known to compile: of 30 of them, one review asks a few
         lazy=not (chosen.policies or chosen.only),
+        own_namespace=chosen.own_namespace,
         configuration=chosen.configuration,
         unbound=isinstance(chosen, ReviewSettings) and chosen.unbound,
     )
@@ -294,7 +305,7 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
     inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
-    rules = ParamRuleChecker(policies.policies, policies.registry)
+    rules = ParamRuleChecker(policies.policies, policies.registry, own_namespace=policies.own_namespace)
     if problems := (*inputs.problems, *check_rule_names_in_params(rules, inputs)):
         raise InputError(*problems)
     return inputs

@@ -6,23 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.literals import pod, request, shipped_policies
+from webhook import assembly
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.evaluation.params import RequestParams
+from webhook.evaluation.request_context import request_context
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.train_job_pods.releases import installation_with_assumptions
 from webhook.facts.view import ClusterView
 from webhook.policy.param_rules import ParamRuleChecker
+from webhook.policy.policy_set import PolicySet
+from webhook.settings.shared import Settings
 
 
-def config_map(name: str, **data: str) -> Any:
-    metadata = {"name": name, "namespace": "claimgate-system"}
+def config_map(name: str, namespace: str = "claimgate-system", **data: str) -> Any:
+    metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def params_of_kueue(*objects: Any) -> Mapping[str, str]:
+def params_of_kueue(*objects: Any, loaded: PolicySet | None = None) -> Mapping[str, str]:
     """The data with which policies about Kueue are evaluated."""
-    loaded = shipped_policies()
+    loaded = loaded or shipped_policies()
     (policy,) = [one for one in loaded.validating if one.name == "kueue-jobs"]
     found = RequestParams(request(pod()), FilesCluster(objects), loaded, Deadline())
     (param,) = found.params_of_binding(policy, policy.bindings[0])
@@ -34,6 +38,29 @@ def test_a_key_of_the_site_counts_in_the_place_of_that_of_the_config_map() -> No
     assert params_of_kueue(site)["off"] == "kueue-never/a"
     own = params_of_kueue(config_map("kueue", off="kueue-never/b", deny="kueue-never/c"), site)
     assert own == {"off": "kueue-never/a", "deny": "kueue-never/c"}
+
+
+def test_policies_of_files_are_about_the_namespace_where_claimgate_runs() -> None:
+    settings = Settings(own_namespace="gates")
+    loaded = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
+    assert "claimgate-system" not in str([policy.bindings for policy in loaded.policies])
+    named = [(each.gvk.kind, each.scope.namespace, each.scope.name) for each in loaded.interests()]
+    assert "claimgate-system" not in str(named)
+    assert {("ConfigMap", "gates", name) for name in ("kueue", "trainer", "claimgate-site")} <= set(named)
+    assert {each["metadata"]["namespace"] for each in loaded.params} == {"gates"}
+    ours = (
+        config_map("kueue", "gates", off="kueue-never/b"),
+        config_map("claimgate-site", "gates", **{"kueue.deny": "x"}),
+    )
+    others = config_map("kueue", off="kueue-never/c"), config_map("claimgate-site", **{"kueue.deny": "y"})
+    assert params_of_kueue(*ours, *others, loaded=loaded) == {"off": "kueue-never/b", "deny": "x"}
+    rules = ParamRuleChecker(loaded.policies, loaded.registry, loaded.params, own_namespace="gates")
+    wrong = config_map("claimgate-site", "gates", **{"kueue.denny": "x"}), config_map("kueue", "gates", denny="x")
+    assert [path[-1] for one in wrong for path, _ in rules.mistakes_if_object_is_param(one)] == ["kueue.denny", "denny"]
+    assert not rules.is_param(config_map("kueue"))
+    trainer = config_map("trainer", "gates", trainer="2.1"), config_map("trainer", trainer="2.2")
+    view = request_context(loaded, request(pod()), FilesCluster(trainer)).view
+    assert installation_with_assumptions(view, ClusterAssumptions()).release == (2, 1)
 
 
 def test_the_release_of_trainer_is_the_one_of_the_site() -> None:

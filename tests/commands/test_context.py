@@ -286,7 +286,7 @@ def test_a_release_is_not_assumed(
     assert told(capsys, folder, *known)[0] == rules
     run_command_line(["audit", folder, *known])
     is_unknown = not context and "c.yaml" not in files
-    said = "the release of Kueue is not known: name it as data.kueue of ConfigMap kueue in namespace claimgate-system"
+    said = "the release of Kueue is not known: set releases.kueue in claimgate.yaml, or data.kueue of ConfigMap kueue"
     assert capsys.readouterr().out.count(said) == is_unknown
 
 

@@ -32,6 +32,12 @@ def test_its_suite_fails_when_the_policy_no_longer_does_what_it_says(flags, tmp_
     assert "a Service is not asked about" in capsys.readouterr().out
 
 
+def test_its_parameter_is_where_claimgate_runs(tmp_path):
+    run_command_line(["policies", "new", "team", "--param", "--own-namespace", "gates", "--in", str(tmp_path)])
+    written = {path.name: path.read_text() for path in (tmp_path / "team").iterdir()}
+    assert all("namespace: gates" in written[name] for name in ("binding.yaml", "params.yaml", "suite.yaml"))
+
+
 def test_what_is_there_is_left_alone(tmp_path, capsys):
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "mine.yaml").write_text("mine")

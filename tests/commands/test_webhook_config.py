@@ -76,6 +76,14 @@ def test_what_both_have_in_common(capsys: Capture) -> None:
     assert mutating["clientConfig"]["service"]["path"] == "/mutate"
 
 
+def test_the_service_and_the_exclusion_are_those_of_the_own_namespace(capsys: Capture) -> None:
+    for webhook in printed(capsys, "--own-namespace", "gates").values():
+        assert webhook["clientConfig"]["service"]["namespace"] == "gates"
+        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [*INFRASTRUCTURE, "gates"]
+    assert run_command_line(["webhook-config", "--own-namespace", "Gates!"]) == 2
+    assert "--own-namespace: `Gates!` is not the name of a namespace" in capsys.readouterr().err
+
+
 def _covered(rules: list[dict[str, Any]], group: str, version: str, resource: str, operation: str) -> bool:
     return any(
         {group, "*"} & set(rule["apiGroups"])

@@ -39,16 +39,16 @@ def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def template(values: Sequence[str] = (), code: int = 0) -> subprocess.CompletedProcess[str]:
+def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
     """`helm template` with `--set` of each value."""
     given = [word for value in values for word in ("--set", value)]
-    place = ["--namespace", NAMESPACE, "--kube-version", "1.36.2"]
+    place = ["--namespace", namespace, "--kube-version", "1.36.2"]
     return helm("template", "claimgate", str(CHART), *place, *given, code=code)
 
 
-def rendered(*values: str) -> list[dict[str, Any]]:
+def rendered(*values: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
     """What the chart makes of values."""
-    return [found for found in yaml.safe_load_all(template(values).stdout) if found]
+    return [found for found in yaml.safe_load_all(template(values, namespace=namespace).stdout) if found]
 
 
 def kustomized(folder: str) -> list[dict[str, Any]]:

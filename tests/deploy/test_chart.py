@@ -81,9 +81,27 @@ def test_a_wrong_value_is_refused_by_name(value: str, said: str) -> None:
     assert said in template([value], code=1).stderr
 
 
-def test_another_namespace_is_refused_with_the_reason() -> None:
-    told = helm("template", "claimgate", str(CHART), "--kube-version", "1.36.2", code=1).stderr
-    assert "install with --namespace claimgate-system --create-namespace" in told
+EVERYTHING = (
+    *("livePolicies=true", "authorizer=true", "clusterAudit.enabled=true", "autoscaling.enabled=true"),
+    *("monitoring.podMonitor=true", "monitoring.alerts=true", "clientCertificates.enabled=true"),
+)
+
+
+@pytest.mark.parametrize("issuer", ["claimgate", "cert-manager"])
+def test_another_namespace_is_named_wherever_that_of_the_release_is_meant(issuer: str) -> None:
+    values = *EVERYTHING, f"certificates.issuer={issuer}"
+    here, there = by_name(rendered(*values)), by_name(rendered(*values, namespace="gates"))
+    assert NAMESPACE not in json.dumps(list(there.values()))
+    own = ', "--own-namespace=gates"'
+    assert {name: json.loads(json.dumps(one).replace(own, "")) for name, one in there.items()} == {
+        name: json.loads(json.dumps(one).replace(NAMESPACE, "gates")) for name, one in here.items()
+    }
+    told = {name for name, one in there.items() if own in json.dumps(one)}
+    assert told == {
+        ("Deployment", "claimgate"),
+        ("Deployment", "claimgate-registration"),
+        ("CronJob", "claimgate-audit"),
+    }
 
 
 def test_lint_finds_nothing() -> None:

@@ -1,33 +1,48 @@
-"""ConfigMap `claimgate-site`: what an operator sets of the shipped parameters, where no upgrade changes it.
+"""ConfigMaps of the namespace where claimgate runs, and `claimgate-site` among them.
+
+Policies, bindings and facts write `claimgate-system` for this namespace. Where claimgate runs in another one, a policy
+set is loaded for that one (policy/load.py), and views hold the ConfigMaps of that one.
 
 claimgate ships a ConfigMap for each policy with parameters, and applies it at each upgrade. Nobody ships or applies
-`claimgate-site`. Its key `kueue.deny` counts in the place of the key `deny` of ConfigMap `kueue` in the same namespace.
+`claimgate-site`: it has what an operator sets of the shipped parameters, where no upgrade changes it. Its key
+`kueue.deny` counts in the place of the key `deny` of ConfigMap `kueue` in the same namespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.lookup import namespace_and_name
 
-NAMESPACE: Final = "claimgate-system"
+OWN_NAMESPACE: Final = "claimgate-system"
+"""What policies and facts write for the namespace where claimgate runs, and the default of that namespace."""
 NAME: Final = "claimgate-site"
-_CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
-SITE: Final = Interest(_CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=NAMESPACE, name=NAME))
+CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name=NAME))
 
 
-def is_below_site(gvk: GroupVersionKind, namespace: str, name: str) -> bool:
+def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interest:
+    """Return the interest with the namespace where claimgate runs, if it is in a ConfigMap of that namespace."""
+    if (interest.gvk, interest.scope.namespace) != (CONFIG_MAP, OWN_NAMESPACE):
+        return interest
+    return replace(interest, scope=structs.replace(interest.scope, namespace=own_namespace))
+
+
+def is_below_site(gvk: GroupVersionKind, namespace: str, name: str, own_namespace: str) -> bool:
     """Return whether keys of the site's ConfigMap may count in the place of those of an object."""
-    return (gvk.group, gvk.kind, namespace) == ("", _CONFIG_MAP.kind, NAMESPACE) and name not in ("", NAME)
+    return (gvk.group, gvk.kind, namespace) == ("", CONFIG_MAP.kind, own_namespace) and name not in ("", NAME)
 
 
-def is_site(obj: JSON) -> bool:
+def is_site(obj: JSON, own_namespace: str) -> bool:
     """Return whether an object is the site's ConfigMap."""
-    is_config_map = isinstance(obj, dict) and (obj.get("apiVersion"), obj.get("kind")) == ("v1", _CONFIG_MAP.kind)
-    return is_config_map and namespace_and_name(obj) == (NAMESPACE, NAME)
+    is_config_map = isinstance(obj, dict) and (obj.get("apiVersion"), obj.get("kind")) == ("v1", CONFIG_MAP.kind)
+    return is_config_map and namespace_and_name(obj) == (own_namespace, NAME)
 
 
 def data_of_site(site: JSON) -> Mapping[str, JSON]:

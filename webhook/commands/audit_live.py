@@ -183,7 +183,7 @@ class LiveAudit:
         outcome = self._audit.run_policies_on_object(attributes, self._cluster.view)
         decisions = decisions_of(outcome)
         if self._contents.queues:
-            add_demand(result.demands, attributes, outcome, self._cluster.view, self._table)
+            add_demand(result.demands, attributes, outcome, self._cluster.view, self._audit.policies)
         if not decisions:
             if is_ignored_by_configuration(attributes, self._configuration, self._cluster.view):
                 result.ignored += 1

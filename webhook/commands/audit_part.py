@@ -186,7 +186,9 @@ class PartAudit:
         """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
-        checker = ParamRuleChecker(self._policies.policies, self._policies.registry)
+        checker = ParamRuleChecker(
+            self._policies.policies, self._policies.registry, own_namespace=self._policies.own_namespace
+        )
         result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, inputs))
         result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
         result.warnings += map(str, keys.elsewhere)
@@ -224,7 +226,7 @@ class PartAudit:
         if self._contents.queues:
             from webhook.commands.job_demands import add_demand
 
-            add_demand(result.demands, attributes, outcome, sent.cluster, self._table)
+            add_demand(result.demands, attributes, outcome, sent.cluster, self._policies)
         if not decisions:
             if is_ignored_by_configuration(attributes, self._policies.configuration, sent.cluster):
                 result.ignored += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.apimachinery.paths import get
 from webhook.cluster.lookup import namespace_and_name
-from webhook.cluster.site_params import NAME, SITE, data_of_site, is_below_site
+from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_site, is_below_site
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -23,17 +23,21 @@ _HELM: Final = "helm"
 """In the name of each field manager that installs charts: `helm`, `helm-controller`, `terraform-provider-helm`."""
 
 
-def edited_params(cluster: ClusterReader, loaded: PolicySet) -> Iterator[str]:
+def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
     """Yield each key of a shipped ConfigMap that somebody set in the cluster, and where to set it instead.
+
+    Args:
+        cluster: where to look.
+        loaded: the policies, with the shipped ConfigMaps.
+        namespace: where claimgate runs in this cluster.
 
     Raises:
         LookupFailed: the cluster cannot be read.
     """
-    place = SITE.scope
-    site = data_of_site(cluster.get_or_none(f"/api/v1/namespaces/{place.namespace}/configmaps/{place.name}"))
+    site = data_of_site(cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{NAME}"))
     for shipped in loaded.params:
-        namespace, name = namespace_and_name(shipped)
-        if not is_below_site(SITE.gvk, namespace, name):
+        place, name = namespace_and_name(shipped)
+        if not is_below_site(CONFIG_MAP, place, name, loaded.own_namespace):
             continue
         stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}
         is_chart = get(stored, ("metadata", "labels", "app.kubernetes.io/managed-by"), "") == "Helm"

@@ -24,9 +24,9 @@ from webhook.facts.volcano.gang_resources import requests_of_gang
 from webhook.facts.volcano.queue_tree import read_volcano_overview
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.types import JOB
+from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
-from webhook.workloads.table import Table
 
 _JOB_TIMEOUT_S: Final = 10.0
 """How long it may take to ask about one job; as long as a review of it may take."""
@@ -38,7 +38,11 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 def add_demand(
-    demands: dict[QueueKey, Demand], attributes: Attributes, outcome: PhasesOutcome, cluster: Cluster, table: Table
+    demands: dict[QueueKey, Demand],
+    attributes: Attributes,
+    outcome: PhasesOutcome,
+    cluster: Cluster,
+    policies: PolicySet,
 ) -> None:
     """Add what an object would take to the demand of its queue, if it is a job in one and of its types.
 
@@ -47,7 +51,7 @@ def add_demand(
         attributes: the object as it is submitted.
         outcome: what policies make of it; where they deny it, the object as it is submitted counts.
         cluster: where queues are looked up.
-        table: the kinds with pods.
+        policies: what the object was reviewed with.
     """
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in FRAMEWORK_OF_KIND and kind != JOB:
@@ -57,8 +61,8 @@ def add_demand(
     submitted = replace(attributes, object=obj)
     if not isinstance(obj, dict) or is_mistyped(submitted, until):
         return  # a finding says so
-    view = ClusterView(cluster, attributes.namespace, until)
-    about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=table)
+    view = ClusterView(cluster, attributes.namespace, until, own_namespace=policies.own_namespace)
+    about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=policies.table)
     denied = "" if outcome.verdict.allowed else "is denied"
     try:
         asked = [*_kueue_demands(about), *_volcano_demands(about)]

@@ -138,7 +138,7 @@ def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
 
 def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
     """Return the grants for what some of the policies of a set look up."""
-    looked_up = interests_of_policies(tuple(some), policies.registry, policies.params)
+    looked_up = interests_of_policies(tuple(some), policies.registry, policies.params, policies.own_namespace)
     return grants_of_rules(cluster_role("", looked_up, policies.table)["rules"])
 
 

@@ -17,21 +17,24 @@ import typer
 from msgspec import Struct
 
 from webhook.apimachinery import names
+from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.errors import ConfigurationError
 from webhook.text import terminal
 
-NAMESPACE: Final = "claimgate-system"
-"""The namespace of the parameter: that of the webhook, which users cannot write to."""
 _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 class NewPolicyOptions(Struct, frozen=True, kw_only=True):
-    """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter."""
+    """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter.
+
+    The parameter is in the namespace where claimgate runs, which users cannot write to.
+    """
 
     name: str
     expands: bool = False
     mutates: bool = False
     has_param: bool = False
+    own_namespace: str = OWN_NAMESPACE
 
     @property
     def kind(self) -> str:
@@ -113,13 +116,14 @@ def _text_of_binding(choice: NewPolicyOptions) -> str:
     if not choice.mutates:
         lines.append("  validationActions: [Deny] # begin with [Warn], and see what would be denied")
     if choice.has_param:
-        reference = f"{{name: {choice.name}, namespace: {NAMESPACE}, parameterNotFoundAction: Deny}}"
+        reference = f"{{name: {choice.name}, namespace: {choice.own_namespace}, parameterNotFoundAction: Deny}}"
         lines.append(f"  paramRef: {reference}")
     return "\n".join(lines)
 
 
 def _text_of_params(choice: NewPolicyOptions) -> str:
-    lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}", "data:"]
+    metadata = f"{{name: {choice.name}, namespace: {choice.own_namespace}}}"
+    lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {metadata}", "data:"]
     lines += ["  label: team", *(["  value: unassigned"] if choice.mutates else [])]
     return "\n".join(lines)
 
@@ -170,9 +174,8 @@ def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
 
 def _lines_of_case_without_param_key(choice: NewPolicyOptions) -> list[str]:
     """Return the case of an expression that fails because `params` has no such key."""
-    empty = (
-        f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
-    )
+    metadata = f"{{name: {choice.name}, namespace: {choice.own_namespace}}}"
+    empty = f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}, data: {{}}}}"
     expected = ["    allowed: false", '    errors: ["no such key: label"]']
     (name, *lines) = _lines_of_case("a ConfigMap without the key denies everything", _lines_of_pod(""), expected)
     return [name, f"  params: [{empty}]", *lines]
@@ -198,6 +201,9 @@ def command(
     expand: Annotated[bool, typer.Option("--expand", help="Ask it about pod templates of workloads, too.")] = False,
     mutate: Annotated[bool, typer.Option("--mutate", help="One that changes objects.")] = False,
     param: Annotated[bool, typer.Option("--param", help="One that reads a ConfigMap.")] = False,
+    own_namespace: Annotated[
+        str, typer.Option("--own-namespace", metavar="NAMESPACE", help="With --param: where claimgate runs.")
+    ] = OWN_NAMESPACE,
     parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the folder goes.")] = Path(),
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
@@ -210,7 +216,8 @@ def command(
     folder = parent / name
     if folder.exists():
         raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
-    written = files_of_new_policy(NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param))
+    choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own_namespace)
+    written = files_of_new_policy(choice)
     _write_all_files(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))

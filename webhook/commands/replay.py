@@ -165,7 +165,9 @@ def _local_backend(
             explains=explains,
         )
 
-    checker = ParamRuleChecker(assembled.policies.policies, assembled.policies.registry)
+    checker = ParamRuleChecker(
+        assembled.policies.policies, assembled.policies.registry, own_namespace=assembled.policies.own_namespace
+    )
     problems = assembly.check_rule_names_in_params(checker, inputs)
     notes = partial(submitted.notes_on_context, assembled.files, settings)
     known = RulesOfPolicies(assembled.policies, settings.docs_address)

@@ -110,8 +110,16 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         )
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, ours, namespaces)
-    edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded))
+    edits = prefix_lines_with_name(
+        "an upgrade would lose", edited_params(cluster, loaded, _own_namespace(ours) or loaded.own_namespace)
+    )
     return _print_and_return_exit_code([*lacks, *lines, *costs, *edits], ours, notes)
+
+
+def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
+    """Return the namespace of the Service that our webhooks call; "" where they call an address."""
+    services = [one.client_config.service for each in ours for one in each.webhooks]
+    return next((each.namespace for each in services if each is not None), "")
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:

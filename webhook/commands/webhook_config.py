@@ -47,6 +47,7 @@ DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
+_SERVICE: Final = "claimgate"
 _VALID_PORTS: Final = range(1, 1 << 16)
 _NEVER: Final = "no loaded policy matches anything in either phase; there is nothing to register"
 
@@ -72,7 +73,9 @@ class Registration(Struct, frozen=True, kw_only=True):
     stored_policies: bool = False
 
 
-@options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.add_settings_flags(
+    Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version", "own_namespace"
+)
 def command(
     path: Annotated[
         list[str] | None,
@@ -83,8 +86,13 @@ def command(
     *,
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of both configurations.")] = "claimgate",
     service: Annotated[
-        str, typer.Option(metavar="NAMESPACE/NAME[:PORT]", help="The Service in front of the webhook.")
-    ] = "claimgate-system/claimgate",
+        str | None,
+        typer.Option(
+            metavar="NAMESPACE/NAME[:PORT]",
+            help="The Service in front of the webhook. Default: claimgate of --own-namespace.",
+            show_default=False,
+        ),
+    ] = None,
     url: Annotated[str, typer.Option(metavar="URL", help="Call this https address instead of a Service.")] = "",
     ca_bundle: Annotated[
         Path | None,
@@ -169,7 +177,7 @@ def command(
         raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
         return check_files(path, settings.kubernetes_version)
-    client, own = _client_config(service, url)
+    client, own = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
     if ca_bundle is not None:

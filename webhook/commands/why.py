@@ -61,6 +61,7 @@ class _ReadCluster(Struct, frozen=True):
         "workloads",
         "cel_engine",
         "kubernetes_version",
+        "own_namespace",
     ),
 )
 def command(

@@ -37,13 +37,23 @@ class RequestParams:
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
 
-    __slots__ = ("_attributes", "_cluster", "_configuration", "_deadline", "_of_request", "_shipped", "static")
+    __slots__ = (
+        "_attributes",
+        "_cluster",
+        "_configuration",
+        "_deadline",
+        "_of_request",
+        "_own_namespace",
+        "_shipped",
+        "static",
+    )
 
     def __init__(self, attributes: Attributes, cluster: Cluster, policies: PolicySet, deadline: Deadline) -> None:
         self._attributes = attributes
         self._cluster = cluster
         self._deadline = deadline
         self._configuration = policies.configuration
+        self._own_namespace = policies.own_namespace
         self._shipped = policies.shipped_params
         self.static = policies.static_params.params_found_in(cluster)
         self._of_request: dict[Binding, Sequence[Param]] = {}
@@ -72,7 +82,7 @@ class RequestParams:
         objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
-        if is_below_site(kind, source.namespace, source.name):
+        if is_below_site(kind, source.namespace, source.name, self._own_namespace):
             objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
@@ -85,7 +95,7 @@ class RequestParams:
         Raises:
             LookupFailed: nobody can say.
         """
-        return site_keys_of(self._cluster.get(SITE.gvk, SITE.scope.namespace, SITE.scope.name), name)
+        return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
         """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped

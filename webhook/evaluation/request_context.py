@@ -119,7 +119,13 @@ def request_context(
     """Return the context of a request, with the cluster as it is before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
-    view = ClusterView(before, attributes.namespace, until, sees_all_namespaces=options.sees_all_namespaces)
+    view = ClusterView(
+        before,
+        attributes.namespace,
+        until,
+        sees_all_namespaces=options.sees_all_namespaces,
+        own_namespace=policies.own_namespace,
+    )
     return RequestContext(
         attributes=attributes,
         policies=policies,

@@ -18,6 +18,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.interest import BY_NAME, Index, interest_in_fields
 from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.cluster.packed import charge_for_objects, places_of_objects
+from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
@@ -27,7 +28,6 @@ from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.view import ReadingContext
 
-CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 T = TypeVar("T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
@@ -54,7 +54,7 @@ class ClusterView(Struct):
 
     A message tells its reader only what the reader may see. So whatever a message may name is found by `list_visible`.
     `list_json` and `list_typed` list all namespaces where none is given, for sums alone.
-    `sees_all_namespaces`: the reader is an administrator, as of an audit.
+    `sees_all_namespaces`: the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
     """
 
     cluster: Cluster
@@ -64,19 +64,32 @@ class ClusterView(Struct):
     noted: dict[str, dict[MissingObject, None]] = field(default_factory=dict)
     _seen: _SeenObjects = field(default_factory=_SeenObjects)
     sees_all_namespaces: bool = False
+    own_namespace: str = OWN_NAMESPACE
 
     def copy_without_missing_objects(self) -> ClusterView:
         """Return a copy of the view that has noted no missing objects. for a fact of its own, or for what no fact is to
         say.
         """
         return ClusterView(
-            self.cluster, self.namespace, self.deadline, _seen=self._seen, sees_all_namespaces=self.sees_all_namespaces
+            self.cluster,
+            self.namespace,
+            self.deadline,
+            _seen=self._seen,
+            sees_all_namespaces=self.sees_all_namespaces,
+            own_namespace=self.own_namespace,
         )
 
     def for_fields(self, *fields: str) -> ClusterView:
         """Return the same view for lookups that only some fields need."""
         return ClusterView(
-            self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen, self.sees_all_namespaces
+            self.cluster,
+            self.namespace,
+            self.deadline,
+            fields,
+            self.noted,
+            self._seen,
+            self.sees_all_namespaces,
+            self.own_namespace,
         )
 
     def missing_objects_by_field(self) -> Missing:

@@ -14,7 +14,7 @@ from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKi
 from webhook.apimachinery.paths import get
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.lookup import namespace_and_name
-from webhook.cluster.site_params import SITE, is_below_site
+from webhook.cluster.site_params import OWN_NAMESPACE, SITE, interest_in_own_namespace, is_below_site
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import FactRegistry
 from webhook.facts.train_job_pods.types import INSTALLED, RUNTIMES
@@ -30,18 +30,26 @@ _USE: Final = re.compile(
 
 
 def interests_of_policies(
-    policies: Sequence[Policy], registry: FactRegistry, params: Iterable[JSON] = ()
+    policies: Sequence[Policy],
+    registry: FactRegistry,
+    params: Iterable[JSON] = (),
+    own_namespace: str = OWN_NAMESPACE,
 ) -> tuple[Interest, ...]:
-    """Return the objects that a view of the cluster must hold for these policies; `params` are the shipped
-    parameters.
+    """Return the objects that a view of the cluster must hold for these policies.
+
+    Args:
+        policies: as they were loaded.
+        registry: the facts and checks that they may ask for.
+        params: the shipped parameters.
+        own_namespace: where claimgate runs.
     """
-    wanted = [*_interests_without_lookups(policies, params)]
+    wanted = [*_interests_without_lookups(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
         for check in registry.checks(group):
             wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
-    return combine_interests(wanted)
+    return combine_interests(interest_in_own_namespace(each, own_namespace) for each in wanted)
 
 
 def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegistry) -> frozenset[tuple[str, str]]:
@@ -56,14 +64,16 @@ def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegist
     return frozenset(kinds)
 
 
-def _interests_without_lookups(policies: Sequence[Policy], params: Iterable[JSON] = ()) -> Iterator[Interest]:
+def _interests_without_lookups(
+    policies: Sequence[Policy], params: Iterable[JSON] = (), own_namespace: str = OWN_NAMESPACE
+) -> Iterator[Interest]:
     """Yield what policies look up themselves, and not their facts and checks."""
     yield interest_in_fields(NAMESPACE, *_namespace_fields(policies))
     for policy in policies:
         if policy.param_kind is not None:
             yield from _interests_in_params(policy.param_kind, policy, params)
             named = (each.param_source for each in policy.bindings if each.param_source is not None)
-            if any(is_below_site(policy.param_kind, one.namespace, one.name) for one in named):
+            if any(is_below_site(policy.param_kind, one.namespace, one.name, own_namespace) for one in named):
                 yield SITE
         yield from _interests_in_definitions(policy)
         if policy.reads_patches:

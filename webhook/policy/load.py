@@ -22,6 +22,7 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
 from webhook.cel import Engine
 from webhook.cel.library.go_text import quote_as_go
+from webhook.cluster.site_params import CONFIG_MAP, OWN_NAMESPACE
 from webhook.errors import InputError, InputProblem, PolicyError
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
@@ -67,6 +68,7 @@ class Options(Struct, frozen=True, kw_only=True):
     `registry` names the checks that they may ask for.
 
     `lazy` puts the expressions of a policy off until it is first asked: for policies that are known to compile.
+    `own_namespace` is where claimgate runs; policies of files write `claimgate-system` for it.
     """
 
     engine: Engine | EngineName = "compiled"
@@ -74,6 +76,7 @@ class Options(Struct, frozen=True, kw_only=True):
     table: Table
     lazy: bool = False
     registry: FactRegistry = SHIPPED
+    own_namespace: str = OWN_NAMESPACE
 
 
 class PolicyDocuments(Struct, frozen=True, kw_only=True):
@@ -132,7 +135,8 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
 def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
     """Verify and compile the policies of documents. Raises as `load_policy_set`."""
     problems = (*read.problems, *errors_of_kinds_named_as_resources(read.documents, options.table))
-    policy_set = load_documents(read.documents, options, problems, rules=read.rules)
+    documents = [_in_own_namespace(each, options.own_namespace) for each in read.documents]
+    policy_set = load_documents(documents, options, problems, rules=read.rules)
     if not policy_set.policies:
         where = ", ".join(read.places) or "nothing"
         if policy_set.foreign:
@@ -141,6 +145,26 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
             (InputProblem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),)
         )
     return policy_set
+
+
+def _in_own_namespace(document: yamlfile.Document, own_namespace: str) -> yamlfile.Document:
+    """Return a document in which bindings and ConfigMaps name the namespace where claimgate runs."""
+    if own_namespace == OWN_NAMESPACE:
+        return document
+    return replace(document, value=_object_in_own_namespace(document.value, own_namespace))
+
+
+def _object_in_own_namespace(obj: JSON, own_namespace: str) -> JSON:
+    if not isinstance(obj, dict):
+        return obj
+    if isinstance(obj.get("items"), list):
+        return {**obj, "items": [_object_in_own_namespace(each, own_namespace) for each in obj["items"]]}
+    if obj.get("kind") == CONFIG_MAP.kind and get(obj, ("metadata", "namespace")) == OWN_NAMESPACE:
+        return {**obj, "metadata": {**obj["metadata"], "namespace": own_namespace}}
+    if get(obj, ("spec", "paramRef", "namespace")) == OWN_NAMESPACE:
+        reference = {**obj["spec"]["paramRef"], "namespace": own_namespace}
+        return {**obj, "spec": {**obj["spec"], "paramRef": reference}}
+    return obj
 
 
 def _is_no_policy_file(file: Path, roots: Iterable[Path]) -> bool:
@@ -319,7 +343,9 @@ class _PolicyLoader(Struct):
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
         validating = self._policies_with_bindings(VALIDATING, VALIDATING_BINDING)
         mutating = self._policies_with_bindings(MUTATING, MUTATING_BINDING)
-        rules = ParamRuleChecker((*validating, *mutating), self.options.registry)
+        rules = ParamRuleChecker(
+            (*validating, *mutating), self.options.registry, own_namespace=self.options.own_namespace
+        )
         for source, other in self.others:
             self.problems += [source.problem(path, text) for path, text in rules.mistakes_if_object_is_param(other)]
         if self.problems:
@@ -330,6 +356,7 @@ class _PolicyLoader(Struct):
             params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,
+            own_namespace=self.options.own_namespace,
             foreign=describe_foreign_policies(other for _, other in self.others if _group_and_kind(other) not in kinds),
         )
 

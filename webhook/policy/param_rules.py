@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.lookup import Cluster, namespace_and_name
-from webhook.cluster.site_params import SITE, data_of_site, is_below_site, is_site, site_keys_of
+from webhook.cluster.site_params import OWN_NAMESPACE, SITE, data_of_site, is_below_site, is_site, site_keys_of
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import is_setting
 from webhook.facts.registry import FactRegistry
@@ -30,24 +30,34 @@ class ParamRuleChecker:
     """Checks params of some policies against the rules of every registered group of checks.
 
     `shipped` are the params that are shipped beside the policies, which name every key that has a meaning.
+    `own_namespace` is where claimgate runs.
     """
 
-    def __init__(self, policies: Iterable[Policy], registry: FactRegistry, shipped: Iterable[JSON] = ()) -> None:
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        registry: FactRegistry,
+        shipped: Iterable[JSON] = (),
+        *,
+        own_namespace: str = OWN_NAMESPACE,
+    ) -> None:
         every = tuple(policies)
         self._policies = [policy for policy in every if policy.checks]
         self._names_below_site = frozenset(
             source.name
             for policy in every
             for source in _param_sources_of_policy(policy)
-            if policy.param_kind is not None and is_below_site(policy.param_kind, source.namespace, source.name)
+            if policy.param_kind is not None
+            and is_below_site(policy.param_kind, source.namespace, source.name, own_namespace)
         )
         self._shipped_keys = {namespace_and_name(each): data_of_site(each) for each in shipped}
         self._registry = registry
+        self._own_namespace = own_namespace
         self._references = _References(self._policies)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies or what a site sets of them."""
-        if is_site(param):
+        if is_site(param, self._own_namespace):
             yield from self.mistakes_of_site(param)
         elif self.is_param(param):
             yield from self.mistakes_of_param(param)
@@ -55,7 +65,7 @@ class ParamRuleChecker:
 
     def is_param(self, obj: JSON) -> bool:
         """Return whether an object is a param of one of the policies, or sets keys of such params."""
-        return is_site(obj) or self._references.refer_to(obj)
+        return is_site(obj, self._own_namespace) or self._references.refer_to(obj)
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in what a site sets of params."""
@@ -69,7 +79,8 @@ class ParamRuleChecker:
                 yield ("data", str(key)), f"{told}: {hint}"
         for name in known:
             keys = {"data": site_keys_of(site, name)}
-            for path, text in (*self.mistakes_of_param(keys), *self._unknown_keys(keys, (SITE.scope.namespace, name))):
+            place = self._own_namespace, name
+            for path, text in (*self.mistakes_of_param(keys), *self._unknown_keys(keys, place)):
                 yield ("data", ".".join([name, *map(str, path[1:])])), text
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
@@ -104,7 +115,7 @@ class ParamRuleChecker:
             (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)
         )
         with suppress(LookupFailed):  # policies that need it say so
-            site = cluster.get(SITE.gvk, SITE.scope.namespace, SITE.scope.name)
+            site = cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name)
             yield from [(SITE.gvk, site)] if site and self._names_below_site else []
         for kind, source in named:
             if kind is not None:

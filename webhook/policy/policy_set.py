@@ -16,6 +16,7 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
+from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.policy.candidates import Candidate, candidates_for_request
@@ -61,7 +62,7 @@ class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
     `configuration` is what the site says of them, and `configured` what it says that rules do. `foreign` names policies
-    of other projects that were read beside them, "" if there are none.
+    of other projects that were read beside them, "" if there are none. `own_namespace` is where claimgate runs.
     """
 
     validating: tuple[Policy, ...]
@@ -72,6 +73,7 @@ class PolicySet:
     foreign: str = ""
     configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
+    own_namespace: str = OWN_NAMESPACE
     equivalents: ResourceEquivalences = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
     static_params: StaticParams = field(init=False, repr=False)
@@ -137,7 +139,7 @@ class PolicySet:
 
     def interests(self) -> tuple[Interest, ...]:
         """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts."""
-        return interests_of_policies(self.policies, self.registry, self.params)
+        return interests_of_policies(self.policies, self.registry, self.params, self.own_namespace)
 
     def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
         """Return the group and kind of the objects of `interests`, without an import of checks and facts."""

@@ -219,7 +219,9 @@ class LiveParamsChecker:
     def has_changed(self) -> bool:
         """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
-        kinds = ParamRuleChecker(policies.policies, policies.registry).param_kinds()
+        kinds = ParamRuleChecker(
+            policies.policies, policies.registry, own_namespace=policies.own_namespace
+        ).param_kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
         before, self._seen = self._seen, seen
         return seen != before
@@ -230,7 +232,10 @@ class LiveParamsChecker:
         return tuple(
             islice(
                 _distinct_mistakes_in_params(
-                    ParamRuleChecker(policies.policies, policies.registry, policies.params), self._cluster()
+                    ParamRuleChecker(
+                        policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace
+                    ),
+                    self._cluster(),
                 ),
                 MOST,
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery import releases
+from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.input import shipped
 from webhook.manifests.configuration_file import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
@@ -67,6 +68,12 @@ class Settings(SettingsBase):
         releases.DEFAULT,
         values.kubernetes_version_type(),
         f"The Kubernetes release for CEL; the shipped policies need {_SINCE} or later.",
+    )
+    own_namespace: str = declare_setting(
+        OWN_NAMESPACE,
+        values.namespace_type(),
+        "The namespace where claimgate runs: its ConfigMaps are parameters wherever a policy of a file names "
+        f"{OWN_NAMESPACE}.",
     )
     enforcement_action: EnforcementAction = declare_setting(
         "deny",

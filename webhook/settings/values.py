@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from webhook.apimachinery import releases
+from webhook.apimachinery.names import dns1123_label_errors
 from webhook.yamltext import input_files
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
@@ -109,6 +110,17 @@ def byte_size_type(least: int = 1) -> ValueType:
 def kubernetes_version_type() -> ValueType:
     """Return the type for a Kubernetes release whose CEL is known."""
     return ValueType(metavar="1.N", read=releases.parse_supported_release, show=releases.release_as_text)
+
+
+def namespace_type() -> ValueType:
+    """Return the type for the name of a namespace."""
+
+    def read(value: str) -> str:
+        if dns1123_label_errors(value):
+            raise ValueError("is not the name of a namespace: expected lower case letters, digits and dashes")
+        return value
+
+    return ValueType(metavar="NAMESPACE", read=read, show=str)
 
 
 def choice_type(*allowed: str) -> ValueType:

@@ -14,8 +14,8 @@ from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.view import ClusterView
+from webhook.policy.policy_set import PolicySet
 from webhook.simulation.open_questions import VOLCANO, scheduler_names
-from webhook.workloads.table import Table
 
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
 _QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
@@ -54,17 +54,17 @@ class JobRequest:
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
-def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> Subject:
+def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies: PolicySet) -> Subject:
     """Return an object as facts see it.
 
     Args:
         attributes: of the request that creates it.
         obj: the object after the mutating phase.
         cluster: what else there is.
-        table: the kinds that hold pods.
+        policies: what it is reviewed with.
     """
-    view = ClusterView(cluster, attributes.namespace, Deadline())
-    return Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
+    view = ClusterView(cluster, attributes.namespace, Deadline(), own_namespace=policies.own_namespace)
+    return Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=policies.table)
 
 
 def read_job_request(subject: Subject) -> JobRequest:

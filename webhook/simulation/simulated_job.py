@@ -50,7 +50,7 @@ def simulate_job(
         )
     )
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
-    subject = subject_of_job(attributes, made, cluster, assembled.table)
+    subject = subject_of_job(attributes, made, cluster, assembled.policies)
     made_simulation = simulation(
         told,
         when,

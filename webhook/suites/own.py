@@ -185,7 +185,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     loaded = policies()
-    rules = ParamRuleChecker(loaded.policies, loaded.registry)
+    rules = ParamRuleChecker(loaded.policies, loaded.registry, own_namespace=loaded.own_namespace)
     if wrong := [
         InputProblem(message=text, path=path_as_text(at))
         for obj in context

@@ -1,10 +1,12 @@
 {{/*
 The manifests are those of deploy/base, which `make deploy` copies to files/; the templates set in them what a value
-says. A file is read into a dict with its documents as `items`.
+says. A file is read into a dict with its documents as `items`. They name the namespace claimgate-system where the one of
+the release is meant.
 */}}
 {{- define "claimgate.documents" -}}
 {{- $items := list -}}
-{{- range regexSplit "(?m)^---\\s*$" (.root.Files.Get (printf "files/%s" .file)) -1 -}}
+{{- $text := .root.Files.Get (printf "files/%s" .file) | replace "claimgate-system" .root.Release.Namespace -}}
+{{- range regexSplit "(?m)^---\\s*$" $text -1 -}}
 {{- $document := fromYaml . -}}
 {{- if hasKey $document "kind" -}}
 {{- $items = append $items $document -}}
@@ -56,6 +58,9 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- range $container := $pod.containers -}}
 {{- $_ := set $container "image" (include "claimgate.image" $.root) -}}
 {{- with $values.image.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
+{{- if and (ne $.root.Release.Namespace "claimgate-system") (ne (first $container.args) "certs") -}}
+{{- $_ := set $container "args" (append $container.args (printf "--own-namespace=%s" $.root.Release.Namespace)) -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $pod -}}
 {{- end -}}

@@ -7,6 +7,7 @@ from typing import Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
+from webhook.cluster.site_params import CONFIG_MAP
 from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.inventory import DEVICE_LOOKUPS
@@ -14,7 +15,7 @@ from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kinds import NODE, RUNTIME_CLASS
 from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.train_job_pods.types import RUNTIMES
-from webhook.facts.view import CONFIG_MAP, NAMESPACES
+from webhook.facts.view import NAMESPACES
 
 GROUP: Final = "kueue.x-k8s.io"
 QUEUE_NAME: Final = f"{GROUP}/queue-name"

@@ -25,7 +25,10 @@ TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are
 UNKNOWN: Final = MissingObject(
     kind="the release of Kueue",
     name="",
-    why="is not known: name it as data.kueue of ConfigMap kueue in namespace claimgate-system, in a file of --context",
+    why=(
+        "is not known: set releases.kueue in claimgate.yaml, or data.kueue of ConfigMap kueue in the namespace of "
+        "claimgate"
+    ),
 )
 
 

@@ -1,8 +1,8 @@
 """The installed release of Kubeflow Trainer, and the releases that changed something.
 
-ConfigMap `trainer` of claimgate-system names the release for all policies about TrainJobs: it is their param. The param
-of another policy may name a release for that policy. Where neither names one, the image of Trainer's Deployment does.
-Four forms of patches share one API version, and releases merge them differently.
+ConfigMap `trainer` in the namespace of claimgate names the release for all policies about TrainJobs: it is their param.
+The param of another policy may name a release for that policy. Where neither names one, the image of Trainer's
+Deployment does. Four forms of patches share one API version, and releases merge them differently.
 
 Source: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for later changes.
 """
@@ -45,8 +45,8 @@ UNKNOWN_RELEASE: Final = MissingObject(
     kind="the release of Kubeflow Trainer",
     name="",
     why=(
-        "is not known: name it as data.trainer of ConfigMap trainer in namespace claimgate-system, in a file of "
-        "--context"
+        "is not known: set releases.trainer in claimgate.yaml, or data.trainer of ConfigMap trainer in the namespace "
+        "of claimgate"
     ),
 )
 
@@ -72,12 +72,12 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     Raises:
         LookupFailed: the ConfigMap names no release.
     """
-    release, takes_claims, place = own.trainer, own.device_claims, INSTALLED_RELEASE.scope
+    release, takes_claims, name = own.trainer, own.device_claims, INSTALLED_RELEASE.scope.name
     if release is None or takes_claims is None:
-        shipped = view.get(SITE.gvk, place.name, namespace=place.namespace)
-        site = view.get(SITE.gvk, SITE.scope.name, namespace=SITE.scope.namespace)
-        held = with_keys(shipped or {}, site_keys_of(site, place.name))
-        shared = read_assumptions(held, f"ConfigMap `{place.name}`")
+        shipped = view.get(SITE.gvk, name, namespace=view.own_namespace)
+        site = view.get(SITE.gvk, SITE.scope.name, namespace=view.own_namespace)
+        held = with_keys(shipped or {}, site_keys_of(site, name))
+        shared = read_assumptions(held, f"ConfigMap `{name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
     release = release or installed_release(view, controllers.TRAINER)

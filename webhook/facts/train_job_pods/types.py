@@ -13,9 +13,9 @@ from typing import Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
-from webhook.cluster.site_params import SITE
+from webhook.cluster.site_params import CONFIG_MAP, OWN_NAMESPACE, SITE
 from webhook.facts.kinds import TRAINER
-from webhook.facts.view import CONFIG_MAP, NAMESPACES
+from webhook.facts.view import NAMESPACES
 from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Labels, Names, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.job_sets import JobSetTemplate
@@ -71,7 +71,7 @@ TRAIN_JOB_CHANGES: Final = RuleGroup(
 CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
 INSTALLED_RELEASE: Final = Interest(
-    CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace="claimgate-system", name="trainer")
+    CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name="trainer")
 )
 """The param of policies/trainer, which names the installed Trainer."""
 INSTALLED: Final = (INSTALLED_RELEASE, SITE)
