@@ -49,6 +49,15 @@ REFUSED = {
         "livePolicies=true,webhooks.matchConditions[0].name=a,webhooks.matchConditions[0].expression=true",
         "webhooks.matchConditions",
     ),
+    "policies that nothing registers": ("policies.a\\.yaml=x", "policies need livePolicies"),
+    "a policy that is no file": ("livePolicies=true,policies.a=x", "policies"),
+    "two monitors": ("monitoring.podMonitor=true,monitoring.serviceMonitor=true", "count every metric twice"),
+    "an interval that is none": ("monitoring.interval=often", "interval"),
+    "more replicas than the most": ("autoscaling.minReplicas=9", "maxReplicas is less than"),
+    "a probe that there is not": ("probes.ready.periodSeconds=2", "probes"),
+    "a strategy that there is not": ("strategy.type=Canary", "strategy"),
+    "an object that is none": ("extraObjects[0].kind=ConfigMap", "extraObjects"),
+    "a budget that is none": ("podDisruptionBudget.minAvailable=most", "minAvailable"),
     "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
 }
 
@@ -165,46 +174,157 @@ webhooks:
   objectSelector: {matchLabels: {team: ml}}
   matchConditions: [{name: mine, expression: "true"}]
   annotations: {admissions.enforcer/disabled: "true"}
+  labels: {team: ml}
 extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 extraVolumes: [{name: ca, configMap: {name: ca}}]
 extraVolumeMounts: [{name: ca, mountPath: /ca}]
+extraInitContainers: [{name: before, image: a}]
+extraContainers: [{name: beside, image: a}]
+extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}]
 podSecurityContext: {runAsNonRoot: true}
+containerSecurityContext: {privileged: false}
+dnsConfig: {nameservers: [192.0.2.1]}
+hostAliases: [{ip: 192.0.2.2, hostnames: [proxy]}]
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]
+strategy: {type: Recreate}
+probes: {readiness: {periodSeconds: 2}}
+revisionHistoryLimit: 3
+podLabels: {pod: l}
+podAnnotations: {pod: a}
+deploymentLabels: {deployment: l}
+deploymentAnnotations: {deployment: a}
 commonLabels: {cost: platform}
 commonAnnotations: {owner: platform}
-serviceAccount: {annotations: {role: reader}}
-service: {annotations: {a: b}, ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}
+serviceAccount: {annotations: {role: reader}, labels: {account: l}}
+service: {annotations: {a: b}, labels: {service: l}, ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}
 hostNetwork: true
 ports: {https: 9443, probes: 9081}
-replicas: 1
+replicas: 3
+podDisruptionBudget: {maxUnavailable: 50%}
+monitoring:
+  serviceMonitor: true
+  interval: 10s
+  relabelings: [{action: labelmap}]
+  labels: {prometheus: main}
+  annotations: {monitor: a}
 """
+POD, ACCOUNT = "Deployment claimgate spec template spec", "ServiceAccount claimgate metadata"
+ASKED, CHANGED = "ValidatingWebhookConfiguration claimgate", "MutatingWebhookConfiguration claimgate"
+MONITOR = "ServiceMonitor claimgate"
+SAID = {
+    "labels of webhook configurations": (f"{ASKED} metadata labels team", "ml"),
+    "annotations of these": (f"{CHANGED} metadata annotations admissions.enforcer/disabled", "true"),
+    "which objects are asked about": (f"{ASKED} webhooks 0 objectSelector", {"matchLabels": {"team": "ml"}}),
+    "a further condition": (f"{ASKED} webhooks 1 matchConditions -1 name", "mine"),
+    "a variable": (f"{POD} containers 0 env -1", {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}),
+    "a volume": (f"{POD} volumes -1", {"name": "ca", "configMap": {"name": "ca"}}),
+    "a mount": (f"{POD} containers 0 volumeMounts -1", {"name": "ca", "mountPath": "/ca"}),
+    "a container before": (f"{POD} initContainers 0 name", "before"),
+    "a container beside": (f"{POD} containers 1 name", "beside"),
+    "a further object": ("ConfigMap mine metadata name", "mine"),
+    "security of Pods": (f"{POD} securityContext", {"runAsNonRoot": True}),
+    "security of containers": (f"{POD} containers 0 securityContext", {"privileged": False}),
+    "name servers": (f"{POD} dnsConfig nameservers", ["192.0.2.1"]),
+    "names of hosts": (f"{POD} hostAliases 0 ip", "192.0.2.2"),
+    "spread over racks": (f"{POD} topologySpreadConstraints 0 topologyKey", "rack"),
+    "how replicas are replaced": ("Deployment claimgate spec strategy", {"type": "Recreate"}),
+    "a field of a probe": (f"{POD} containers 0 readinessProbe periodSeconds", 2),
+    "the other fields of that probe": (f"{POD} containers 0 readinessProbe httpGet path", "/readyz"),
+    "old ReplicaSets": ("Deployment claimgate spec revisionHistoryLimit", 3),
+    "old ReplicaSets of the other one": ("Deployment claimgate-certificates spec revisionHistoryLimit", 3),
+    "labels of Pods": ("Deployment claimgate spec template metadata labels pod", "l"),
+    "annotations of Pods": ("Deployment claimgate spec template metadata annotations pod", "a"),
+    "labels of the Deployment": ("Deployment claimgate metadata labels deployment", "l"),
+    "annotations of the Deployment": ("Deployment claimgate metadata annotations deployment", "a"),
+    "labels of everything": (f"{ACCOUNT} labels cost", "platform"),
+    "annotations of everything": (f"{ACCOUNT} annotations owner", "platform"),
+    "annotations of a ServiceAccount": (f"{ACCOUNT} annotations role", "reader"),
+    "labels of a ServiceAccount": (f"{ACCOUNT} labels account", "l"),
+    "annotations of the Service": ("Service claimgate metadata annotations a", "b"),
+    "labels of the Service": ("Service claimgate metadata labels service", "l"),
+    "families of addresses": ("Service claimgate spec ipFamilies", ["IPv6", "IPv4"]),
+    "two where there are two": ("Service claimgate spec ipFamilyPolicy", "PreferDualStack"),
+    "the network of the node": (f"{POD} hostNetwork", True),
+    "names of the cluster there": (f"{POD} dnsPolicy", "ClusterFirstWithHostNet"),
+    "the port of reviews": (f"{POD} containers 0 ports 0 containerPort", 9443),
+    "the port of probes": (f"{POD} containers 0 ports 1 containerPort", 9081),
+    "a budget": ("PodDisruptionBudget claimgate spec maxUnavailable", "50%"),
+    "metrics are found by a Service": (f"{MONITOR} spec endpoints 0 interval", "10s"),
+    "relabelings of metrics": (f"{MONITOR} spec endpoints 0 relabelings", [{"action": "labelmap"}]),
+    "labels of the monitor": (f"{MONITOR} metadata labels prometheus", "main"),
+    "annotations of the monitor": (f"{MONITOR} metadata annotations monitor", "a"),
+    "the Service of metrics": ("Service claimgate-metrics spec ports 0 port", 9081),
+}
+"""A place in what the chart makes of SITE, and what is there."""
 
 
-def test_what_managed_clusters_need_can_be_said(tmp_path: Path) -> None:
+def test_every_value_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text(SITE)
     place = ("--namespace", NAMESPACE, "--kube-version", "1.36.2", "--values", str(tmp_path / "values.yaml"))
-    found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place).stdout)
-    made = {(one["kind"], one["metadata"]["name"]): one for one in found if one}
-    for name, one in made.items():
-        assert (one["metadata"]["labels"]["cost"], one["metadata"]["annotations"]["owner"]) == ("platform",) * 2, name
-    assert made["ServiceAccount", "claimgate"]["metadata"]["annotations"]["role"] == "reader"
-    service = made["Service", "claimgate"]
-    assert service["metadata"]["annotations"]["a"] == "b"
-    assert (service["spec"]["ipFamilyPolicy"], service["spec"]["ipFamilies"]) == ("PreferDualStack", ["IPv6", "IPv4"])
-    configuration = made["ValidatingWebhookConfiguration", "claimgate"]
-    assert configuration["metadata"]["annotations"]["admissions.enforcer/disabled"] == "true"
-    assert all(one["objectSelector"] == {"matchLabels": {"team": "ml"}} for one in configuration["webhooks"])
-    assert all(one["matchConditions"][-1]["name"] == "mine" for one in configuration["webhooks"])
-    pod = made["Deployment", "claimgate"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
-    assert pod["securityContext"] == {"runAsNonRoot": True}
+    found = [one for one in yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place).stdout) if one]
+    made: Any = {(one["kind"], one["metadata"]["name"]): one for one in found}
+    for said, (path, expected) in SAID.items():
+        kind, name, *steps = path.split()
+        value = made[kind, name]
+        for step in steps:
+            value = value[int(step)] if isinstance(value, list) else value.get(step)
+        assert value == expected, said
+    container = made["Deployment", "claimgate"]["spec"]["template"]["spec"]["containers"][0]
     assert {"--port=9443", "--probe-port=9081"} <= set(container["args"])
     assert "--probe-port=8081" not in container["args"]
-    assert [one["containerPort"] for one in container["ports"]] == [9443, 9081]
-    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
-    assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
-    assert {"name": "ca", "configMap": {"name": "ca"}} in pod["volumes"]
-    assert ("PodDisruptionBudget", "claimgate") not in made, "one replica could never be evicted"
+    assert "minAvailable" not in made["PodDisruptionBudget", "claimgate"]["spec"]
+    selector = made["ServiceMonitor", "claimgate"]["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= made["Service", "claimgate-metrics"]["metadata"]["labels"].items()
+
+
+LEFT_OUT = {
+    "one replica could never be evicted": ("replicas=1", {"PodDisruptionBudget"}),
+    "ServiceAccounts that are there": ("serviceAccount.create=false", {"ServiceAccount"}),
+    "rights that are there": ("rbac.create=false", {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
+}
+
+
+@pytest.mark.parametrize(("value", "kinds"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_a_value_leaves_out_its_kinds_and_no_others(value: str, kinds: set[str]) -> None:
+    usual = {one["kind"] for one in rendered(*EVERYTHING[:3])}
+    assert kinds <= usual
+    assert {one["kind"] for one in rendered(*EVERYTHING[:3], value)} == usual - kinds
+
+
+def test_own_policies_are_mounted_where_they_are_evaluated_and_registered() -> None:
+    made = by_name(rendered("livePolicies=true", "policies.team\\.yaml=x", namespace="gates"))
+    assert made["ConfigMap", "claimgate-policies"]["data"] == {"team.yaml": "x"}
+    for name in ("claimgate", "claimgate-registration"):
+        pod = made["Deployment", name]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert {"--policies=/etc/claimgate/policies", "--own-namespace=gates"} <= set(container["args"]), name
+        assert container["volumeMounts"][-1]["mountPath"] == "/etc/claimgate/policies"
+        assert pod["volumes"][-1]["configMap"] == {"name": "claimgate-policies"}
+
+
+def hooks(*values: str) -> list[dict[str, Any]]:
+    """What `helm test` makes, under values."""
+    given = [word for value in values for word in ("--set", value)]
+    place = ("--namespace", "gates", "--kube-version", "1.36.2")
+    found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place, *given).stdout)
+    return [one for one in found if one and "helm.sh/hook" in (one["metadata"].get("annotations") or {})]
+
+
+def test_helm_test_asks_the_service_with_no_rights() -> None:
+    (pod,) = hooks()
+    spec = pod["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert not {"serviceAccountName", "priorityClassName"} & set(spec)
+    assert spec["containers"][0]["args"][0] == "https://claimgate.gates.svc/readyz?verbose"
+    assert spec["volumes"][0]["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    bundle, _ = hooks("certificates.issuer=none", "certificates.caBundle=YQ==")
+    assert bundle["data"] == {"ca.crt": "a"}
+    for value in (
+        "test.enabled=false",
+        "clientCertificates.enabled=true",
+        "networkPolicy.controlPlane[0]=192.0.2.0/24",
+    ):
+        assert hooks(value) == [], value
 
 
 def test_every_value_is_documented_and_has_a_schema() -> None:

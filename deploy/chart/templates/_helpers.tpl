@@ -8,7 +8,9 @@ the release is meant.
 {{- $text := .root.Files.Get (printf "files/%s" .file) | replace "claimgate-system" .root.Release.Namespace -}}
 {{- range regexSplit "(?m)^---\\s*$" $text -1 -}}
 {{- $document := fromYaml . -}}
-{{- if hasKey $document "kind" -}}
+{{- $kind := $document.kind | default "" -}}
+{{- $ours := or (and (eq $kind "ServiceAccount") $.root.Values.serviceAccount.create) (and (regexMatch "^(Cluster)?Role(Binding)?$" $kind) $.root.Values.rbac.create) -}}
+{{- if or $ours (and $kind (not (regexMatch "^(ServiceAccount|(Cluster)?Role(Binding)?)$" $kind))) -}}
 {{- $items = append $items $document -}}
 {{- end -}}
 {{- end -}}
@@ -31,6 +33,7 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- $_ := set $annotations "helm.sh/resource-policy" "keep" -}}
 {{- else if eq .object.kind "ServiceAccount" -}}
 {{- $annotations = merge (dict) .root.Values.serviceAccount.annotations $annotations -}}
+{{- $_ := set $metadata "labels" (merge (dict) $metadata.labels .root.Values.serviceAccount.labels) -}}
 {{- end -}}
 {{- if $annotations -}}
 {{- $_ := set $metadata "annotations" $annotations -}}
@@ -51,18 +54,39 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- $pod := .pod -}}
 {{- $values := .root.Values -}}
 {{- $_ := unset $pod "priorityClassName" -}}
-{{- range $key := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "imagePullSecrets" -}}
+{{- range $key := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "imagePullSecrets" "dnsConfig" "hostAliases" -}}
 {{- with index $values $key -}}{{- $_ := set $pod $key . -}}{{- end -}}
 {{- end -}}
 {{- with $values.podSecurityContext -}}{{- $_ := set $pod "securityContext" . -}}{{- end -}}
 {{- range $container := $pod.containers -}}
 {{- $_ := set $container "image" (include "claimgate.image" $.root) -}}
+{{- with $values.containerSecurityContext -}}{{- $_ := set $container "securityContext" . -}}{{- end -}}
 {{- with $values.image.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
-{{- if and (ne $.root.Release.Namespace "claimgate-system") (ne (first $container.args) "certs") -}}
+{{- if and (ne $.root.Release.Namespace "claimgate-system") (not $container.command) (ne (first $container.args) "certs") -}}
 {{- $_ := set $container "args" (append $container.args (printf "--own-namespace=%s" $.root.Release.Namespace)) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $pod -}}
+{{- end -}}
+
+{{/* Own policies: a volume of a Pod, and the argument and mount of its container. */}}
+{{- define "claimgate.policies" -}}
+{{- if .root.Values.policies -}}
+{{- $container := first .pod.containers -}}
+{{- $mount := dict "name" "policies" "mountPath" "/etc/claimgate/policies" "readOnly" true -}}
+{{- $_ := set $container "args" (append $container.args "--policies=/etc/claimgate/policies") -}}
+{{- $_ := set $container "volumeMounts" (append ($container.volumeMounts | default list) $mount) -}}
+{{- $volume := dict "name" "policies" "configMap" (dict "name" "claimgate-policies") -}}
+{{- $_ := set .pod "volumes" (append (.pod.volumes | default list) $volume) -}}
+{{- end -}}
+{{- toYaml .pod -}}
+{{- end -}}
+
+{{/* The number of old ReplicaSets of a Deployment. */}}
+{{- define "claimgate.history" -}}
+{{- if ne .root.Values.revisionHistoryLimit nil -}}
+{{- $_ := set .spec "revisionHistoryLimit" (int .root.Values.revisionHistoryLimit) -}}
+{{- end -}}
 {{- end -}}
 
 {{/*
