@@ -6,6 +6,8 @@ Knows where caBundle stands in admissionregistration.k8s.io/v1; knows neither po
 from __future__ import annotations
 
 import base64
+import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -14,6 +16,7 @@ from certs import CertificateError
 from certs.cluster import absent, refused
 
 OwnerReference: TypeAlias = dict[str, str]
+_BEGIN: Final = b"-----BEGIN CERTIFICATE-----\n"
 KINDS: Final = ("validating_webhook_configuration", "mutating_webhook_configuration")
 
 
@@ -87,6 +90,25 @@ def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: st
             raise CertificateError(f"there is no webhook configuration `{name}`; apply it first")
         done.extend(injected)
     return tuple(done)
+
+
+def bundle_of(client: Any, names: Sequence[str]) -> bytes:
+    """Return every certificate that webhooks of these configurations trust, each once.
+
+    Raises:
+        CertificateError: the cluster refuses.
+    """
+    from kubernetes.client import AdmissionregistrationV1Api
+
+    api = AdmissionregistrationV1Api(client)
+    found: dict[bytes, None] = {}
+    for kind, name in itertools.product(KINDS, names):
+        with refused(f"{kind.replace('_', ' ')} {name}"):
+            current = absent(functools.partial(getattr(api, f"read_{kind}"), name))
+        for webhook in (current.webhooks or ()) if current is not None else ():
+            found[base64.b64decode(webhook.client_config.ca_bundle or "")] = None
+    certificates = dict.fromkeys(one for bundle in found for one in bundle.split(_BEGIN)[1:])
+    return b"".join(_BEGIN + one.rstrip() + b"\n" for one in certificates)
 
 
 def _reference(client: Any, namespace: str) -> OwnerReference:

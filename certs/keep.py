@@ -5,8 +5,8 @@ Knows the order of the steps; the plan itself is made in rotate.py, the certific
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -82,7 +82,13 @@ def state(files: Mapping[str, bytes]) -> State:
 
 
 def rotate(
-    store: Store, names: Sequence[str], *, now: datetime, days: Days, pretend: bool = False
+    store: Store,
+    names: Sequence[str],
+    *,
+    now: datetime,
+    days: Days,
+    pretend: bool = False,
+    trusted: Callable[[], bytes] = bytes,
 ) -> tuple[Plan, bytes]:
     """Renew what is due.
 
@@ -92,6 +98,8 @@ def rotate(
         now: the time.
         days: how long new certificates are valid.
         pretend: plan only.
+        trusted: returns the bundle that clients trust now; asked where the store has none. Replicas may still show a
+            certificate that one of its authorities signed, so these stay in the new bundle for a while.
 
     Returns:
         What was done (or would be), and the bundle as it is afterwards.
@@ -105,10 +113,21 @@ def rotate(
     if not wanted:
         raise CertificateError("no serving certificate to take the names from; give them with --name or --service")
     todo = plan(current, wanted, now=now)
-    changed = _carry_out(todo, files, wanted, now, days)
+    known = files if files.get(CA) else {**files, CA: _readable_authorities(trusted(), now)}
+    changed = _carry_out(todo, known, wanted, now, days)
     if changed and not pretend:
         store.write(changed)
     return todo, (files if pretend else {**files, **changed}).get(CA, b"")
+
+
+def _readable_authorities(bundle: bytes, now: datetime) -> bytes:
+    """Return the authorities of a bundle that are valid now; what nobody can read is left out."""
+    kept = []
+    for one in split(bundle):
+        with suppress(CertificateError):
+            facts = read(one)[0]
+            kept += [one] if facts.is_authority and facts.not_after > now else []
+    return b"".join(kept)
 
 
 def split(bundle: bytes) -> list[bytes]:

@@ -2,8 +2,9 @@
 
 An authority is renewed in two steps, because an API server must trust the new one before anybody shows a certificate
 signed by it: first the new authority joins the bundle in front of the old one, and only after `SETTLE`, in which the
-bundle is injected, the serving certificate is signed by it. The old one stays in the bundle until it expires. A serving
-certificate that is of no use at all (none, expired, wrong names) is not waited for.
+bundle is injected, the serving certificate is signed by it. The old one stays in the bundle for another `SETTLE`, in
+which every replica reads the new certificate. A serving certificate that is of no use at all (none, expired, wrong
+names) is not waited for.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
     """
     authority = _authority_reason(state, now)
     serving = _serving_reason(state, names, now, new_authority=bool(authority))
-    expired = tuple(one for one in state.authorities if one.not_after <= now)
-    reasons = [authority, serving, *(f"authority {one.subject} expired on {_day(one.not_after)}" for one in expired)]
+    dropped = {one.fingerprint: reason for one in state.authorities if (reason := _reason_to_drop(one, state, now))}
+    reasons = [authority, serving, *dropped.values()]
     return Plan(
         new_authority=bool(authority),
         new_serving=bool(serving),
-        drop=tuple(one.fingerprint for one in expired),
+        drop=tuple(dropped),
         reasons=tuple(reason for reason in reasons if reason),
     )
 
@@ -70,6 +71,17 @@ def _authority_reason(state: State, now: datetime) -> str:
     if is_due(newest, now):
         return f"the authority expires on {_day(newest.not_after)}"
     return ""
+
+
+def _reason_to_drop(authority: Facts, state: State, now: datetime) -> str:
+    if authority.not_after <= now:
+        return f"authority {authority.subject} expired on {_day(authority.not_after)}"
+    serving = state.serving
+    if authority is state.authorities[0] or serving is None or not state.signed_by_newest:
+        return ""
+    if now - serving.not_before < SETTLE:
+        return ""
+    return f"authority {authority.subject} of {_day(authority.not_before)} signs no certificate that is served"
 
 
 def _serving_reason(state: State, names: Sequence[str], now: datetime, *, new_authority: bool) -> str:

@@ -75,6 +75,11 @@ PLANS: dict[str, tuple[State, Plan]] = {
         stored(FRESH_CA, OLD_CA, serving=GOOD, newest=False),
         Plan(new_serving=True, reasons=("the serving certificate was signed by an earlier authority",)),
     ),
+    "the former authority leaves the bundle when all replicas show the new certificate": (
+        stored(FRESH_CA, OLD_CA, serving=GOOD),
+        Plan(drop=("CN=old",), reasons=("authority CN=old of 2024-02-01 signs no certificate that is served",)),
+    ),
+    "and no sooner": (stored(FRESH_CA, OLD_CA, serving=life(0, 90, "a")), Plan()),
     "an expired authority leaves the bundle": (
         stored(FRESH_CA, DEAD_CA, serving=GOOD),
         Plan(drop=("CN=dead",), reasons=("authority CN=dead expired on 2025-12-31",)),
@@ -149,6 +154,21 @@ def test_rotation_repairs_a_store(tmp_path: Path) -> None:
     assert (len(repaired.authorities), repaired.signed_by_any, repaired.signed_by_newest) == (2, True, False)
     rotate(store, ["a"], now=NOW + timedelta(hours=2), days=DAYS)
     assert state(store.read()).signed_by_newest
+
+
+def test_certificates_that_are_deleted_are_replaced_by_trusted_ones(tmp_path: Path) -> None:
+    """Replicas show the old certificate until they have read the new one."""
+    store = Folder(tmp_path)
+    issue(store, ["a"], now=NOW, days=DAYS)
+    before = store.read()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    broken = b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+    _, bundle = rotate(store, ["a"], now=NOW, days=DAYS, trusted=lambda: broken + before[CA] + before[SERVING])
+    shown = before[SERVING], store.read()[SERVING]
+    assert [[is_signed_by(each, one) for one in split(bundle)] for each in shown] == [[False, True], [True, False]]
+    _, bundle = rotate(store, ["a"], now=NOW + timedelta(hours=2), days=DAYS)
+    assert [is_signed_by(shown[1], one) for one in split(bundle)] == [True]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

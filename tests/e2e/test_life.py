@@ -38,7 +38,7 @@ pytestmark = pytest.mark.e2e
 
 SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
 ANSWERED = ("enforce", "upgrade", "rollback")
-DISTURBED = ("enforce", "authority", "params", "restart", "after")
+DISTURBED = ("enforce", "authority", "deleted", "renewed", "params", "restart", "after")
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,7 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
             until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
             go_on_in(made, "enforce")
             _authority_is_replaced(server, replicas, made)
+            _certificates_are_deleted(server, replicas, made)
             made.phase = "params"
             server.kubectl(
                 "patch", "configmap", "gpu-portable", "-n", NAMESPACE, "-p", '{"data":{"resource":"amd.com/gpu"}}'
@@ -112,7 +113,9 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
     assert made.outcomes("plain", *DISTURBED) == {"created"}
     assert made.outcomes("own", *DISTURBED) == {"created as nvidia.com/gpu"}
     assert made.outcomes("portable", *DISTURBED) == {"created", "created as nvidia.com/gpu"}  # amd.com/gpu for a while
-    assert made.outcomes("portable", "authority", "restart", "after") == {"created as nvidia.com/gpu"}
+    assert made.outcomes("portable", "authority", "deleted", "renewed", "restart", "after") == {
+        "created as nvidia.com/gpu"
+    }
     assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *DISTURBED))
     failed = [each for each in made.seen if each[0] == "kill" and "failed calling webhook" in each[2]]
     assert sum(made.seen[each] for each in failed) <= 1, failed
@@ -132,6 +135,23 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
     wanted = store.read()[SERVING].decode().strip()
     until(lambda: all(each == wanted for each in replicas.shown()), "replicas show the new certificate")
     go_on_in(made, "authority")
+
+
+def _certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
+    """A new authority signs at once, and replicas show the old certificate until a kubelet has given them the new one."""
+    made.phase = "deleted"
+    store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
+    before, shown = store.read(), replicas.shown()
+    server.kubectl("delete", "secret", "claimgate-certificates", "-n", NAMESPACE)
+    until(lambda: store.read().get(SERVING, before[SERVING]) != before[SERVING], "there is a new certificate")
+    until(lambda: _trusts(server, store.read()[CA]), "API servers trust both authorities")
+    go_on_in(made, "deleted", 80)
+    assert replicas.shown() == shown
+    made.phase = "renewed"
+    replicas.mount_anew()
+    wanted = store.read()[SERVING].decode().strip()
+    until(lambda: all(each == wanted for each in replicas.shown()), "replicas show the new certificate")
+    go_on_in(made, "renewed")
 
 
 def _trusts(server: ApiServer, bundle: bytes) -> bool:

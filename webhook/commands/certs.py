@@ -144,8 +144,9 @@ def rotate(
     """Renew certificates in the last third of their life.
 
     Run it daily or with --every, and with --inject. A new authority is first only trusted. It signs in a later run,
-    after an hour at the earliest, so that no API server gets a certificate that it does not trust yet. Without --name
-    and --service the names stay.
+    after an hour at the earliest, so that no API server gets a certificate that it does not trust yet. The former
+    authority leaves the bundle an hour later. If the certificates were deleted, the authorities that --inject finds in
+    the configurations stay trusted for an hour. Without --name and --service the names stay.
     """
     from certs import keep
     from certs.repeat import repeat
@@ -157,7 +158,14 @@ def rotate(
         names, lives = _names_of_certificate(name, service), keep.Days(serving=days, authority=ca_days)
 
         def look() -> None:
-            plan, bundle = keep.rotate(store, names, now=datetime.now(UTC), days=lives, pretend=dry_run)
+            plan, bundle = keep.rotate(
+                store,
+                names,
+                now=datetime.now(UTC),
+                days=lives,
+                pretend=dry_run,
+                trusted=lambda: _bundle_of_configurations(inject, (kubeconfig, kube_context)),
+            )
             for reason in plan.reasons or (() if every else ("nothing is due",)):
                 typer.echo(one_line(reason))
             if not dry_run:
@@ -240,6 +248,15 @@ def _split_namespace_and_name(flag: str, value: str) -> tuple[str, str]:
     if not (namespace and separator and name) or "/" in name:
         raise ConfigurationError(f"{flag}: expected NAMESPACE/NAME, found `{value}`")
     return namespace, name
+
+
+def _bundle_of_configurations(names: list[str] | None, cluster: Cluster) -> bytes:
+    if not names:
+        return b""
+    from certs.cluster import client
+    from certs.inject import bundle_of
+
+    return bundle_of(client(*cluster), names)
 
 
 def _inject_bundle_into(
