@@ -46,6 +46,24 @@ def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pyte
     assert "10 webhooks of ValidatingWebhookConfiguration claimgate and MutatingWebhookConfiguration claimgate" in out
 
 
+def test_to_refuse_what_is_not_answered_and_nothing_else_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enforced, server = tmp_path / "enforced.yaml", tmp_path / "deployment.yaml"
+    assert run_command_line(["webhook-config", "--failure-policy", "Fail"]) == 0
+    enforced.write_text(capsys.readouterr().out)
+    server.write_text((BASE / "deployment.yaml").read_text().replace("- --live\n", "- --enforcement-action=audit\n"))
+    told = "Deployment claimgate has --enforcement-action=audit, and failurePolicy is Fail"
+    run_command_line(["webhook-config", "--check", str(enforced), str(server)])
+    assert told in " ".join(capsys.readouterr().out.split())
+    for files in ([enforced, BASE / "deployment.yaml"], [BASE / "webhooks.yaml", server]):
+        run_command_line(["webhook-config", "--check", *map(str, files)])
+        assert "--enforcement-action" not in capsys.readouterr().out
+    monkeypatch.setenv("CLAIMGATE_ENFORCEMENT_ACTION", "warn")
+    assert run_command_line(["webhook-config", "--failure-policy", "Fail"]) == 2
+    assert "with CLAIMGATE_ENFORCEMENT_ACTION `warn` refuses what claimgate cannot answer" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.paths import get
 from webhook.cel.library.declaration import Version
+from webhook.cluster.lookup import namespace_and_name
 from webhook.errors import InputError, InputProblem, LookupFailed
 from webhook.export.condition_costs import costly_conditions
 from webhook.export.lockout import (
@@ -31,6 +33,11 @@ from webhook.text import terminal
 
 if TYPE_CHECKING:
     from webhook.cluster.connection import Connection
+    from webhook.commands.enforcing import ClusterReader
+
+
+_DOMAIN: Final = ".claimgate.dev"
+_ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACTION")
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
@@ -54,7 +61,32 @@ def check_files(named: Sequence[str], version: Version) -> int:
         raise InputError(*(InputProblem(message="there is no webhook configuration", file=name) for name in named))
     dangers = sentences_about_dangers(danger for each in configurations for danger in lockout_dangers(each, {}))
     costs = [told for each in configurations for told in costly_conditions(each, version)]
-    return _print_and_return_exit_code([*dangers, *costs], configurations)
+    deployments = [one.value for one in inputs.documents if get(one.value, ("kind",)) == "Deployment"]
+    idle = servers_that_deny_nothing(deployments, configurations)
+    return _print_and_return_exit_code([*dangers, *costs, *idle], configurations)
+
+
+def servers_that_deny_nothing(
+    deployments: Iterable[Any], configurations: Iterable[WebhookConfiguration]
+) -> Iterator[str]:
+    """Yield each server that denies nothing while the API server refuses what claimgate cannot answer.
+
+    Args:
+        deployments: as plain JSON; those of others have no such argument.
+        configurations: webhook configurations; those of others have no webhook of claimgate's domain.
+    """
+    webhooks = [webhook for each in configurations for webhook in each.webhooks]
+    is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
+    for one in deployments if is_closed else ():
+        for container in get(one, ("spec", "template", "spec", "containers")) or ():
+            given = [str(word) for word in container.get("args") or ()]
+            given += [f"{each.get('name')}={each.get('value')}" for each in container.get("env") or ()]
+            for word in given:
+                flag, _, action = word.partition("=")
+                if flag in _ENFORCEMENT_ACTION and action in ("warn", "audit"):
+                    place = "/".join(filter(None, namespace_and_name(one)))
+                    why = "a request that claimgate cannot answer is refused, and no other request is"
+                    yield f"Deployment {place} has {word}, and failurePolicy is Fail: {why}: leave one of both out"
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
@@ -110,10 +142,19 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         )
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, ours, namespaces)
-    edits = prefix_lines_with_name(
-        "an upgrade would lose", edited_params(cluster, loaded, _own_namespace(ours) or loaded.own_namespace)
+    own = _own_namespace(ours) or loaded.own_namespace
+    stored = [each for each in configurations if each.metadata.name == wanted.name]
+    idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
+    edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
+    return _print_and_return_exit_code([*lacks, *lines, *costs, *idle, *edits], ours, notes)
+
+
+def _idle_servers(
+    cluster: ClusterReader, namespace: str, configurations: Sequence[WebhookConfiguration]
+) -> Iterator[str]:
+    yield from servers_that_deny_nothing(
+        cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments"), configurations
     )
-    return _print_and_return_exit_code([*lacks, *lines, *costs, *edits], ours, notes)
 
 
 def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:

@@ -177,6 +177,12 @@ def command(
         raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
         return check_files(path, settings.kubernetes_version)
+    if failure_policy is FailurePolicy.FAIL and settings.enforcement_action != "deny":
+        origin = settings.origins.get("enforcement_action", "--enforcement-action")
+        told = (
+            f"--failure-policy Fail with {origin} `{settings.enforcement_action}` refuses what claimgate cannot answer"
+        )
+        raise ConfigurationError(f"{told}, and nothing else: leave one of both out")
     client, own = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
