@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from certs.keep import Days, issue
+from certs.store import Folder
+from tests.commands.test_serve import policy, served
 from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, template
 from webhook import __version__
 from webhook.apimachinery.attributes import JSON
@@ -325,6 +331,23 @@ def test_helm_test_asks_the_service_with_no_rights() -> None:
         "networkPolicy.controlPlane[0]=192.0.2.0/24",
     ):
         assert hooks(value) == [], value
+
+
+def test_the_command_of_helm_test_trusts_the_stored_authority_alone(tmp_path: Path) -> None:
+    """Its command with the address of a server here, which has probes on a port of their own as in the cluster."""
+    (container,) = hooks()[0]["spec"]["containers"]
+    command = [sys.executable, *container["command"][1:]]
+    (tmp_path / "served").mkdir()
+    (tmp_path / "one.yaml").write_text(policy("pods"))
+    issue(Folder(tmp_path / "other"), ["localhost"], now=datetime.now(UTC), days=Days())
+    with served(tmp_path / "served", "--only", str(tmp_path / "one.yaml"), "--probe-port", "0") as server:
+        port = server.wait("ready")["port"]
+        for folder, code in ((tmp_path / "served", 0), (tmp_path / "other", 1)):
+            asked = [*command, container["args"][0].replace("claimgate.gates.svc", f"localhost:{port}")]
+            done = subprocess.run([*asked, str(folder / "ca.crt")], capture_output=True, text=True, check=False)
+            assert done.returncode == code, done.stderr
+            assert ("readyz check passed" in done.stdout) is (code == 0)
+            assert ("certificate verify failed" in done.stderr) is (code == 1)
 
 
 def test_every_value_is_documented_and_has_a_schema() -> None:
