@@ -289,6 +289,14 @@ def test_exported_policies_need_nothing_of_this_project(tmp_path, capsys):
     assert (sorted(out.split("---\n")), err) == (sorted((tmp_path / "p.yaml").read_text().split("---\n")), "")
 
 
+def test_exported_bindings_and_params_are_where_claimgate_runs(tmp_path, capsys):
+    run_command_line(["policies", "new", "team", "--param", "--in", str(tmp_path)])
+    capsys.readouterr()
+    assert run_command_line(["policies", "export", str(tmp_path), "--own-namespace", "gates"]) == 0
+    out = capsys.readouterr().out
+    assert (out.count("namespace: gates\n"), out.count("claimgate-system")) == (2, 0)
+
+
 def test_a_name_that_is_taken_is_named(tmp_path, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_text()
     (tmp_path / "p.yaml").write_text(

@@ -19,6 +19,7 @@ from webhook.manifests.annotations import expand_updates_annotation
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
 from webhook.manifests.portability import unexportable_obstacles
 from webhook.policy.compiled import Policy
+from webhook.policy.load import object_in_own_namespace
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
     Raises:
         InputError: the policies came from standard input, which cannot be read again.
     """
-    collecting = _ExportCollector(loaded, version, _documents_as_written(loaded.policies))
+    collecting = _ExportCollector(loaded, version, _documents_as_written(loaded))
     taken = [policy for policy in loaded.policies if collecting.add_policy(policy)]
     manifests = (*collecting.manifests, *_bound_params(taken, loaded))
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
@@ -99,8 +100,9 @@ class _ExportCollector(Struct):
         return False
 
 
-def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
-    """Return the policies and their bindings as their files have them."""
+def _documents_as_written(loaded: PolicySet) -> dict[_Key, JSON]:
+    """Return the policies and their bindings as their files have them, with the namespace where claimgate runs."""
+    policies = loaded.policies
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
         raise InputError(
@@ -108,7 +110,8 @@ def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
         )
     read = (each.value for each in documents.read_documents(sorted(files)).documents)
     manifests = [native_manifest(value) if is_claimgate_kind(value) else value for value in read]
-    return {_kind_and_name(manifest): manifest for manifest in manifests}
+    ours = (object_in_own_namespace(manifest, loaded.own_namespace) for manifest in manifests)
+    return {_kind_and_name(manifest): manifest for manifest in ours}
 
 
 def _kind_and_name(value: JSON) -> _Key:

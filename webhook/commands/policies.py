@@ -25,7 +25,7 @@ from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
 
-SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version")
+SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version", "own_namespace")
 Folders: TypeAlias = Annotated[
     list[Path] | None,
     typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
@@ -166,7 +166,7 @@ app.command("new")(new_policy.command)
 
 
 @app.command()
-@options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version")
+@options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version", "own_namespace")
 def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 

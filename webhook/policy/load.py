@@ -151,14 +151,15 @@ def _in_own_namespace(document: yamlfile.Document, own_namespace: str) -> yamlfi
     """Return a document in which bindings and ConfigMaps name the namespace where claimgate runs."""
     if own_namespace == OWN_NAMESPACE:
         return document
-    return replace(document, value=_object_in_own_namespace(document.value, own_namespace))
+    return replace(document, value=object_in_own_namespace(document.value, own_namespace))
 
 
-def _object_in_own_namespace(obj: JSON, own_namespace: str) -> JSON:
+def object_in_own_namespace(obj: JSON, own_namespace: str) -> JSON:
+    """Return an object that names the namespace where claimgate runs, if it is a binding or a ConfigMap of it."""
     if not isinstance(obj, dict):
         return obj
     if isinstance(obj.get("items"), list):
-        return {**obj, "items": [_object_in_own_namespace(each, own_namespace) for each in obj["items"]]}
+        return {**obj, "items": [object_in_own_namespace(each, own_namespace) for each in obj["items"]]}
     if obj.get("kind") == CONFIG_MAP.kind and get(obj, ("metadata", "namespace")) == OWN_NAMESPACE:
         return {**obj, "metadata": {**obj["metadata"], "namespace": own_namespace}}
     if get(obj, ("spec", "paramRef", "namespace")) == OWN_NAMESPACE:
