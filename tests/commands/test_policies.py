@@ -57,7 +57,9 @@ def test_check_in_text_sums_up(capsys):
     assert {"trainjobs.trainer.kubeflow.org,", "pytorchjobs.kubeflow.org,"} <= set(covered.split())
     assert "nimservices.apps.nvidia.com" not in covered
     unread = next(line for line in out.splitlines() if "not evaluated: the pods of " in line)
-    assert {"nimservices.apps.nvidia.com,", "workflows.argoproj.io,"} <= set(unread.split())
+    assert {"dynamographdeployments.nvidia.com,", "workflows.argoproj.io,"} <= set(unread.split())
+    partly = next(line for line in out.splitlines() if "evaluated in part, in files: the pods of " in line)
+    assert "nimservices.apps.nvidia.com, sparkapplications.sparkoperator.k8s.io, as far as" in partly
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
         "not for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: their templates are those of the objects "

@@ -106,9 +106,49 @@ def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     assert said({**obj, "metadata": {"name": "x", "namespace": "team"}}, AT_MOST_4) == [("unknown", text)]
 
 
+def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
+    """What mutations say of a TrainJob, which they leave as it is."""
+    job = train_job(**spec)
+    cluster = FilesCluster([namespace(), runtime()])
+    made, decisions = apply_mutating_policies(request(job, is_plain=True), policies(*rules), cluster)
+    assert made is job
+    return [(each.evaluation, each.message) for each in decisions]
+
+
 def test_nothing_is_written_to_the_pods_of_a_train_job() -> None:
+    told = "not evaluated: the pods of TrainJob get this change when they are made, and nothing of it is written in TrainJob"
+    change = "Object{spec: Object.spec{schedulerName: 'kai'}}"
+    assert changes(mutating(change, annotations=EXPAND)) == [("unknown", told)]
+    never = [{"name": "never", "expression": "object.spec.containers.size() == 9"}]
+    assert changes(mutating(change, annotations=EXPAND, matchConditions=never)) == []
+    assert changes(mutating("Object{metadata: Object.metadata{}}", annotations=EXPAND)) == []
+
+
+def test_an_api_server_is_not_told_of_pods_that_come_later() -> None:
     rules = policies(mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND))
     job = train_job()
     made, decisions = apply_mutating_policies(request(job), rules, FilesCluster([namespace(), runtime()]))
     assert made is job
     assert decisions == ()
+
+
+def test_labels_are_written_where_pods_get_them_from() -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    notebook = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "Notebook",
+        "metadata": {"name": "n"},
+        "spec": {"template": {"spec": spec}},
+    }
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "s", "labels": {"old": "1", "kept": "1"}},
+        "spec": {"predictor": {**spec, "labels": {"old": "2"}}},
+    }
+    add = "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'kept': '1', 'new': '1'}}]"
+    rules = policies(mutating(add, annotations=EXPAND))
+    made, _ = apply_mutating_policies(request(notebook), rules, FilesCluster([namespace()]))
+    assert made == {**notebook, "metadata": {"name": "n", "labels": {"kept": "1", "new": "1"}}}
+    made, _ = apply_mutating_policies(request(service), rules, FilesCluster([namespace()]))
+    assert (made["metadata"]["labels"], made["spec"]["predictor"]["labels"]) == ({"kept": "1"}, {"new": "1"})

@@ -355,7 +355,20 @@ def test_a_bare_pod_spec_is_wrapped_and_located() -> None:
     assert podset.template == {"spec": service["spec"]["predictor"]}
     assert (podset.count, podset.bare) == (2, True)
     assert paths.path_as_text(podset.locate(("spec", "containers", 0))) == "spec.predictor.containers[0]"
-    assert paths.path_as_text(podset.locate(("metadata", "labels"))) == "spec.predictor"
+    assert paths.path_as_text(podset.locate(("metadata", "labels"))) == "spec.predictor.labels"
+
+
+def test_pods_get_the_labels_of_the_objects_that_the_row_names() -> None:
+    service = workload("serving.kserve.io/v1beta1", "InferenceService", predictor={**POD["spec"], "labels": {"a": "2"}})
+    service["metadata"] = {"name": "s", "labels": {"a": "1", "b": "1"}, "annotations": {"c": "1"}}
+    (podset,) = pod_templates(service, TABLE)
+    assert podset.template["metadata"] == {"labels": {"a": "2", "b": "1"}, "annotations": {"c": "1"}}
+    notebook = {**workload("kubeflow.org/v1", "Notebook", template=POD), "metadata": {"labels": {"d": "1"}}}
+    assert pod_templates(notebook, TABLE)[0].template["metadata"] == {"labels": {"d": "1"}}
+    cliques = [{"name": "a", "labels": {"c": "1"}, "spec": {"podSpec": POD["spec"]}}]
+    (podset,) = pod_templates(workload("grove.io/v1alpha1", "PodCliqueSet", template={"cliques": cliques}), TABLE)
+    assert podset.template["metadata"] == {"labels": {"c": "1"}}
+    assert paths.path_as_text(podset.locate(("metadata", "labels"))) == "spec.template.cliques[0].labels"
 
 
 def test_a_template_is_located_as_it_stands() -> None:

@@ -56,8 +56,16 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other in NUMBERS and numbers_equal(left, right)
     if kind is bool or left is None or right is None:
         return left is right
+    if kind in _EVERY_MAP and other in _EVERY_MAP:
+        return len(left) == len(right) and _maps_equal(left, right, deadline)
+    if (
+        isinstance(left, dict)
+        and isinstance(right, dict)
+        and (hasattr(kind, "__missing__") or hasattr(other, "__missing__"))
+    ):
+        return bool(left == right)  # a map that says itself what it has
     if kind in _EVERY_MAP:
-        return other in _EVERY_MAP and len(left) == len(right) and _maps_equal(left, right, deadline)
+        return False
     if kind is Struct:
         return other is Struct and left.name == right.name and are_identical(left, right, deadline)
     if kind is JSONPatch:

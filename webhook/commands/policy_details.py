@@ -70,7 +70,8 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "facts": list(policy.facts),
         "asksAuthorizer": policy.uses_authorizer,
         "covers": sorted(set(_covered_resources(policy, loaded))),
-        "notEvaluated": sorted(_resources_with_unread_pods(policy, loaded)),
+        "evaluatedInPart": sorted(_resources_with_unread_pods(policy, loaded, partly=True)),
+        "notEvaluated": sorted(_resources_with_unread_pods(policy, loaded, partly=False)),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
@@ -113,10 +114,10 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
 
 
-def _resources_with_unread_pods(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield the resources that an expanded policy covers, and whose pods cannot be read."""
+def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
+    """Yield the resources that an expanded policy covers, and whose pods cannot be read, or only in part."""
     for row in loaded.table.rows if policy.expands else ():
-        if makes_pods_of_parts(row):
+        if makes_pods_of_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"
 
 

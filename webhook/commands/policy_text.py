@@ -87,6 +87,9 @@ def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
     if one["description"]:
         yield one["description"]
     yield f"covers: {_coverage_as_text(one)}"
+    if one["evaluatedInPart"]:
+        kinds = ", ".join(one["evaluatedInPart"])
+        yield f"evaluated in part, in files: the pods of {kinds}, as far as fields of the object say what is in them"
     if one["notEvaluated"]:
         yield f"not evaluated: the pods of {', '.join(one['notEvaluated'])}, which their controllers make of parts"
     yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**one['worstCase']))}"
@@ -106,7 +109,8 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
     """Return what a policy applies to; an expanded one names pods, and the other resources whose pods are read."""
-    names = [name for name in one["covers"] if name not in one["notEvaluated"]]
+    apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
+    names = [name for name in one["covers"] if name not in apart]
     if one["expands"] and len(names) > 1:
         return f"pods, and the pods of {', '.join(name for name in names if name != 'pods')}"
     return ", ".join(names) or "nothing"

@@ -141,7 +141,7 @@ def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[
         yield from context.objects.own_object_as_pod_target()
     if policy.expands:
         yield from context.objects.pod_template_targets()
-    if policy.reads_merged_pods:
+    if policy.reads_merged_pods and (policy.kind == "validating" or context.attributes.is_plain):
         yield from context.objects.targets_outside_object()
     if policy.reads_patches:
         yield from context.objects.patch_targets()

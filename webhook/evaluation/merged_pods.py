@@ -1,9 +1,10 @@
-"""The pods of a request that stand nowhere in its object: those of TrainJobs, merged, and those that nobody can read.
+"""The pods of a request that stand nowhere in its object: those of TrainJobs, merged, and those made of single fields.
 
 A policy with `expand: pods` is evaluated on the pods that Trainer makes of a TrainJob and its runtime. What it says of
 a field is told where the field comes from: spec.trainer, the patches, or the runtime. Without the runtime the pods are
-not known, and neither are those of kinds whose controllers make pods of parts. Of the latter only files are told: in a
-cluster, the pods come to the policy themselves.
+not known. Of kinds whose controllers make pods of single fields, the policy is evaluated on what these fields say, and
+not evaluated where it asks for more. Of these kinds only files are told: in a cluster, the pods come to the policy
+themselves.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, POD, Attributes
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
+from webhook.deadline import Deadline
+from webhook.evaluation.partial_objects import PartialObject
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.unread_pods import kinds_of_parts
 from webhook.facts.subject import Subject
@@ -20,7 +23,11 @@ from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.train_job_pods.virtual_pods import VirtualPod, virtual_pods
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
+from webhook.schema import decode_object
+from webhook.schema.api_defaults import with_api_defaults
+from webhook.schema.sent import pod_as_sent
 from webhook.workloads.embedded import embedded_objects
+from webhook.workloads.made_pods import MadePod, made_pods
 from webhook.workloads.podsets import PodSet, group_kind
 from webhook.workloads.table import Table
 
@@ -31,6 +38,11 @@ class MergedPod:
 
     path: FieldPath
     virtual: VirtualPod
+
+    @property
+    def name(self) -> str:
+        """Return the name of the pod set."""
+        return self.virtual.name
 
     @property
     def podset(self) -> PodSet:
@@ -59,12 +71,78 @@ class MergedPod:
         return place, f"{place}: in replicated job `{self.virtual.name}` of {runtime}{', ' if path else ': '}{where}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialPod:
+    """A pod that a controller makes of single fields of an object of this kind, which is at `path` in the request's."""
+
+    path: FieldPath
+    kind: str
+    made: MadePod
+
+    @property
+    def name(self) -> str:
+        """Return the name of the pod set."""
+        return self.made.name
+
+    @property
+    def podset(self) -> PodSet:
+        """Return the pod set; its place is that of the fields."""
+        return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
+
+    def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
+        """Return where a field of the pod comes from, and the message about it with that place."""
+        place = path_as_text((*self.path, *self.made.locate(path)))
+        return place, f"{place}{message}" if path else f"{place}: {message}"
+
+    def pod(self, attributes: Attributes, deadline: Deadline) -> JSON:
+        """Return the pod as an API server would send it, as far as it is known."""
+        made = self.made
+        told = f"{self.kind} does not say what `{{}}` of its pods is, which its controller makes"
+        whole = with_api_defaults(pod_as_sent(_decoded_pod(made.pod, attributes, deadline), deadline), POD, deadline)
+        spec = whole["spec"]
+        containers = [
+            PartialObject(
+                {name: each[name] for name in each if name in made.known_in_container}
+                | _partial_resources(each, made, told, f"spec.containers[{index}]."),
+                made.known_in_container.__contains__,
+                f"spec.containers[{index}].",
+                told,
+            )
+            for index, each in enumerate(spec["containers"])
+        ]
+        known = {name: spec[name] for name in spec if name in made.known_in_spec}
+        partial = PartialObject({**known, "containers": containers}, made.known_in_spec.__contains__, "spec.", told)
+        return {**whole, "spec": partial}
+
+
+def _partial_resources(container: JSON, made: MadePod, told: str, where: str) -> JSON:
+    """Return the resources of a container of which some are not known; {} where all are."""
+    if not made.hidden_limits or "resources" not in made.known_in_container:
+        return {}
+    resources = container.get("resources") or {}
+
+    def is_known(name: str) -> bool:
+        return name not in made.hidden_limits
+
+    sides = {
+        side: PartialObject(resources.get(side) or {}, is_known, f"{where}resources.{side}.", told)
+        for side in ("limits", "requests")
+    }
+    return {"resources": {**resources, **sides}}
+
+
+def _decoded_pod(template: JSON, attributes: Attributes, deadline: Deadline) -> JSON:
+    metadata = {**template["metadata"], **({"namespace": attributes.namespace} if attributes.namespace else {})}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    return decode_object(pod, POD, deadline).value
+
+
 @dataclass(frozen=True, slots=True)
 class PodsOutsideObject:
-    """The merged pods of a request's object, with those of its former state by place and name, and what is missing."""
+    """The pods outside a request's object, with those of its former state by place and name, and what is missing."""
 
-    pods: tuple[MergedPod, ...] = ()
-    before: tuple[MergedPod, ...] = ()
+    pods: tuple[MergedPod | PartialPod, ...] = ()
+    before: tuple[MergedPod | PartialPod, ...] = ()
     missing: tuple[MissingObject, ...] = ()
 
 
@@ -77,11 +155,15 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
     now, before = attributes.object, attributes.old_object
     jobs = [*_train_jobs(now if now is not None else before, table, view)]
     obj = now if now is not None else before
-    unread = kinds_of_parts(obj, table, view.deadline) if attributes.is_plain else ()
-    missing = [MissingObject(kind=kind, name="", why="makes pods of parts, which are not read") for kind in unread]
-    if not jobs:
+    pods: list[MergedPod | PartialPod] = []
+    missing: list[MissingObject] = []
+    if attributes.is_plain:
+        pods += _partial_pods(obj, table, view.deadline)
+        read = {pod.kind for pod in pods if isinstance(pod, PartialPod)}
+        unread = [kind for kind in kinds_of_parts(obj, table, view.deadline) if kind not in read]
+        missing += (MissingObject(kind=kind, name="", why="makes pods of parts, which are not read") for kind in unread)
+    if not (jobs or pods):
         return PodsOutsideObject(missing=tuple(missing))
-    pods: list[MergedPod] = []
     for path, obj in jobs:
         subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
         missing += subject.once(merge_train_job).missing
@@ -92,6 +174,17 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
         else ()
     )
     return PodsOutsideObject(tuple(pods), old, tuple(dict.fromkeys(missing)))
+
+
+def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[PartialPod]:
+    """Yield the pods that are made of single fields of an object or of those inside it."""
+    inside = embedded_objects(obj, table, deadline)
+    places = [((), obj), *((inner.path, inner.object) for inner in deadline.items_with_clock_checks(inside))]
+    for path, each in places:
+        row = table.row(*group_kind(each))
+        if row is not None:
+            for pod in made_pods(each, row, deadline) or ():
+                yield PartialPod(path=path, kind=row.kind, made=pod)
 
 
 def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[FieldPath, JSON]]:

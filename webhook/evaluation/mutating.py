@@ -34,6 +34,7 @@ from webhook.evaluation.activation import build_activation
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
 from webhook.evaluation.match_conditions import do_conditions_hold, policies_that_may_concern
+from webhook.evaluation.merged_pods import PartialPod
 from webhook.evaluation.mutations import (
     TemplateRewriting,
     apply_mutation,
@@ -44,6 +45,7 @@ from webhook.evaluation.mutations import (
 )
 from webhook.evaluation.not_evaluated import (
     contain_fault,
+    decision_of_unknown_pods,
     decisions_of_unusable_policy,
     error_of_policy,
     is_contained,
@@ -58,6 +60,7 @@ from webhook.patch.write_back import write_back_changes
 from webhook.policy.candidates import Candidate
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialReason
+from webhook.yamltext.jsontext import equal_as_json
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -172,6 +175,9 @@ class MutationRun(Struct):
         """Run one policy on one target if its conditions hold for the object as it is now."""
         if matched.key[:2] in self.stopped:
             return
+        if matched.target.merged is not None or matched.target.missing:
+            self._add_decision_about_pods_outside_object(matched)
+            return
         if matched.target.podset is None or matched.target.kind != POD:
             self.rewriting.freeze_copies()
         target = refresh_target(matched.target, self.object, matched.context.deadline)
@@ -198,6 +204,36 @@ class MutationRun(Struct):
         if self._apply_all_mutations(invocation, sent, definition) and invocation.policy.reinvokes:
             self.reinvocable[invocation.key] = None
 
+    def _add_decision_about_pods_outside_object(self, invocation: Invocation) -> None:
+        """Report that a policy would change pods that stand nowhere in the object, so that nothing can be written."""
+        if self.only is not None:
+            return
+        policy, binding, target = invocation.policy, invocation.binding, invocation.target
+        if target.missing:
+            self._add_decision(decision_of_unknown_pods(policy, binding, invocation.param.name, target.missing))
+            return
+        try:
+            if not do_conditions_hold(invocation) or not self._changes_pod(invocation):
+                return
+            kind = invocation.context.attributes.kind.kind
+            text = f"the pods of {kind} get this change when they are made, and nothing of it is written in {kind}"
+            self._add_decision(undecided_decision(policy, binding, NoDecision(text), invocation.param.name))
+        except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
+            self._add_decision(_decision_of_failed_mutation(invocation, error))
+            self._is_time_over(invocation)
+
+    def _changes_pod(self, invocation: Invocation) -> bool:
+        """Return whether a policy changes a pod that stands nowhere in the object; true where only a part is known."""
+        target, deadline = invocation.target, invocation.context.deadline
+        if isinstance(target.merged, PartialPod):
+            return True
+        pod = target.object_for_mutations(deadline)
+        for index in range(len(invocation.policy.changes)):
+            changed, _ = self._mutated_object(invocation, index, pod, None)
+            if not equal_as_json(changed, pod):
+                return True
+        return False
+
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
         """Apply the mutations of a policy; return whether it reached the last. A failed one does not stop the
         others.
@@ -223,8 +259,16 @@ class MutationRun(Struct):
         return True
 
     def _apply_one_mutation(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> None:
-        started, context = perf_counter(), invocation.context
-        change, target = invocation.policy.changes[index], invocation.target
+        started, context, target = perf_counter(), invocation.context, invocation.target
+        changed, shown = self._mutated_object(invocation, index, sent, crd)
+        written = write_back_changes(target.written, shown, changed, context.deadline) if target.podset else changed
+        self.object = with_changed_pod(self.object, target, written, self.rewriting)
+        self.is_dirty = True
+        self._add_decision(_decision_of_applied_mutation(invocation, index, perf_counter() - started))
+
+    def _mutated_object(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> tuple[JSON, JSON]:
+        """Return the target's object after a mutation of its policy, and before."""
+        context, target, change = invocation.context, invocation.target, invocation.policy.changes[index]
         budget = context.cost_budget(RUNTIME_BUDGET)
         context.deadline.spend(1)
         names = build_activation(invocation, budget)
@@ -233,10 +277,7 @@ class MutationRun(Struct):
         given = JsonPartTracker(names.values(), context.deadline, origins)
         shown = target.object_for_mutations(context.deadline)
         changed = apply_mutation(change, value, shown, target.kind, context.deadline, given=given, crd=crd, sent=sent)
-        written = write_back_changes(target.written, shown, changed, context.deadline) if target.podset else changed
-        self.object = with_changed_pod(self.object, target, written, self.rewriting)
-        self.is_dirty = True
-        self._add_decision(_decision_of_applied_mutation(invocation, index, perf_counter() - started))
+        return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:
         """Return whether the time is over; the policy is then not run again."""

@@ -32,6 +32,7 @@ from webhook.evaluation.typed_input import decode_unless_decoded
 from webhook.patch import configuration, jsonpatch, structural
 from webhook.patch.schema import is_builtin_group, schema_of_definition
 from webhook.policy.compiled import Mutation
+from webhook.workloads.podsets import PodSet, template_with_metadata
 
 
 def apply_mutation(
@@ -138,13 +139,19 @@ def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | Non
         seen = convert_to_version(obj, target.match, deadline or Deadline())
         return target if seen is target.written else _target_with_object(target, seen, deadline)
     template_now = paths.get(obj, podset.path)
-    template = {"spec": template_now} if podset.bare else template_now
     if not isinstance(template_now, dict):
         return None
-    if template_now is (podset.template.get("spec") if podset.bare else podset.template):
+    template = {"spec": template_now} if podset.bare else template_now
+    if podset.metadata:
+        template = template_with_metadata(template, obj, podset.metadata)
+    if template is podset.template or _is_same_template(template, podset.template):
         return target
     now = structs.replace(podset, template=template)
     return _target_with_object(replace(target, podset=now), pod_of_template(template, target.attributes), deadline)
+
+
+def _is_same_template(template: JSON, before: JSON) -> bool:
+    return template.get("spec") is before.get("spec") and template.get("metadata") == before.get("metadata")
 
 
 def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadline | None) -> EvaluationTarget:
@@ -197,19 +204,45 @@ def with_changed_pod(
         return obj
     if podset is None:
         return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
+    if podset.metadata:
+        obj = _with_changed_metadata(obj, podset, metadata_of(before), metadata_of(pod), into)
     if podset.bare:
-        return into.put(obj, podset.path, pod.get("spec"))
+        return obj if pod.get("spec") is before["spec"] else into.put(obj, podset.path, pod.get("spec"))
     template = dict(podset.template)
     if "spec" not in pod:
         template.pop("spec", None)
     elif pod["spec"] is not before["spec"]:
         template["spec"] = pod["spec"]
+    if podset.metadata:
+        own = paths.get(obj, podset.path)
+        return (
+            obj if template.get("spec") is own.get("spec") else into.put(obj, (*podset.path, "spec"), template["spec"])
+        )
     if pod.get("metadata") is not before["metadata"]:
         added = not metadata_of(podset.template).get("namespace")
         metadata = {k: v for k, v in metadata_of(pod).items() if not (added and k == "namespace")}
         if metadata or "metadata" in template:
             template["metadata"] = metadata
     return into.put(obj, podset.path, template)
+
+
+def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
+    """Return the object with changed labels and annotations of a pod at the places that the pod has them from.
+
+    What is new goes to the last place, which counts most; what is removed is removed from all.
+    """
+    for name in ("labels", "annotations"):
+        old, new = before.get(name) or {}, after.get(name) or {}
+        added = {key: value for key, value in new.items() if old.get(key) != value}
+        removed = old.keys() - new.keys()
+        for place in podset.metadata:
+            own = paths.get(obj, (*place, name)) or {}
+            wanted = {key: value for key, value in own.items() if key not in removed}
+            if place == podset.metadata[-1]:
+                wanted = {**wanted, **added}
+            if wanted != own:
+                obj = into.put(obj, (*place, name), wanted)
+    return obj
 
 
 def find_crd_of_target(invocation: Invocation) -> JSON:

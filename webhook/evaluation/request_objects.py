@@ -19,7 +19,7 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
-from webhook.evaluation.merged_pods import MergedPod, pods_outside_object
+from webhook.evaluation.merged_pods import MergedPod, PartialPod, pods_outside_object
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
@@ -47,12 +47,12 @@ class EvaluationTarget:
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
-    without something that is written; `place` is the path of its podset as it is printed. `merged` is the pod of a
-    TrainJob; `missing` is why the pods of the object are not known, and the target stands for them. `has_new_spec` is
-    whether the condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object
-    and old object as expressions see them, None before an expression does; `typed_objects` are the object as types
-    have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each
-    keeps alive.
+    without something that is written; `place` is the path of its podset as it is printed. `merged` is a pod that
+    stands nowhere in the object; `missing` is why the pods of the object are not known, and the target stands for them.
+    `has_new_spec` is whether the condition of `updates: spec` holds for it, None before a policy needs it;
+    `shown_objects` are object and old object as expressions see them, None before an expression does; `typed_objects`
+    are the object as types have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of
+    the cluster, which each keeps alive.
     """
 
     attributes: Attributes
@@ -65,7 +65,7 @@ class EvaluationTarget:
     omitted: tuple[FieldPath, ...] = ()
     criteria_attributes: Attributes | None = None
     place: str = ""
-    merged: MergedPod | None = None
+    merged: MergedPod | PartialPod | None = None
     missing: tuple[MissingObject, ...] = ()
     has_new_spec: bool | None = field(default=None, init=False)
     shown_objects: tuple[JSON, JSON] | None = field(default=None, init=False, repr=False)
@@ -200,23 +200,31 @@ class RequestObjects:
         """
         if self._outside is None:
             outside = pods_outside_object(self.attributes, self._table, self._view)
-            before = {(each.path, each.virtual.name): each for each in outside.before}
+            before = {(each.path, each.name): each for each in outside.before}
             self._outside = tuple(
-                self._merged_target(pod, before.get((pod.path, pod.virtual.name)))
+                self._merged_target(pod, before.get((pod.path, pod.name)))
                 for pod in self._view.deadline.items_with_clock_checks(outside.pods)
             )
             if outside.missing:
                 self._outside += (self._target_of_unknown_pods(outside.missing),)
         return self._outside
 
-    def _merged_target(self, pod: MergedPod, before: MergedPod | None) -> EvaluationTarget:
+    def _merged_target(self, pod: MergedPod | PartialPod, before: MergedPod | PartialPod | None) -> EvaluationTarget:
         attributes, podset = self.attributes, pod.podset
-        made = pod_of_template(podset.template, attributes)
+        made = self._pod_outside_object(pod)
         now = made if attributes.object is not None else None
-        old = made if now is None else before and pod_of_template(before.podset.template, attributes)
+        old = made if now is None else before and self._pod_outside_object(before)
         virtual = request_about_pods(attributes, object=now, old_object=old, is_decoded=False)
         place = path_as_text(podset.path)
-        return EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
+        target = EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
+        if isinstance(pod, PartialPod):
+            target.shown_objects = (now, old)  # nothing may be completed in it
+        return target
+
+    def _pod_outside_object(self, pod: MergedPod | PartialPod) -> JSON:
+        if isinstance(pod, PartialPod):
+            return pod.pod(self.attributes, self._view.deadline)
+        return pod_of_template(pod.podset.template, self.attributes)
 
     def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
         nothing: JSON = {}

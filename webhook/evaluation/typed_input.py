@@ -28,6 +28,7 @@ from webhook.workloads.podsets import PodSet
 
 TEMPLATE: Final = "core.v1.PodTemplateSpec"
 _POD_SPEC: Final = "core.v1.PodSpec"
+_METADATA: Final = "meta.v1.ObjectMeta"
 _WORK_OF_TEMPLATE: Final = 5
 """Units of work to find the decoded form of one template, some 3 microseconds."""
 
@@ -94,8 +95,12 @@ class DecodedRequestObjects(Struct, frozen=True):
             return DecodedValue(podset.template)
         if _is_template_type(type_at_path(type_of(kind), podset.path)):
             value = paths.get(whole, podset.path, {})
+            value = {"spec": value} if podset.bare else value
+            if podset.metadata and "metadata" in podset.template:
+                metadata = decode(podset.template["metadata"], kubernetes_type(_METADATA), (), self.deadline).value
+                value = {**value, "metadata": metadata}
             return DecodedValue(
-                {"spec": value} if podset.bare else value,
+                value,
                 tuple(_mismatch_inside_template(each, podset) for each in self.deadline.charge_for_items(inside)),
             )
         return decode(podset.template, kubernetes_type(TEMPLATE), (), self.deadline)

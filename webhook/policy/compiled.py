@@ -225,11 +225,11 @@ class Policy:
 
     @property
     def reads_merged_pods(self) -> bool:
-        """Return whether it is evaluated on the merged pods of TrainJobs. Checks, and policies that read patches or
-        resources, look at what a TrainJob itself has; nothing can be written to merged pods.
+        """Return whether it is evaluated on pods that stand nowhere in an object, such as those of TrainJobs. Checks,
+        and policies that read patches or resources, look at what the object itself has.
         """
         reads_parts = self.checks or self.reads_patches or self.reads_resources
-        return self.expands and not reads_parts and self.kind == "validating"
+        return self.expands and not reads_parts
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -78,7 +78,7 @@ def _interests_without_lookups(
         yield from _interests_in_definitions(policy)
         if policy.reads_patches:
             yield from INSTALLED
-        if policy.reads_merged_pods:
+        if policy.reads_merged_pods and policy.kind == "validating":
             yield from (*RUNTIMES, *INSTALLED)
 
 

@@ -34,6 +34,7 @@ class PodSet(Struct, kw_only=True):
     nowhere in the object (`elsewhere`, the merge of a TrainJob with its runtime) is located where it comes from.
     count is the pods of one group, None where nobody can know; groups is how many such groups the object makes
     (LeaderWorkerSet replicas). A patch (`is_patch`) is a part of a template that is merged into one of another object.
+    metadata are the objects of which the pods get labels and annotations, where that is not the template.
     """
 
     name: str
@@ -44,6 +45,7 @@ class PodSet(Struct, kw_only=True):
     bare: bool = False
     elsewhere: bool = False
     is_patch: bool = False
+    metadata: tuple[FieldPath, ...] = ()
 
     @property
     def pods(self) -> int | None:
@@ -56,6 +58,8 @@ class PodSet(Struct, kw_only=True):
         """
         if self.elsewhere:
             return self.path
+        if self.metadata and path[:1] == ("metadata",):
+            return self.metadata[-1] + path[1:]
         if not self.bare:
             return self.path + path
         return self.path + path[1:] if path[:1] == ("spec",) else self.path
@@ -175,14 +179,36 @@ def is_set(element: JSON, path: str) -> bool:
 
 
 def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> PodSet:
+    template, metadata = _as_template(place.value, rule.embeds), _metadata_paths(place, rule, obj)
+    if metadata:
+        template = template_with_metadata(template, obj, metadata)
     return PodSet(
         name="-".join(filter(None, (place.key, rule.name))),
         path=place.path,
-        template=_as_template(place.value, rule.embeds),
+        template=template,
+        metadata=metadata,
         count=None if rule.count is None else product_of_factors(place.element, rule.count),
         groups=product_of_factors(obj, rule.groups),
         bare=rule.embeds == "podSpec",
     )
+
+
+def _metadata_paths(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> tuple[FieldPath, ...]:
+    """Return where the objects stand that the pods get labels from, those that are there, or the first."""
+    below = len(_split_template_path(rule.template)[-1][0])
+    element = place.path[: len(place.path) - below]
+    every = tuple(element + _steps(path) if path.startswith(".") else _steps(path) for path in rule.metadata)
+    return tuple(each for each in every if isinstance(paths.get(obj, each), dict)) or every[:1]
+
+
+def template_with_metadata(template: JSON, obj: JSON, metadata: Sequence[FieldPath]) -> JSON:
+    """Return a template with the labels and annotations that its controller gives to the pods."""
+    merged: dict[str, JSON] = {}
+    for place in metadata:
+        for name in ("labels", "annotations"):
+            if isinstance(own := paths.get(obj, (*place, name)), dict):
+                merged[name] = {**merged.get(name, {}), **own}
+    return {**template, "metadata": merged} if merged or "metadata" in template else template
 
 
 def _as_template(value: JSON, embeds: Embeds) -> JSON:

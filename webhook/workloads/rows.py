@@ -5,7 +5,8 @@ The fields are those of kinds.yaml, whose top explains them. Data only: table.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from webhook.apimachinery.attributes import GroupVersionKind
@@ -53,7 +54,11 @@ class DeclaredTemplates(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRule(_StrictModel):
-    """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
+    """One place of pod templates. `count` is None where nobody can know how many pods there will be.
+
+    metadata: objects whose labels and annotations the controller gives to the pods in place of those of the template,
+    of which a later one counts.
+    """
 
     template: str
     name: str = ""
@@ -64,6 +69,36 @@ class PodSetRule(_StrictModel):
     count: tuple[Factor, ...] | None = ()
     groups: tuple[Factor, ...] = ()
     declared: DeclaredTemplates | None = None
+    metadata: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePodRule(_StrictModel):
+    """One pod that a controller makes of fields of the object, as far as these fields say what is in it.
+
+    Paths are those of the object. at: where the fields stand that no other path names. container: the name of its
+    container. image: the first of these that is set; a map has `repository` and `tag`. labels and annotations: maps,
+    of which a later one counts. resources: those of the container; device: the name of a device and its quantity,
+    which become a limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which
+    fields of the PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the
+    controller never sets. unless: nothing is known of the pod where one of these is set, has this value (`path=value`)
+    or a key with this prefix (`path{prefix*}`).
+    """
+
+    name: str
+    at: str
+    container: str
+    image: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    resources: str = ""
+    resourcesNeed: str = ""  # noqa: N815  the file's own spelling
+    device: str = ""
+    pod: Mapping[str, str] = field(default_factory=dict, hash=False)
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    absent: tuple[str, ...] = ()
+    absentInContainer: tuple[str, ...] = ()  # noqa: N815
+    unless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +182,7 @@ class Row(_StrictModel):
     between: tuple[MadeKind, ...] = ()
     conversion: Literal["none", "webhook"] = "none"
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
+    made: tuple[MadePodRule, ...] = ()
     fragments: tuple[PartialTemplateRule, ...] = ()
     resources: tuple[ResourceRule, ...] = ()
     objects: tuple[ObjectRule, ...] = ()

@@ -129,6 +129,8 @@ def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
         return value.items()  # type: ignore[no-any-return]
     if kind is Map:
         return list(map_items(value))
+    if isinstance(value, dict) and hasattr(kind, "__missing__"):
+        return list(value.items())
     raise EvaluationError(f"unsupported comprehension range type: {go_type_name(kind)}")
 
 

@@ -109,6 +109,8 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
+    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that says what it has
+        return type(value) is str and value in container
     return fail_with_no_such_overload()
 
 

@@ -1,0 +1,76 @@
+"""A field that is not known is an error to whoever asks, and never an absent one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from webhook.cel import CostMeter, Environment, compiled_engine
+from webhook.cel.types import DYN
+from webhook.errors import NoDecision
+from webhook.evaluation.partial_objects import PartialObject
+
+SPEC = PartialObject({"image": "a"}, {"image", "tolerations"}.__contains__, "spec.", "Kind does not say what {} is")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: SPEC["volumes"],
+        lambda: SPEC.get("volumes"),
+        lambda: "volumes" in SPEC,
+        lambda: list(SPEC),
+        SPEC.items,
+        lambda: SPEC == {},
+    ],
+    ids=["index", "get", "in", "iteration", "items", "comparison"],
+)
+def test_asking_for_what_is_not_known_is_an_error(ask: Callable[[], Any]) -> None:
+    with pytest.raises(NoDecision, match=r"^Kind does not say what spec\."):
+        ask()
+
+
+def test_what_is_known_is_as_in_every_object() -> None:
+    assert SPEC["image"] == "a"
+    assert "tolerations" not in SPEC
+    assert SPEC.get("tolerations", 1) == 1
+    with pytest.raises(KeyError):
+        SPEC["tolerations"]
+
+
+def value(expression: str) -> Any:
+    environment = Environment(variables={"spec": DYN})
+    return compiled_engine().compile(expression, environment).evaluate({"spec": SPEC}, CostMeter())
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "has(spec.image)",
+        "!has(spec.tolerations)",
+        "'image' in spec",
+        "spec.?image.hasValue()",
+        "true || has(spec.volumes)",
+    ],
+)
+def test_expressions_read_what_is_known(expression: str) -> None:
+    assert value(expression) is True
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "has(spec.volumes)",
+        "spec.volumes == 1",
+        "'volumes' in spec",
+        "spec.?volumes.hasValue()",
+        "spec[?'volumes'].hasValue()",
+        "spec.all(name, true)",
+        "spec.all(name, v, true)",
+        "spec == {}",
+        "{} == spec",
+    ],
+)
+def test_expressions_fail_that_read_what_is_not_known(expression: str) -> None:
+    with pytest.raises(NoDecision):
+        value(expression)

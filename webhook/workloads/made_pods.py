@@ -1,0 +1,150 @@
+"""Pods that a controller makes of single fields of an object: what these fields say of them, and what is not known.
+
+kinds.yaml names the fields (`made`). What it does not name is not known, which is different from being absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
+from webhook.workloads.rows import MadePodRule, Row
+
+_PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
+"""A path with a value, with the keys that have a prefix, or with those that do not have it."""
+
+
+class MadePod(Struct, frozen=True, kw_only=True):
+    """One pod as far as an object says what is in it.
+
+    pod is a Pod with what is known; known_in_spec and known_in_container are the fields of its spec and its container
+    of which it is known whether they are set. hidden_limits are amounts of the container that are not known. origins
+    say which field of the object a field of the pod comes from, with the longest path that fits; `at` is where the
+    others come from.
+    """
+
+    name: str
+    at: FieldPath
+    pod: JSON
+    known_in_spec: frozenset[str]
+    known_in_container: frozenset[str]
+    hidden_limits: frozenset[str] = frozenset()
+    origins: Mapping[FieldPath, FieldPath] = {}
+
+    def locate(self, path: FieldPath) -> FieldPath:
+        """Return which field of the object a field of the pod comes from."""
+        for length in range(len(path), 0, -1):
+            if (origin := self.origins.get(path[:length])) is not None:
+                return origin + path[length:]
+        return self.at
+
+
+def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | None:
+    """Return the pods that an object's controller makes of its fields; None where nothing is known of one of them."""
+    if not row.made or any(_holds(obj, condition, deadline) for rule in row.made for condition in rule.unless):
+        return None
+    pods = [_made_pod(obj, rule, deadline) for rule in row.made if isinstance(paths.get(obj, _steps(rule.at)), dict)]
+    return None if not pods or None in pods else tuple(filter(None, pods))
+
+
+def _holds(obj: JSON, condition: str, deadline: Deadline) -> bool:
+    """Return whether a field is set, has a value, or has a key with a prefix."""
+    path, value, _, prefix = _match(condition)
+    found = paths.get(obj, _steps(path))
+    if value is not None:
+        return bool(found == value)
+    if prefix is not None:
+        return isinstance(found, dict) and any(key.startswith(prefix) for key in deadline.charge_for_items(found))
+    return found not in (None, False, "", [], {})
+
+
+def _made_pod(obj: JSON, rule: MadePodRule, deadline: Deadline) -> MadePod | None:
+    """Return the pod of a rule; None where its image or its resources are not known."""
+    image, image_path = _image(obj, rule.image)
+    if image is None:
+        return None
+    main: FieldPath = ("spec", "containers", 0)
+    container: dict[str, JSON] = {"name": rule.container, "image": image}
+    origins: dict[FieldPath, FieldPath] = {(*main, "image"): image_path}
+    metadata: dict[str, JSON] = {}
+    for name, places in (("labels", rule.labels), ("annotations", rule.annotations)):
+        if own := {key: value for place in places for key, value in _entries(obj, place, deadline)}:
+            metadata[name] = own
+        if places:
+            origins["metadata", name] = _steps(_match(places[-1])[0])
+    resources = _resources(obj, rule)
+    known = {"name", "image", *rule.fields, *rule.absentInContainer}
+    if resources is not None:
+        container |= {"resources": resources} if resources else {}
+        known.add("resources")
+    if rule.resources:
+        origins[*main, "resources"] = _steps(rule.resources)
+    elif rule.device:
+        origins[*main, "resources"] = _steps(rule.device)
+    spec: dict[str, JSON] = {"containers": [container]}
+    for target, fields, at in ((spec, rule.pod, ("spec",)), (container, rule.fields, main)):
+        for field, path in fields.items():
+            origins[*at, field] = _steps(path)
+            if (value := paths.get(obj, _steps(path))) not in (None, "", [], {}):
+                target[field] = value
+    return MadePod(
+        name=rule.name,
+        at=_steps(rule.at),
+        pod={"metadata": metadata, "spec": spec},
+        known_in_spec=frozenset(("containers", *rule.pod, *rule.absent)),
+        known_in_container=frozenset(known),
+        hidden_limits=frozenset(("cpu", "memory")) if rule.device else frozenset(),
+        origins=origins,
+    )
+
+
+def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
+    for place in places:
+        value = paths.get(obj, _steps(place))
+        if isinstance(value, dict):
+            repository, tag = value.get("repository"), value.get("tag")
+            if isinstance(repository, str) and isinstance(tag, str):
+                return f"{repository}:{tag}", _steps(place)
+        elif isinstance(value, str) and value:
+            return value, _steps(place)
+    return None, ()
+
+
+def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, JSON]]:
+    """Yield the entries of a map, without those whose keys have a prefix that the place excludes."""
+    path, _, _, excluded = _match(place)
+    value = paths.get(obj, _steps(path))
+    for key, each in deadline.charge_for_items(value.items()) if isinstance(value, dict) else ():
+        if excluded is None or not key.startswith(excluded):
+            yield key, each
+
+
+def _resources(obj: JSON, rule: MadePodRule) -> JSON:
+    """Return the resources of the container; None where the controller may add others."""
+    if rule.device:
+        device = paths.get(obj, _steps(rule.device))
+        name, quantity = (device.get("name"), device.get("quantity")) if isinstance(device, dict) else (None, None)
+        return {"limits": {name: quantity}} if isinstance(name, str) and name and quantity else {"limits": {}}
+    value = paths.get(obj, _steps(rule.resources))
+    if not isinstance(value, dict):
+        return None
+    sides = {side: value[side] for side in ("limits", "requests") if isinstance(value.get(side), dict)}
+    needed = rule.resourcesNeed
+    return sides if not needed or any(needed in side for side in sides.values()) else None
+
+
+def _match(text: str) -> tuple[str, str | None, str | None, str | None]:
+    match = _PART.fullmatch(text)
+    assert match is not None
+    return match[1], match[2], match[3], match[4]
+
+
+def _steps(path: str) -> FieldPath:
+    return tuple(path.split("."))
