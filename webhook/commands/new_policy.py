@@ -218,14 +218,14 @@ def command(
         raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
     choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own_namespace)
     written = files_of_new_policy(choice)
-    _write_all_files(folder, written)
+    write_new_folder(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))
     return 0
 
 
-def _write_all_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, or none: the folder appears when they are complete."""
+def write_new_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write all files of a new folder, or none: the folder appears when they are complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".claimgate-", dir=folder.parent))
     try:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from webhook import assembly
-from webhook.commands import new_policy, options, output, policy_details, policy_text
+from webhook.commands import init_policy, new_policy, options, output, policy_details, policy_text
 from webhook.commands.options import complete_output, complete_rule
 from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.policy.load import load_policy_set, read_policy_documents
@@ -163,6 +163,7 @@ def check(
 
 app.command("rules")(command)
 app.command("new")(new_policy.command)
+app.command("init")(init_policy.command)
 
 
 @app.command()

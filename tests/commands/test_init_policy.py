@@ -1,0 +1,62 @@
+"""`claimgate policies init`: each policy compiles, has nothing wrong, and passes its own suite, which tries all of it."""
+
+from pathlib import Path
+
+import pytest
+
+from webhook.cli import run_command_line
+from webhook.commands.init_policy import names_of_policies
+
+PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+
+
+def test_what_it_writes_works(tmp_path, capsys):
+    assert run_command_line(["policies", "init", *names_of_policies(), "--in", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("wrote ") == len(names_of_policies()) == 10
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
+    assert "; nothing is wrong\n" in capsys.readouterr().out
+    assert run_command_line(["test", "-v", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert " 0 failed\n" in out
+    assert "no case" not in out
+
+
+def test_the_list_and_the_page_name_them_all(capsys):
+    assert run_command_line(["policies", "init", "--list"]) == 0
+    listed = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert tuple(listed) == names_of_policies()
+    page = PAGE.read_text()
+    assert [name for name, text in listed.items() if f"| `{name}` | {text} |" not in page] == []
+
+
+@pytest.mark.parametrize("name", names_of_policies())
+def test_a_policy_begins_with_what_to_edit(name, tmp_path, capsys):
+    run_command_line(["policies", "init", name, "--in", str(tmp_path)])
+    comment = "".join(
+        line.removeprefix("#") for line in (tmp_path / name / "policy.yaml").read_text().splitlines() if line[:1] == "#"
+    )
+    assert " Edit: " in comment
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["team-labels"], "there is no policy `team-labels`, did you mean `team-label`?"),
+        (["nothing"], "there is no policy `nothing`: expected one of checkpoint-volume, "),
+        ([], "no policy is named: name some of checkpoint-volume, "),
+        (["--list", "team-label"], "--list names all policies: give it alone, or leave it out"),
+        (["gpu-maximum", "taken"], "there is no policy `taken`"),
+    ],
+)
+def test_wrong_arguments_write_nothing(arguments, said, tmp_path, capsys):
+    assert run_command_line(["policies", "init", *arguments, "--in", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_there_is_left_alone(tmp_path, capsys):
+    (tmp_path / "team-label").mkdir()
+    assert run_command_line(["policies", "init", "gpu-maximum", "team-label", "--in", str(tmp_path)]) == 2
+    assert "exists, and is left as it is: remove it, or choose another --in" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*")] == ["team-label"]

@@ -1,0 +1,80 @@
+"""`claimgate policies init`: writes policies that most sites want, each with its binding and a suite that passes.
+
+The policies are the folders of init_policies/. Each policy.yaml begins with what the policy says and what to edit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from webhook.commands.new_policy import write_new_folder
+from webhook.errors import ConfigurationError
+from webhook.text import terminal
+from webhook.text.similar_names import nearest_name
+from webhook.yamltext import yamlfile
+
+FOLDER: Final = Path(__file__).with_name("init_policies")
+_FILES: Final = ("policy.yaml", "binding.yaml", "suite.yaml")
+
+
+def names_of_policies() -> tuple[str, ...]:
+    """Return the names of the policies that can be written."""
+    return tuple(sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
+
+
+def description_of_policy(name: str) -> str:
+    """Return what a policy says, in one sentence."""
+    (document,) = yamlfile.read(FOLDER / name / "policy.yaml")
+    return str(document.value["metadata"]["annotations"]["kubernetes.io/description"])
+
+
+def command(
+    name: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", show_default=False, help="Of a policy, as --list has it.", autocompletion=names_of_policies
+        ),
+    ] = None,
+    *,
+    is_list: Annotated[bool, typer.Option("--list", help="Name the policies, and what each says.")] = False,
+    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the folders go.")] = Path("policies"),
+) -> int:
+    """Write policies that most sites want, each into a folder with its binding and a suite that passes.
+
+    Each file policy.yaml begins with what the policy says and what to edit. Edit the cases of its suite with it.
+    """
+    known = names_of_policies()
+    if is_list and name:
+        raise ConfigurationError("--list names all policies: give it alone, or leave it out")
+    if is_list:
+        width = max(map(len, known))
+        sys.stdout.write(terminal.lines(f"{each:{width}}  {description_of_policy(each)}" for each in known))
+        return 0
+    if not name:
+        raise ConfigurationError(f"no policy is named: name some of {', '.join(known)}")
+    for each in name:
+        if each not in known:
+            near = nearest_name(each, known)
+            hint = f", did you mean `{near}`?" if near else f": expected one of {', '.join(known)}"
+            raise ConfigurationError(f"there is no policy `{each}`{hint}")
+    chosen = tuple(dict.fromkeys(name))
+    for each in chosen:
+        if (parent / each).exists():
+            raise ConfigurationError(
+                f"{parent / each}: exists, and is left as it is: remove it, or choose another --in"
+            )
+    for each in chosen:
+        write_new_folder(parent / each, _files_of_policy(each))
+    lines = [f"wrote {parent / each}: {description_of_policy(each)}" for each in chosen]
+    lines += [f"next: edit policy.yaml of each folder, whose comment says what; then claimgate policies check {parent}"]
+    sys.stdout.write(terminal.lines([*lines, f"      claimgate test {parent}"]))
+    return 0
+
+
+def _files_of_policy(name: str) -> Mapping[str, str]:
+    return {file: (FOLDER / name / file).read_text(encoding="utf-8") for file in _FILES}
