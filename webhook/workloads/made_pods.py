@@ -57,12 +57,12 @@ def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | 
 def _holds(obj: JSON, condition: str, deadline: Deadline) -> bool:
     """Return whether a field is set, has a value, or has a key with a prefix."""
     path, value, _, prefix = _match(condition)
-    found = paths.get(obj, _steps(path))
+    field_value = paths.get(obj, _steps(path))
     if value is not None:
-        return bool(found == value)
+        return bool(field_value == value)
     if prefix is not None:
-        return isinstance(found, dict) and any(key.startswith(prefix) for key in deadline.charge_for_items(found))
-    return found not in (None, False, "", [], {})
+        return isinstance(field_value, dict) and any(key.startswith(prefix) for key in deadline.charge_for_items(field_value))
+    return field_value not in (None, False, "", [], {})
 
 
 def _made_pod(obj: JSON, rule: MadePodRule, deadline: Deadline) -> MadePod | None:
