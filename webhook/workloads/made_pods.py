@@ -61,7 +61,9 @@ def _holds(obj: JSON, condition: str, deadline: Deadline) -> bool:
     if value is not None:
         return bool(field_value == value)
     if prefix is not None:
-        return isinstance(field_value, dict) and any(key.startswith(prefix) for key in deadline.charge_for_items(field_value))
+        return isinstance(field_value, dict) and any(
+            key.startswith(prefix) for key in deadline.charge_for_items(field_value)
+        )
     return field_value not in (None, False, "", [], {})
 
 
