@@ -40,6 +40,24 @@ SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds whose pods answer requests until they are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")}
 """Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
+PLACED: Final = WORKLOADS | frozenset(
+    (
+        ("", "ReplicationController"),
+        ("apps", "ReplicaSet"),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayService", "RayCronJob")),
+        *(("kubeflow.org", kind) for kind in ("MXJob", "Notebook")),
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("serving.kserve.io", "InferenceService"),
+        ("serving.knative.dev", "Service"),
+        *(("orchestration.aibrix.ai", kind) for kind in ("StormService", "RoleSet", "RayClusterFleet")),
+        ("workload.serving.volcano.sh", "ModelServing"),
+        ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("grove.io", "PodCliqueSet"),
+        ("argoproj.io", "Rollout"),
+        *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),
+    )
+)
+"""Kinds with whole pods that a scheduler places on nodes which are there. KAITO makes nodes for its own."""
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Launchers that start the processes of PyTorch."""
 

@@ -8,45 +8,28 @@ from typing import Final
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.model_servers import listening, parts_of_pods, refused_arguments, server_groups, words
 from webhook.facts.model_servers.server_checks import check_server
-from webhook.facts.model_servers.servers_of_object import (
-    LWS,
-    RAY_KINDS,
-    read_servers,
-    server_candidates,
-)
+from webhook.facts.model_servers.servers_of_object import read_servers, server_candidates
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pod_parts import CLAIMS, DEVICES
 
-KINDS: Final = frozenset(
-    (
-        ("", "Pod"),
-        *(("apps", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")),
-        ("batch", "Job"),
-        LWS,
-        *RAY_KINDS,
-        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
-        ("serving.kserve.io", "InferenceService"),
-        ("serving.knative.dev", "Service"),
-        ("orchestration.aibrix.ai", "StormService"),
-        ("orchestration.aibrix.ai", "RoleSet"),
-        ("workload.serving.volcano.sh", "ModelServing"),
-        ("workloads.x-k8s.io", "RoleBasedGroup"),
-        ("grove.io", "PodCliqueSet"),
-        ("kaito.sh", "Workspace"),
-        ("kaito.sh", "InferenceSet"),
-        ("argoproj.io", "Rollout"),
-        ("apps.kruise.io", "CloneSet"),
-    )
+KINDS: Final = PLACED | frozenset(
+    (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
 )
 """Kinds with whole pods that may serve models."""
 
 
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
     """Yield what is wrong with the model servers of an object."""
+    return (relocate_problem_to_train_job(each, subject) for each in _check_servers(subject))
+
+
+def _check_servers(subject: Subject) -> Iterator[Problem]:
     candidates = subject.once(server_candidates)
     if not candidates:
         return

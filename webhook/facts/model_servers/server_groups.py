@@ -9,22 +9,27 @@ Source: vllm-project/vllm vllm/config/parallel.py@00193b82 and vllm/v1/executor/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.listening import Service
-from webhook.facts.model_servers.servers_of_object import LWS, ServerContainer
+from webhook.facts.model_servers.servers_of_object import (
+    WORKER_SET_TEMPLATE,
+    ServerContainer,
+    pods_of_template_in_group,
+)
 from webhook.facts.model_servers.started_servers import SGLANG, VLLM
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
-from webhook.typed.worker_sets import LeaderWorkerSet
+from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
     "model-server/group-too-small",
@@ -86,6 +91,8 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
 )
 _INJECT: Final = "sidecar.istio.io/inject"
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
+_WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
+"""Kinds of which one object mostly makes all pods of a server of several."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
@@ -108,19 +115,29 @@ class PodsOfServer:
     written: str = ""
 
 
-def pods_of_worker_set_group(subject: Subject) -> PodsOfServer:
-    """Return the pods of one group of a LeaderWorkerSet; call it through `Subject.once`."""
-    pods, gpus, words, is_known = 0, 0, list[str](), True
+def pods_of_worker_set_groups(subject: Subject) -> Mapping[FieldPath, PodsOfServer]:
+    """Return the pods of a group of each LeaderWorkerSet that an object is or has, by the path of its template; call it
+    through `Subject.once`.
+    """
+    templates: dict[FieldPath, list[PodSet]] = {}
     for podset in subject.once(pod_sets).all:
-        own = 0
+        if podset.path[-2:-1] == WORKER_SET_TEMPLATE:
+            templates.setdefault(podset.path[:-1], []).append(podset)
+    return {at: _pods_of_group(listed, subject) for at, listed in templates.items()}
+
+
+def _pods_of_group(listed: Sequence[PodSet], subject: Subject) -> PodsOfServer:
+    pods, gpus, words, is_known = 0, 0, list[str](), True
+    for podset in listed:
+        count, own = pods_of_template_in_group(podset, subject), 0
+        if count is None:
+            return PodsOfServer()
         for container in template_of(podset, subject).spec.containers:
             known = gpus_of_container(container, podset.name, subject)
             is_known = is_known and (known.count is not None or known.is_without)
             own += known.count or 0
-        if podset.count is None:
-            return PodsOfServer()
-        pods, gpus = pods + podset.count, gpus + podset.count * own
-        words += [f"{counted(podset.count, 'pod')} with {counted(own, 'GPU')}" if podset.count else ""]
+        pods, gpus = pods + count, gpus + count * own
+        words += [f"{counted(count, 'pod')} with {counted(own, 'GPU')}" if count else ""]
     is_known = is_known and gpus > 0 and not _has_limit_range(subject)
     return PodsOfServer(pods=pods, gpus=gpus if is_known else None, written=" and ".join(filter(None, words)))
 
@@ -132,8 +149,9 @@ def _has_limit_range(subject: Subject) -> bool:
 def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
     """Report servers of several pods that never find the GPUs, the nodes or the address that they wait for."""
     nodes = member.server.arguments.number("nodes")
-    if subject.group_kind == LWS:
-        yield from _check_worker_set(member, subject.once(pods_of_worker_set_group), nodes)
+    group = _group_of_worker_set(member, subject)
+    if group is not None:
+        yield from _check_worker_set(member, group, nodes)
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
     metadata = template_of(member.pod_set, subject).metadata
@@ -141,12 +159,23 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         message = f"joins {nodes} nodes, but the sidecar of the mesh intercepts the traffic between their pods"
         yield SIDECAR_IN_GROUP.problem(member.path, f"{member.server.name} {message}", f'set {_INJECT}: "false"')
     yield from _check_address(member, nodes, subject)
-    yield from _check_node_rank(member, nodes, is_of_worker_set=subject.group_kind == LWS)
-    pods = _pods_of_kind(member, subject)
+    yield from _check_node_rank(member, nodes, subject)
+    pods = _pods_of_kind(member, subject) if group is None else group.pods
     if pods is not None and nodes > pods:
-        message = f"{member.server.name} waits for --nnodes {nodes}, but {counted(pods, 'pod')} can join"
+        total, gpus = member.processes.total, None if group is None else group.gpus
+        waits = f"{member.server.name} waits for --nnodes {nodes}"
+        if gpus is not None and total is not None and total > gpus:
+            waits, has = f"{waits} and {total} GPUs", f"{counted(pods, 'pod')} with {counted(gpus, 'GPU')} in all"
+        else:
+            has = counted(pods, "pod")
+        message = f"{waits}, but {has} can join"
         fix = f"set --nnodes {pods}, or make {nodes} pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
+
+
+def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfServer | None:
+    """Return the group of a LeaderWorkerSet that a server belongs to, None where it belongs to none."""
+    return subject.once(pods_of_worker_set_groups).get(member.pod_set.path[:-1])
 
 
 def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int | None) -> Iterator[Problem]:
@@ -156,7 +185,12 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
     if is_by_ray and member.gpus.is_without and group.gpus:
         message = f"{name} starts on Ray in the leader, which has no GPU, so {name} exits at once"
         yield LEADER_WITHOUT_GPU.problem(member.path, message, "request at least 1 GPU for the leader")
-    elif (is_by_ray or is_joined) and group.gpus is not None and (processes.total or 0) > group.gpus:
+    elif (
+        (is_by_ray or is_joined)
+        and group.gpus is not None
+        and (processes.total or 0) > group.gpus
+        and (nodes or 1) <= (group.pods or 1)  # others are told as nodes that never come
+    ):
         yield _problem_of_group(member, group)
 
 
@@ -174,14 +208,14 @@ def problem_of_small_group(path: FieldPath, message: str, fix: str, flags: tuple
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
     arguments, option = member.server.arguments, _ADDRESS[member.server.name]
-    is_first = arguments.number("node-rank", 0) == 0 and not _repeats(member)
+    is_first = arguments.number("node-rank", 0) == 0 and not _repeats(member, subject)
     if arguments.is_open or member.container.env_from or is_first:
         return
     address = arguments.values.get("address")
     if address is not None and address.split(":")[0] not in _LOOPBACK:
         return
     has = f"has {option} {address}" if address else f"has no {option}"
-    where = _LEADER_ADDRESS if subject.group_kind == LWS else "the address of the first pod"
+    where = _LEADER_ADDRESS if _group_of_worker_set(member, subject) else "the address of the first pod"
     message = f"{member.server.name} joins {nodes} nodes, but {has}, so each pod finds only itself"
     words = arguments.written("address", "nodes")
     yield NO_ADDRESS.problem(member.path, message, f"set {option} to {where}", words=words)
@@ -206,13 +240,13 @@ def _check_published_addresses(member: ServerContainer, subject: Subject) -> Ite
         yield _problem_of_waiting(member.path, message, fix)
 
 
-def _repeats(member: ServerContainer) -> bool:
+def _repeats(member: ServerContainer, subject: Subject) -> bool:
     """Return whether several pods of one group have the same arguments."""
-    return (member.pod_set.count or 0) > 1
+    return (pods_of_template_in_group(member.pod_set, subject) or 0) > 1
 
 
-def _check_node_rank(member: ServerContainer, nodes: int, *, is_of_worker_set: bool) -> Iterator[Problem]:
-    arguments, pods = member.server.arguments, member.pod_set.count or 0
+def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:
+    arguments, pods = member.server.arguments, pods_of_template_in_group(member.pod_set, subject) or 0
     rank = arguments.number("node-rank", 0)
     if rank is None or arguments.has("config") or member.server.is_of_dynamo or pods < 2:
         return
@@ -220,16 +254,18 @@ def _check_node_rank(member: ServerContainer, nodes: int, *, is_of_worker_set: b
         message = f"--node-rank {rank} gives all {pods} pods one of the ranks of --nnodes {nodes}, so they never meet"
     else:
         message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
+    is_of_worker_set = _group_of_worker_set(member, subject) is not None
     fix = "set --node-rank $(LWS_WORKER_INDEX)" if is_of_worker_set else "set --node-rank from the number of the pod"
     yield SAME_NODE_RANK.problem(member.path, message, fix, words=arguments.written("node-rank", "nodes"))
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
     """Return how many pods may join a server; None where pods of other objects may, too."""
-    if subject.group_kind == LWS:
-        return subject.once(pods_of_worker_set_group).pods
-    pods = member.pod_set.count
-    return pods if subject.group_kind == _STATEFUL_SET and pods is not None and pods > 1 else None
+    if subject.group_kind not in _WITH_ALL_PODS:
+        return None
+    counts = [each.pods for each in subject.once(pod_sets).all]
+    pods = sum(each or 0 for each in counts)
+    return pods if None not in counts and pods > 1 and member.pod_set.pods else None
 
 
 def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
@@ -237,17 +273,17 @@ def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subjec
     nodes = member.server.arguments.number("nodes")
     if not member.container.readiness_probe and not member.container.startup_probe:
         return
-    if subject.group_kind == LWS:
-        policy = subject.typed(LeaderWorkerSet).spec.startup_policy
+    group = _group_of_worker_set(member, subject)
+    if group is not None:
+        at = (*member.pod_set.path[:-2], "startupPolicy")
         own = member.gpus.count or 0
         needs_others = (nodes or 1) > 1 or (member.processes.is_anywhere and (member.processes.total or 0) > own)
-        group = subject.once(pods_of_worker_set_group)
         is_leader = member.pod_set.name in _WITH_LEADER or member.server.arguments.number("node-rank", 0) == 0
-        if policy == "LeaderReady" and needs_others and is_leader and (group.pods or 0) > 1:
+        if get(subject.object, at) == "LeaderReady" and needs_others and is_leader and (group.pods or 0) > 1:
             message = (
                 "is LeaderReady, so workers start only when the leader is ready, but the leader waits for the workers"
             )
-            yield _problem_of_waiting("spec.startupPolicy", message, "set startupPolicy: LeaderCreated")
+            yield _problem_of_waiting(at, message, "set startupPolicy: LeaderCreated")
     elif subject.group_kind == _STATEFUL_SET and (nodes or 1) > 1 and (member.pod_set.count or 0) > 1:
         policy = get(subject.object, ("spec", "podManagementPolicy"), "OrderedReady")
         if policy != "OrderedReady":

@@ -6,11 +6,12 @@ container: its arguments, variables and resources.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.model_servers import lmdeploy, nim, sglang, tensorrt_llm, tgi, triton, vllm
 from webhook.facts.model_servers.configuration_files import with_configuration_file
 from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
@@ -29,11 +30,16 @@ from webhook.facts.model_servers.started_servers import (
 )
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 
 LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
+"""The field above the templates of a LeaderWorkerSet, also where another kind holds one."""
+_GROUP_SIZE: Final = "LWS_GROUP_SIZE"
+_USES_GROUP_SIZE: Final = re.compile(rf"\b{_GROUP_SIZE}\b")
 RAY_KINDS: Final = frozenset(
     (
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob")),
@@ -91,15 +97,37 @@ class ServerCandidate(NamedTuple):
     pod_set: PodSet
 
 
+def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
+    """Return how many pods of a template run together: those of a group of a LeaderWorkerSet, or all."""
+    if podset.path[-2:-1] != WORKER_SET_TEMPLATE:
+        return podset.count
+    template = get(subject.object, podset.path[:-1])
+    size = template.get("size", 1)
+    if not isinstance(size, int):
+        return None
+    if podset.path[-1] == "leaderTemplate":
+        return 1
+    return size - 1 if template.get("leaderTemplate") else size
+
+
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
     """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
     return tuple(
         ServerCandidate(container, spec, podset)
-        for podset in subject.once(pod_sets).all
+        for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
         for spec in (template_of(podset, subject).spec,)
-        for container in spec.containers
+        for container in spec.running_containers()
         if may_start_server(container)
     )
+
+
+def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> Container:
+    """Return a container with the variable for the size of its group, which LeaderWorkerSet sets before all others."""
+    if podset.path[-2:-1] != WORKER_SET_TEMPLATE or not container.runs(_USES_GROUP_SIZE):
+        return container
+    size, written = get(subject.object, (*podset.path[:-1], "size"), 1), container.json.get("env")
+    variables = [{"name": _GROUP_SIZE, "value": str(size)}, *(written if isinstance(written, list) else ())]
+    return Container({**container.json, "env": variables}, container.at, container.reading)
 
 
 def read_servers(subject: Subject) -> Items[ServerContainer]:
@@ -109,12 +137,12 @@ def read_servers(subject: Subject) -> Items[ServerContainer]:
 
 def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
     candidates = subject.once(server_candidates)
-    is_of_group = subject.group_kind == LWS
+    is_of_group = any(each.pod_set.path[-2:-1] == WORKER_SET_TEMPLATE for each in candidates)
     joins_ray = subject.group_kind in RAY_KINDS or any(
         may_start_ray(each.container, is_of_group=is_of_group) for each in candidates
     )
     for container, spec, podset in candidates:
-        server = _server_of_container(container, subject)
+        server = _server_of_container(_with_group_size(container, podset, subject), subject)
         if server is not None:
             yield server_container(server, container, spec, podset, subject, joins_ray=joins_ray)
 
