@@ -21,7 +21,10 @@ _PLAIN: Final = re.compile(r"[^ \t\r\f\v\n\\'\"`$|&;()<>]+")
 _ALONE: Final = re.compile(rf"(?!#){_PLAIN.pattern}(?=[ \t\n;])")
 _BLANK: Final = re.compile(r"(?:[ \t\r\f\v]|\\\r?\n)+")
 _QUOTED: Final = re.compile(r"[^\\\"`$]+")
-_NAME: Final = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([0-9@*#?$!-]))")
+_NAME: Final = re.compile(
+    r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)[^\s{}$`'\"\\]*)?\}|([0-9@*#?$!-]))"
+)
+"""A variable, with a plain default at most: `$NAME`, `${NAME}`, `${NAME:-4}`."""
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
@@ -31,11 +34,15 @@ _DEEPEST: Final = 40
 
 
 class WordPart(NamedTuple):
-    """A stretch of a word: text as it is, or where `name` is set a variable, which is split unless `quoted`."""
+    """A stretch of a word: text as it is, or where `name` is set a variable, which is split unless `quoted`.
+
+    `has_default`: the text has what stands for a variable that is empty.
+    """
 
     text: str
     name: str = ""
     quoted: bool = False
+    has_default: bool = False
 
 
 class ShellWord(Struct, frozen=True):
@@ -55,6 +62,7 @@ class ShellWord(Struct, frozen=True):
         fields: list[list[str]] = [[]]
         for part in self.parts:
             known = value(part.name) if part.name else None
+            known = None if part.has_default and known in ("", "?") else known
             pieces = [part.text if known is None else known]
             if known is not None and splits and not part.quoted:
                 pieces = known.split()
@@ -221,7 +229,7 @@ class _ShellTokenizer:
         start = self.at
         if match := _NAME.match(self.text, start):
             self.at = match.end()
-            return WordPart(match[0], name=match[1] or match[2] or "", quoted=quoted)
+            return WordPart(match[0], match[1] or match[2] or "", quoted, bool(match[3]))
         if self.text[start] == "`":
             self.at += 1
             self.at = self._find_closing_text("`") + 1

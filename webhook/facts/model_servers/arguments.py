@@ -7,12 +7,13 @@ script hands on, leave it open.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from webhook.deadline import Deadline
+from webhook.yamltext.placeholders import is_placeholder
 
 _VARIABLE: Final = re.compile(r"[$`?]")
 """What a word has that only the shell or the kubelet can fill in; `?` stands for what a script works out itself."""
@@ -21,6 +22,16 @@ _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
 """What the name of a variable has that holds more than the name of a model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
+_INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
+"""What int() of Python reads."""
+_LONGEST_NUMBER: Final = 40
+_NUMBERS: Final = frozenset(
+    (
+        *("tensor", "pipeline", "context", "prefill-context", "decode-context", "attention-data", "shards"),
+        *("data", "data-local", "data-rank", "data-start-rank", "nodes", "node-rank", "gpus-per-node", "port"),
+    )
+)
+"""What flags mean that take a whole number."""
 _WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 """A short flag of several letters with its value behind it, which argparse does not take apart."""
@@ -101,6 +112,13 @@ class Arguments:
             return default
         return int(written) if _WHOLE.fullmatch(written) else None
 
+    def mistyped_numbers(self) -> Iterator[tuple[str, str]]:
+        """Yield the flags that take a whole number and have something else, with their values."""
+        for meaning, written in self.values.items():
+            is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder(written))
+            if is_known and len(written) <= _LONGEST_NUMBER and not _INTEGER.fullmatch(written):
+                yield self.spellings.get(meaning, meaning), written
+
     def text(self, meaning: str, default: str = "") -> str | None:
         """Return the value of a flag, or its default; None where it is not known."""
         written = self.values.get(meaning)
@@ -176,7 +194,7 @@ class _ArgumentReader:
             self._read_positional(word)
             return at + 1
         name, equals, value = word.partition("=")
-        if not equals and " " in word:
+        if " " in name:
             self._read_joined(word)
             return at + 1
         written, name = name, name.replace("_", "-") if self._table.underscores and name.startswith("--") else name

@@ -199,6 +199,16 @@ def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProc
 
 def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
     """Return what a server refuses of its arguments, and what to do about each."""
+    if not (member.server.arguments.is_open or member.server.arguments.has("config")):
+        mistyped = [
+            (
+                f"{member.server.name} refuses {flag} {written or 'without a value'} because it takes a whole number",
+                f"write {flag} with a number such as 1",
+            )
+            for flag, written in member.server.arguments.mistyped_numbers()
+        ]
+        if mistyped:
+            return mistyped
     match member.server.name:
         case name if name == VLLM:
             return tuple(vllm.refusals_of_vllm(member.server))

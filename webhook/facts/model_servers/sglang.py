@@ -56,6 +56,10 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
         sizes = f"tensor {tensor} times pipeline {pipeline}"
         message = f"SGLang refuses --nnodes {nodes} because {nodes} does not divide its {world} processes ({sizes})"
         yield message, f"set sizes whose product is a multiple of {nodes}"
+    rank = arguments.number("node-rank", 0)
+    if nodes > 1 and rank is not None and rank >= nodes:
+        message = f"SGLang fails with --node-rank {rank} because ranks of --nnodes {nodes} end at {nodes - 1}"
+        yield message, f"set --node-rank below {nodes}"
     if nodes > 1 and data > 1 and not arguments.has("data-attention"):
         yield f"SGLang refuses --dp-size {data} on {nodes} nodes", "add --enable-dp-attention, or remove --dp-size"
     if attention and attention > 1 and tensor % attention:

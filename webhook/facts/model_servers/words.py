@@ -61,7 +61,8 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
     fails="start",
 )
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
-_SHELL_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*\}?")
+_SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
+_VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
 """The beginning of a command whose output a shell would put there; $(NAME) is a variable, which the kubelet expands."""
 _PROGRAMS: Final = frozenset(
@@ -77,6 +78,13 @@ _TWICE: Final = {
     TGI: _SHELLS_AND_PYTHON | {"text-generation-launcher"},
 }
 """First arguments that repeat the entrypoint of an image, or would be a command, by server."""
+_BEGINNINGS: Final = {
+    **dict.fromkeys(("vllm", "sglang", "lmdeploy"), ("serve",)),
+    **dict.fromkeys(("python", "python3"), ("-m",)),
+    "-m": ("vllm.entrypoints.openai.api_server", "sglang.launch_server", "dynamo.vllm", "dynamo.sglang"),
+}
+"""What follows the beginning of a command as a word of its own."""
+_MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 
 
@@ -84,6 +92,7 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
     """Report words that are not read as they are meant, of a container with a model server."""
     yield from _check_first_word(container, path)
     yield from _check_words_after_script(container, path)
+    yield from _check_joined_beginning(container, path)
     if server is None:
         return
     yield from _check_repeated_entrypoint(container, server, path)
@@ -91,7 +100,7 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         flag, _, value = word.partition(" ")
         message = f"`{_cut(word)}` is one argument, and {server.name} does not know it"
         has_more = any(each.startswith("-") for each in value.split()[1:])
-        items = f"two items, {flag} and {_cut(value.strip())}, or use ="
+        items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield JOINED_FLAG.problem(path, message, fix, words=(flag,))
     if not server.is_in_script:
@@ -114,6 +123,15 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
             f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
         )
         yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as a separate item")
+
+
+def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
+    """Report a verb or a module that is one word with what follows it, such as `serve /m` behind `vllm`."""
+    for before, word in pairwise(container.words[:_MOST_BEGINNING]):
+        first, blank, rest = word.partition(" ")
+        if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
+            message = f"`{_cut(word)}` is one argument, and {before} does not know it"
+            yield JOINED_FLAG.problem(path, message, f"write separate items, {first} and {_cut(rest.split(' ')[0])} …")
 
 
 def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
@@ -140,18 +158,22 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
     """Tell the first variable of a shell that the server would get as text, and how many others there are."""
     unexpanded: list[tuple[str, str]] = []
+    names = frozenset(container.environment.names)
     for before, word in pairwise(("", *container.reading.deadline.charge_for_items(container.words))):
         flag, equals, value = word.partition("=") if word.startswith("-") else (before, "", word)
         if equals == "" and word.startswith("-"):
             continue
-        is_substitution = len(value) < _LONGEST_SHOWN and "{" not in value and _SUBSTITUTION.search(value)
-        if is_substitution or _SHELL_VARIABLE.fullmatch(value):
+        is_short = len(value) < _LONGEST_SHOWN
+        is_substitution = is_short and "{" not in value and _SUBSTITUTION.search(value)
+        inside = _VARIABLE_INSIDE.search(value) if is_short and "$" in value else None
+        names_variable = inside is not None and (inside[1] or inside[2]) in names
+        if is_substitution or names_variable or _SHELL_VARIABLE.fullmatch(value):
             unexpanded.append((flag, value))
     if not unexpanded:
         return
     (flag, value), others = unexpanded[0], len(unexpanded) - 1
-    is_variable = _SHELL_VARIABLE.fullmatch(value) is not None
-    fix = f"write $({value.strip('${}')})" if is_variable else "run the command in a shell"
+    inside = _VARIABLE_INSIDE.search(value)
+    fix = f"write $({inside[1] or inside[2]})" if inside else "run the command in a shell"
     to = f" to {_cut(flag)}" if flag.startswith("-") else ""
     more = f" and {others} more" if others else ""
     message = f"passes the text `{_cut(value)}`{to}{more}, because no shell expands it here"
