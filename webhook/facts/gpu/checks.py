@@ -6,7 +6,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota
-from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.gpu.gpu_requests import (
     WINDOWS_LOOKUPS,
     check_devices_on_windows,
@@ -34,7 +34,7 @@ CHECKS: Final = (
     Check(
         group="namespace-quota",
         run=gpu_quota.validate_namespace_quota,
-        kinds=WORKLOADS,
+        kinds=PLACED,
         lookups=gpu_quota.QUOTA_LOOKUPS,
         of_made_objects=False,
     ),

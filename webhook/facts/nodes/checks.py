@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.nodes.device_plugin import check_node_labels
 from webhook.facts.nodes.node_devices import validate_node_devices
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
@@ -18,7 +18,7 @@ from webhook.facts.view import NAMESPACES
 
 _check: Final = partial(
     Check,
-    kinds=WORKLOADS,
+    kinds=PLACED,
     lookups=(*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS, NAMESPACES),
     of_made_objects=False,
 )
@@ -31,6 +31,6 @@ CHECKS: Final = (
     _check(group="shared-gpu", run=check_cards),
     _check(group="shared-gpu", run=check_pods_of_hami),
     _check(group="shared-gpu", run=check_amounts),
-    Check(group="tpu", run=check_tpu_slices, kinds=WORKLOADS, of_made_objects=False),
+    Check(group="tpu", run=check_tpu_slices, kinds=PLACED, of_made_objects=False),
     Check(group="device-plugin", run=check_node_labels, kinds=frozenset((("", "Node"),))),
 )

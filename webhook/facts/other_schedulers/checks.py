@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.other_schedulers.kai import (
     KAI_LOOKUPS,
     check_kai_fractions,
@@ -17,8 +17,8 @@ from webhook.facts.other_schedulers.yunikorn import check_task_groups
 _QUEUES: Final = frozenset((("scheduling.run.ai", "Queue"),))
 
 CHECKS: Final = (
-    Check(group="kai", run=check_kai_queues, kinds=WORKLOADS, lookups=KAI_LOOKUPS, of_made_objects=False),
-    Check(group="kai", run=check_kai_fractions, kinds=WORKLOADS, of_made_objects=False),
+    Check(group="kai", run=check_kai_queues, kinds=PLACED, lookups=KAI_LOOKUPS, of_made_objects=False),
+    Check(group="kai", run=check_kai_fractions, kinds=PLACED, of_made_objects=False),
     Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES),
-    Check(group="yunikorn", run=check_task_groups, kinds=WORKLOADS, of_made_objects=False),
+    Check(group="yunikorn", run=check_task_groups, kinds=PLACED, of_made_objects=False),
 )

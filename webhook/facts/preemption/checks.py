@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
+from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
 from webhook.facts.kinds import NODE
 from webhook.facts.preemption import preemption, spot
 from webhook.facts.subject import Subject
@@ -21,6 +21,8 @@ _ADVICE: Final = (
     preemption.check_priority_classes_exist,
     preemption.advise_preemption_policy,
 )
+_ADVICE_OF_OTHERS: Final = (preemption.advise_grace_periods, preemption.check_priority_classes_exist)
+"""What is as sure of kinds whose controllers choose where and how long their pods run."""
 _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
@@ -29,6 +31,18 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
     yield from check_advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
+def advise_preemption_of_others(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about an object whose pods another controller makes."""
+    yield from check_advice_without_repetitions(_ADVICE_OF_OTHERS, spot.SPOT_TOLERATION.id, subject)
+
+
 CHECKS: Final = (
     Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS, of_made_objects=False),
+    Check(
+        group="preemption",
+        run=advise_preemption_of_others,
+        kinds=PLACED - WORKLOADS,
+        lookups=_LOOKUPS,
+        of_made_objects=False,
+    ),
 )

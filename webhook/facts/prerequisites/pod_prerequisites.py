@@ -14,7 +14,7 @@ from typing import Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, without_repeated_problems
+from webhook.facts.gpu.device_pods import PLACED, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.prerequisites.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
@@ -60,8 +60,14 @@ _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _CLUSTER_POLICY: Final = GroupVersionKind("nvidia.com", "v1", "ClusterPolicy")
 _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """RuntimeClasses that the GPU operator makes."""
-_WITH_OWN_ACCOUNTS: Final = frozenset((("kubeflow.org", "MPIJob"), ("ray.io", "RayJob")))
-"""Kinds whose controllers make ServiceAccounts."""
+_WITH_OWN_ACCOUNTS: Final = frozenset(
+    (
+        *(("kubeflow.org", kind) for kind in ("MPIJob", "Notebook")),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob")),
+        ("orchestration.aibrix.ai", "RayClusterFleet"),
+    )
+)
+"""Kinds whose controllers make ServiceAccounts, or that use one which Kubeflow makes with the namespace."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -122,5 +128,5 @@ def _demands_as_text(breaches: Iterable[Breach]) -> str:
 
 
 CHECKS: Final = (
-    Check(group="pod-prerequisites", run=check_prerequisites, kinds=WORKLOADS, lookups=_LOOKUPS, of_made_objects=False),
+    Check(group="pod-prerequisites", run=check_prerequisites, kinds=PLACED, lookups=_LOOKUPS, of_made_objects=False),
 )
