@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
+from webhook.commands.audit_index import Indexer
 from webhook.commands.rendering import cause_of_failure
+from webhook.input.document_stream import DocumentStream
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -179,3 +181,56 @@ def test_a_revision_that_is_none_is_told(repository, capsys, flag, told):
 )  # fmt: skip
 def test_the_cause_of_a_failure_is_told_alone(printed, cause):
     assert cause_of_failure(printed) == cause
+
+
+SERVER = {
+    "server.yaml": """apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: chat, namespace: team, annotations: {long: text}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers: [{name: server, image: x, args: [a], resources: {limits: {nvidia.com/gpu: 2}}}]
+""",
+    "budget.yaml": """apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: chat, namespace: team}
+spec: {minAvailable: 1, selector: {matchLabels: {app: chat}}}
+""",
+    "scaling.yaml": """apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: chat, namespace: team}
+spec: {maxReplicaCount: 10, scaleTargetRef: {kind: StatefulSet, name: chat}}
+""",
+    "cluster.yaml": """apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: 8, memory: 8Gi, nvidia.com/gpu: 4}}
+""",
+}
+
+
+def test_budgets_and_autoscalers_see_the_servers_of_other_files(tmp_path, capsys):
+    written(tmp_path, SERVER)
+    context = [str(tmp_path / "cluster.yaml"), "--context-is-whole"]
+    assert run_command_line(["audit", "--advice", str(tmp_path), "--context", *context, "-o", "ndjson"]) == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {each["message"] for each in rows if each.get("rule", "").startswith("update/")} == {
+        (
+            "spec: this PodDisruptionBudget allows no eviction of StatefulSet chat (1 pod): allow one unavailable pod, "
+            "or run more replicas"
+        ),
+        "spec.maxReplicaCount: is 10, but the nodes have devices for 2 such pods: set maxReplicaCount 2, or add nodes",
+    }
+
+
+def test_of_servers_only_the_fields_that_are_compared_are_kept(tmp_path):
+    stream = DocumentStream([str(written(tmp_path, SERVER) / "server.yaml")])
+    [(_, kept)] = Indexer(frozenset(), is_whole=False).index_parts(stream.parts()).objects
+    assert kept["spec"]["template"]["spec"] == {
+        "containers": [{"name": "server", "resources": {"limits": {"nvidia.com/gpu": 2}}}]
+    }
+    assert kept["metadata"] == {"name": "chat", "namespace": "team"}

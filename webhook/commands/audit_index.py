@@ -3,7 +3,8 @@
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
 one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
 that may serve a version which releases serve no more; of Deployments and charts those that state the release of a
-controller.
+controller. Of other Deployments and StatefulSets those that name a device are kept, with the fields that budgets and
+autoscalers are compared with.
 """
 
 from __future__ import annotations
@@ -20,13 +21,34 @@ from webhook.admission import fixtures
 from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
-from webhook.cluster.controllers import DEPLOYMENT, find_releases_in_document, may_state_release
+from webhook.cluster.controllers import find_releases_in_document, may_state_release
 from webhook.cluster.naming import group_kind
+from webhook.cluster.projection import projection_of_fields
 from webhook.facts.served_versions.removed_versions import read_removed_versions
 from webhook.input import document_stream
 from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
 
+_SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
+"""Kinds that are reduced to a few fields: a tree has thousands of them."""
+_KEPT: Final = projection_of_fields(
+    frozenset(
+        (
+            "spec.replicas",
+            "spec.template.metadata.labels",
+            *(f"spec.template.spec.{name}" for name in ("nodeSelector", "affinity", "tolerations", "runtimeClassName")),
+            *(f"spec.template.spec.{name}" for name in ("resourceClaims", "resources", "overhead")),
+            *(
+                f"spec.template.spec.{name}.{field}"
+                for name in ("containers", "initContainers")
+                for field in ("name", "resources", "restartPolicy")
+            ),
+        )
+    )
+)
+_IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
+_DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
+"""What the name of a device has, or a container with claims."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
 
@@ -83,15 +105,18 @@ class Indexer(Struct, frozen=True):
             for each in read.documents:
                 if not fixtures.is_review_or_request(each.value):
                     looked_up.files[each.source] = None
-                    is_looked_up = is_kustomization or _group_kind_or_empty(each.value) in kinds
+                    kind = _group_kind_or_empty(each.value)
+                    is_looked_up = is_kustomization or kind in kinds
                     if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
+                    elif kind in _SCALED and _DEVICE.search(text):
+                        looked_up.objects.append((each.source, _KEPT(each.value)))
         return looked_up
 
 
 def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Indexer:
     """Return the indexer for the kinds that policies look up."""
-    return Indexer(looked_up - {(DEPLOYMENT.group, DEPLOYMENT.kind)} | NAMELESS, is_whole)
+    return Indexer(looked_up - _SCALED | NAMELESS, is_whole)
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
@@ -109,6 +134,7 @@ def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
     return (
         "operation" in text
         or looks.search(text) is not None
+        or (_DEVICE.search(text) is not None and _IS_SCALED.search(text) is not None)
         or (("\\" in text or "? " in text) and _HIDDEN.search(text) is not None)
     )
 

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers and their metrics, which an elastic job of the Training Operator lists, too."""
+"""HorizontalPodAutoscalers with their metrics, which an elastic job of the Training Operator lists, too, and KEDA's."""
 
 from __future__ import annotations
 
@@ -58,3 +58,17 @@ class HorizontalPodAutoscaler(Object):
 
     gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
     spec = Part(HorizontalPodAutoscalerSpec)
+
+
+class ScaledObjectSpec(Typed):
+    """keda.sh/v1alpha1 ScaledObjectSpec."""
+
+    scale_target_ref = Part(ScaleTarget)
+    max_replica_count = OptionalNumber()
+
+
+class ScaledObject(Object):
+    """keda.sh/v1alpha1 ScaledObject, of which KEDA makes a HorizontalPodAutoscaler."""
+
+    gvk = GroupVersionKind("keda.sh", "v1alpha1", "ScaledObject")
+    spec = Part(ScaledObjectSpec)

@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.nodes.node_offers import known_offers, needs_of_pod
 from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.subject import Subject
 from webhook.facts.updates.groups import UPDATE
-from webhook.facts.updates.spare_devices import pods_on_node
+from webhook.facts.updates.spare_devices import amount_of_replicas, pods_on_node
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
-from webhook.typed.autoscaling import HorizontalPodAutoscaler
-from webhook.typed.cluster_objects import Deployment, Node, PodDisruptionBudget
+from webhook.typed.autoscaling import HorizontalPodAutoscaler, ScaledObject
+from webhook.typed.cluster_objects import Deployment, Node, PodDisruptionBudget, PodDisruptionBudgetSpec
+from webhook.typed.view import ReadingContext
 
 BUDGET: Final = UPDATE.rule(
     "update/budget-forbids-evictions",
@@ -34,42 +38,76 @@ SCALING: Final = UPDATE.rule(
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go",
     level="advice",
 )
+_SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
+"""Kinds that autoscalers scale, as `audit` keeps them (commands/audit_index.py).
+
+A live view does not hold them: they are many, and admission never says what is advice.
+"""
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
-    """Yield a budget that allows no disruption of a Deployment with devices."""
+    """Yield a budget that allows no eviction of a Deployment or StatefulSet with devices."""
     budget, view = subject.typed(PodDisruptionBudget), subject.cluster_view()
     spec = budget.spec
     if not spec.selector:
         return
-    for each in view.copy_without_missing_objects().list_typed(Deployment, subject.namespace):
+    for kind, each in _scaled_objects(view):
         template = each.spec.template
         replicas = 1 if each.spec.replicas is None else each.spec.replicas
-        if not needs_of_pod(template.spec, view).devices or not is_selected(template.metadata.labels, spec.selector):
-            continue
-        least = spec.min_available
-        is_closed = (
-            spec.max_unavailable in (0, "0%") or least == "100%" or (isinstance(least, int) and least >= replicas)
-        )
-        if is_closed and replicas > 0:
-            message = (
-                f"this PodDisruptionBudget allows no eviction of Deployment {each.name} ({counted(replicas, 'pod')})"
-            )
+        is_selected_here = is_selected(template.metadata.labels, spec.selector)
+        if (
+            replicas > 0
+            and is_selected_here
+            and _is_closed(spec, replicas)
+            and needs_of_pod(template.spec, view).devices
+        ):
+            pods = counted(replicas, "pod")
+            message = f"this PodDisruptionBudget allows no eviction of {kind.kind} {each.name} ({pods})"
             fix = "allow one unavailable pod, or run more replicas"
             yield BUDGET.problem(spec.at, message, fix)
 
 
+def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:
+    """Yield the Deployments and StatefulSets of the namespace, which have the same fields."""
+    for kind in _SCALED.values():
+        for obj in view.copy_without_missing_objects().list_json(kind, view.namespace):
+            yield kind, Deployment.of(obj, (), ReadingContext(view.deadline))
+
+
+def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
+    """Return whether a budget leaves no pod that may be evicted; both percentages are rounded up."""
+    if spec.max_unavailable is not None:
+        return amount_of_replicas(spec.max_unavailable, replicas, is_rounded_up=True) == 0
+    if spec.min_available is None:
+        return False
+    least = amount_of_replicas(spec.min_available, replicas, is_rounded_up=True)
+    return least is not None and least >= replicas
+
+
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
     """Yield a maximum of replicas above what the nodes of a whole cluster have devices for."""
-    spec, view = subject.typed(HorizontalPodAutoscaler).spec, subject.cluster_view()
+    spec = subject.typed(HorizontalPodAutoscaler).spec
+    target = spec.scale_target_ref
+    return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))
+
+
+def check_scaled_object(subject: Subject) -> Iterator[Problem]:
+    """Do as `check_autoscaler`, of an object of KEDA."""
+    spec = subject.typed(ScaledObject).spec
+    target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
+    return _check_maximum(subject, target.kind or "Deployment", target.name, spec.max_replica_count, at)
+
+
+def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at: FieldPath) -> Iterator[Problem]:
+    view = subject.cluster_view()
     nodes = view.list_visible_json(Node.gvk) if view.is_whole(Node.gvk) else ()
-    if spec.scale_target_ref.kind != "Deployment" or not nodes or source_of_new_nodes(view):
+    if kind not in _SCALED or not most or not nodes or source_of_new_nodes(view):
         return
-    template = view.find(Deployment, spec.scale_target_ref.name).spec.template
-    needs, most = needs_of_pod(template.spec, view), spec.max_replicas or 0
+    held = view.get_without_noting(_SCALED[kind], view.namespace, name)
+    needs = needs_of_pod(Deployment.of(held, (), ReadingContext(view.deadline)).spec.template.spec, view)
     if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
         return
     capacity = sum(pods_on_node(needs, offer) for offer in known_offers(view) if needs.fits(offer))
     if 0 < capacity < most:
         message = f"is {most}, but the nodes have devices for {capacity} such pods"
-        yield SCALING.problem(spec.path("maxReplicas"), message, f"set maxReplicas {capacity}, or add nodes")
+        yield SCALING.problem(at, message, f"set {at[-1]} {capacity}, or add nodes")

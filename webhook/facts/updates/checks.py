@@ -7,7 +7,7 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS
-from webhook.facts.updates.budgets_and_scaling import check_autoscaler, check_budget
+from webhook.facts.updates.budgets_and_scaling import check_autoscaler, check_budget, check_scaled_object
 from webhook.facts.updates.spare_devices import check_updates
 
 _NODES: Final = (*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS)
@@ -19,4 +19,5 @@ CHECKS: Final = (
     Check(group="update", run=check_updates, kinds=_UPDATED, lookups=_NODES, of_made_objects=False),
     Check(group="update", run=check_budget, kinds=_BUDGETS),
     Check(group="update", run=check_autoscaler, kinds=_AUTOSCALERS),
+    Check(group="update", run=check_scaled_object, kinds=frozenset((("keda.sh", "ScaledObject"),))),
 )

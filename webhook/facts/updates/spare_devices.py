@@ -62,8 +62,8 @@ def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]
     settings, replicas = spec.strategy.rolling_update, 1 if spec.replicas is None else spec.replicas
     if spec.strategy.type not in ("", "RollingUpdate") or spec.is_omitted("replicas") or replicas < 1:
         return
-    surge = _amount(settings.max_surge, replicas, is_rounded_up=True)
-    unavailable = _amount(settings.max_unavailable, replicas, is_rounded_up=False)
+    surge = amount_of_replicas(settings.max_surge, replicas, is_rounded_up=True)
+    unavailable = amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False)
     if unavailable == 0 and surge:
         fix = "set maxSurge 0 and maxUnavailable 1, or strategy Recreate"
         yield from _check_spare(each, replicas, "pod", 1, fix)
@@ -77,7 +77,7 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
         return
     if settings.max_surge is None or settings.max_unavailable is None:
         return
-    if _amount(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and _amount(
+    if amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False) == 0 and amount_of_replicas(
         settings.max_surge, replicas, is_rounded_up=True
     ):
         yield from _check_spare(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
@@ -105,7 +105,7 @@ def pods_on_node(needs: PodNeeds, offer: NodeOffer) -> int:
     return min(offer.amounts.get(name, 0) // count for name, count in needs.devices.items())
 
 
-def _amount(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
+def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
     """Return how many of the replicas a number or percentage means, None for another value."""
     if isinstance(written, int):
         return written
