@@ -11,7 +11,9 @@ from webhook.facts.updates.budgets_and_scaling import check_autoscaler, check_bu
 from webhook.facts.updates.spare_devices import check_updates
 
 _NODES: Final = (*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS)
-_UPDATED: Final = frozenset((("apps", "Deployment"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")))
+_UPDATED: Final = frozenset(
+    (("apps", "Deployment"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"), ("ray.io", "RayService"))
+)
 _BUDGETS: Final = frozenset((("policy", "PodDisruptionBudget"),))
 _AUTOSCALERS: Final = frozenset((("autoscaling", "HorizontalPodAutoscaler"),))
 

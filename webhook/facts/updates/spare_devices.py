@@ -4,13 +4,13 @@ Nodes are taken as empty, so other pods only make it worse. Where something may 
 are listed and may not be all make it advice.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts; kubernetes-sigs/lws@060ab4d
-pkg/controllers/leaderworkerset_controller.go.
+pkg/controllers/leaderworkerset_controller.go; ray-project/kuberay@feeaf72f ray-operator/controllers/ray.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
@@ -20,9 +20,11 @@ from webhook.facts.nodes.node_pools import judge_new_nodes
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_listed_nodes
 from webhook.facts.subject import Subject
 from webhook.facts.updates.groups import UPDATE
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.ray import RayService
 from webhook.typed.worker_sets import LeaderWorkerSet
 
 NO_SPARE: Final = UPDATE.rule(
@@ -38,14 +40,21 @@ MAY_LACK_SPARE: Final = UPDATE.rule(
     function="ResolveFenceposts",
     level="advice",
 )
+_NEW_CLUSTER: Final = "NewCluster"
+_NO_UPGRADE: Final = "None"
+_KUBERAY: Final = "kuberay/operator"
+_ZERO_DOWNTIME: Final = "ENABLE_ZERO_DOWNTIME"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Yield Deployments and LeaderWorkerSets whose next update never ends."""
+    """Yield Deployments, LeaderWorkerSets and RayServices whose next update never ends."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
+    if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
+        yield from _check_ray_service(compared, subject)
+        return
     if len(compared) != 1 or len(subject.once(read_device_workload).pod_sets) != 1:
         return
     [each] = compared
@@ -83,21 +92,51 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
         yield from _check_spare(each, replicas, "group", each.pods.podset.count, "set maxUnavailable 1 and maxSurge 0")
 
 
+def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
+    """Yield a RayService whose second cluster finds no devices beside the first one, at its first such group."""
+    spec = subject.typed(RayService).spec
+    strategy = spec.upgrade_strategy.type
+    is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))
+    if not is_replaced or spec.ray_cluster_config.enable_in_tree_autoscaling:
+        return
+    for each in compared:
+        pods = each.pods.pod_count
+        capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
+        if pods and pods <= capacity < 2 * pods and judge_new_nodes(each) is None:
+            devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
+            starts = f"a changed rayClusterConfig starts a second cluster with {counted(pods, 'pod')} of {devices}"
+            fix = f"set upgradeStrategy.type {_NO_UPGRADE}, or add nodes"
+            yield _problem_of_spare(each, f"{starts} before it stops the first one", capacity, fix)
+            return
+
+
+def _keeps_ray_clusters(view: ClusterView) -> bool:
+    """Return whether a variable of a known KubeRay says that no update starts a second cluster."""
+    containers = (
+        container
+        for deployment in view.copy_without_missing_objects().list_typed(Deployment)
+        for container in deployment.spec.template.spec.containers
+        if _KUBERAY in container.image
+    )
+    return any((each.environment.by_name().get(_ZERO_DOWNTIME) or "").lower() == "false" for each in containers)
+
+
 def _check_spare(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
     capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
     if capacity < (replicas + 1) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
-        at, is_whole = each.pods.locate(each.needs.spec.at), each.view.is_whole(Node.gvk)
-        nodes = "nodes" if is_whole else "listed nodes"
         starts = f"{'a surge' if what == 'group' else 'an update'} starts one more {what} with {devices} a pod"
-        message = (
-            f"{starts} and keeps {counted(replicas, f'old {what}')}, "
-            f"but the {nodes} have room for {counted(capacity, 'pod')}"
-        )
-        if is_whole:
-            yield NO_SPARE.problem(at, f"{message}, so the update never ends", fix)
-        else:
-            yield MAY_LACK_SPARE.problem(at, f"{message}, so the update may never end", fix)
+        yield _problem_of_spare(each, f"{starts} and keeps {counted(replicas, f'old {what}')}", capacity, fix)
+
+
+def _problem_of_spare(each: PodsAndNodes, starts: str, capacity: int, fix: str) -> Problem:
+    """Return the problem of an update that starts more pods than the nodes have room for."""
+    at, is_whole = each.pods.locate(each.needs.spec.at), each.view.is_whole(Node.gvk)
+    nodes = "nodes" if is_whole else "listed nodes"
+    message = f"{starts}, but the {nodes} have room for {counted(capacity, 'pod')}"
+    if is_whole:
+        return NO_SPARE.problem(at, f"{message}, so the update never ends", fix)
+    return MAY_LACK_SPARE.problem(at, f"{message}, so the update may never end", fix)
 
 
 def pods_on_node(needs: PodNeeds, offer: NodeOffer) -> int:
