@@ -16,6 +16,7 @@ from webhook.commands.live_registration import (
     merge_configurations,
     role_rules,
     split_registrable_policies,
+    with_idle_webhooks,
 )
 from webhook.commands.webhook_config import Registration, webhook_configurations
 from webhook.export.registrations import WebhooksOfPhase, webhook_registrations
@@ -71,6 +72,19 @@ def test_rules_follow_and_all_else_is_the_administrators() -> None:
     assert {rule["resources"][0] for rule in new["rules"]} == {"configmaps", "pods"}
     assert {**old, "rules": []} == {**new, "rules": []}
     assert not has_different_webhooks(after, merge_configurations([after], wanted(made.policies))[0])
+
+
+def test_a_webhook_that_stored_policies_make_needless_keeps_its_bundle() -> None:
+    (shipped,) = current()
+    (pods,) = shipped["webhooks"]
+    of_files = {**shipped, "webhooks": [pods, {**pods, "name": "pods.validate.claimgate.dev", "matchConditions": []}]}
+    there = {**of_files, "webhooks": [{**one, "failurePolicy": "Fail"} for one in of_files["webhooks"]]}
+    (after,) = merge_configurations([there], with_idle_webhooks([shipped], [of_files]))
+    idle = after["webhooks"][1]
+    assert (idle["name"], idle["rules"]) == ("pods.validate.claimgate.dev", [])
+    assert (idle["failurePolicy"], idle["clientConfig"]["caBundle"]) == ("Fail", "YQ==")
+    stored = {**after, "webhooks": [pods, {key: value for key, value in idle.items() if key != "rules"}]}
+    assert not has_different_webhooks(stored, after)  # an API server stores no empty list
 
 
 def test_a_new_webhook_is_called_like_the_first_one() -> None:

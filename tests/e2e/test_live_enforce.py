@@ -126,7 +126,7 @@ def _refuses_what_nobody_answers(server: ApiServer, replicas: Replicas, made: Cr
 
 
 def _asks_about_maps(server: ApiServer) -> bool:
-    return any("configmaps" in rule["resources"] for one in webhooks(server) for rule in one["rules"])
+    return any("configmaps" in rule["resources"] for one in webhooks(server) for rule in one.get("rules", ()))
 
 
 def _refusal(server: ApiServer, name: str = "forbidden") -> str:

@@ -31,6 +31,7 @@ from webhook.commands.live_registration import (
     merge_configurations,
     role_rules,
     split_registrable_policies,
+    with_idle_webhooks,
 )
 from webhook.errors import LookupFailed
 from webhook.export.lockout import Danger
@@ -124,7 +125,7 @@ class PolicyFollower:
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
         safe, refused = split_registrable_policies(live.policies, stored, current, self.render, any_pod=self.any_pod)
-        wanted = self.render({phase: webhook_registrations(safe, phase, any_pod=self.any_pod) for phase in Phase})
+        wanted = with_idle_webhooks(self._configurations_for(safe), self._configurations_for(self.files))
         for there, made in zip(current, merge_configurations(current, wanted), strict=True):
             if has_different_webhooks(there, made):
                 self._replace_webhooks(there, made)
@@ -133,6 +134,9 @@ class PolicyFollower:
         missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
         self._report_unregistered_policies(refused)
         yield from _registered_conditions(_UpdateResult(live, in_force, refused, asked, granted, frozenset(missing)))
+
+    def _configurations_for(self, policies: PolicySet) -> Sequence[Manifest]:
+        return self.render({phase: webhook_registrations(policies, phase, any_pod=self.any_pod) for phase in Phase})
 
     def _current_configurations(self) -> list[dict[str, Any]]:
         """Return our present configurations, the validating one first."""

@@ -96,6 +96,28 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
     ]
 
 
+def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
+    """Return the wanted configurations with the webhooks that the policies of files alone have, about nothing.
+
+    A stored policy about any Pod makes the webhook about Pods of file policies needless. Removed, it would lose its
+    caBundle, and each upgrade would install it anew without one.
+    """
+    by_kind = {one["kind"]: one["webhooks"] for one in of_files}
+    return [
+        {**one, "webhooks": [*one["webhooks"], *_idle_webhooks(one["webhooks"], by_kind.get(one["kind"], ()))]}
+        for one in wanted
+    ]
+
+
+def _idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
+    names = {one["name"] for one in wanted}
+    return [{**_without_conditions(one), "rules": []} for one in of_files if one["name"] not in names]
+
+
+def _without_conditions(webhook: Manifest) -> dict[str, Any]:
+    return {name: value for name, value in webhook.items() if name != "matchConditions"}
+
+
 def _merged_configuration(current: Manifest, wanted: Sequence[Manifest]) -> dict[str, Any]:
     there = {one["name"]: one for one in current.get("webhooks") or ()}
     ours = [one for name, one in there.items() if name.endswith(DOMAIN)]
@@ -107,7 +129,7 @@ def _merged_configuration(current: Manifest, wanted: Sequence[Manifest]) -> dict
 
 
 def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
-    kept = {name: value for name, value in like.items() if name != "matchConditions"}
+    kept = _without_conditions(like)
     conditions = {"matchConditions": wanted["matchConditions"]} if "matchConditions" in wanted else {}
     if wanted["name"] == STORED_POLICIES:
         kept["failurePolicy"] = wanted["failurePolicy"]
@@ -119,7 +141,7 @@ def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
 
     def parts(configuration: Manifest) -> dict[str, Any]:
         webhooks = configuration.get("webhooks") or ()
-        return {one["name"]: (one.get("rules"), one.get("matchConditions") or []) for one in webhooks}
+        return {one["name"]: (one.get("rules") or [], one.get("matchConditions") or []) for one in webhooks}
 
     return parts(current) != parts(wanted)
 
