@@ -42,7 +42,8 @@ def test_what_is_there_is_left_alone(tmp_path, capsys):
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "mine.yaml").write_text("mine")
     assert run_command_line(["policies", "new", "team", "--in", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.endswith("team: exists, and is left as it is: choose another name, or remove it\n")
+    said = "team: exists, and is left as it is: choose another name, remove it, or add cases with --case\n"
+    assert capsys.readouterr().err.endswith(said)
     assert [path.name for path in tmp_path.rglob("*")] == ["team", "mine.yaml"]
 
 
@@ -51,3 +52,55 @@ def test_a_name_that_no_policy_can_have_is_refused(name, tmp_path, capsys):
     assert run_command_line(["policies", "new", name, "--in", str(tmp_path)]) == 2
     assert f"error: `{name}` cannot be the name of a policy: " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
+"""
+REVIEW = """\
+apiVersion: admission.k8s.io/v1
+kind: AdmissionReview
+request:
+  uid: u
+  operation: CREATE
+  kind: {group: "", version: v1, kind: Pod}
+  resource: {group: "", version: v1, resource: pods}
+  object: {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {team: a}}, spec: {containers: [{name: c, image: i}]}}
+"""
+
+
+@pytest.mark.parametrize("flags", [["--expand"], ["--expand", "--mutate"]], ids=["validates", "mutates"])
+def test_cases_of_objects_and_reviews_are_added_to_its_suite(flags, tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text(f"{JOB}---\n{JOB}")
+    (tmp_path / "review.yaml").write_text(REVIEW)
+    files = [f"--case={tmp_path / 'job.yaml'}", f"--case={tmp_path / 'review.yaml'}"]
+    assert run_command_line(["policies", "new", "team", *flags, *files, "--in", str(tmp_path)]) == 0
+    said = "is changed" if "--mutate" in flags else "is denied"
+    out = capsys.readouterr().out
+    added = [line.partition(": ")[2] for line in out.splitlines() if line.startswith("added to ")]
+    assert added == [f"Job j {said}", f"Job j {said} (2)", "Pod p is allowed"]
+    assert run_command_line(["policies", "new", "team", files[1], "--in", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("Pod p is allowed (2)\n")
+    assert run_command_line(["test", "-v", str(tmp_path / "team")]) == 0
+    out = capsys.readouterr().out
+    assert (out.count("Job j"), out.count("Pod p")) == (2, 2)
+    suite = (tmp_path / "team" / "suite.yaml").read_text()
+    assert suite.startswith("# `claimgate test team` runs these cases")
+    if "--mutate" not in flags:
+        assert "message: 'spec.template.metadata.labels: must have the label team" in suite
+
+
+def test_a_list_of_cases_in_one_line_is_left_alone(tmp_path, capsys):
+    run_command_line(["policies", "new", "team", "--in", str(tmp_path)])
+    suite = tmp_path / "team" / "suite.yaml"
+    (tmp_path / "job.yaml").write_text(JOB)
+    before = "cases: [{name: a, input: {apiVersion: v1, kind: Service}, expect: {allowed: true}}]\n"
+    suite.write_text(before)
+    assert (
+        run_command_line(["policies", "new", "team", "--case", str(tmp_path / "job.yaml"), "--in", str(tmp_path)]) == 2
+    )
+    assert "write `cases:` with each case below it" in capsys.readouterr().err
+    assert suite.read_text() == before

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cli import run_command_line
 from webhook.input import shipped
 from webhook.report.case import CaseResult
@@ -195,6 +196,41 @@ def test_a_delete_needs_no_input_beside_what_goes(suite, capsys):
     assert run_command_line(["test", suite(text=text)]) == 0
     assert run_command_line(["test", suite(text=text.replace("DELETE", "UPDATE"))]) == 2
     assert ":2:3: cases[0].input: is required; a DELETE may have oldInput instead" in capsys.readouterr().err
+
+
+REVIEW = (
+    "{kind: AdmissionReview, apiVersion: admission.k8s.io/v1, request: {uid: u, operation: DELETE, "
+    "kind: {group: '', version: v1, kind: Pod}, resource: {group: '', version: v1, resource: pods}, "
+    "oldObject: {apiVersion: v1, kind: Pod, metadata: {name: p}}}}"
+)
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: p}}"
+WITHOUT_EFFECT = {
+    "an old object of a CREATE": (
+        f"input: {POD}, oldInput: {POD}",
+        "cases[0].oldInput: nothing is there before a CREATE: add `operation: UPDATE`, or remove oldInput",
+    ),
+    "an operation beside a review": (
+        f"input: {REVIEW}, operation: UPDATE",
+        "cases[0].operation: is not read beside a whole request, which says this itself: write it as `operation` of",
+    ),
+    "an old object beside a review": (
+        f"input: {REVIEW}, oldInput: {POD}",
+        "cases[0].oldInput: is not read beside a whole request, which says this itself: write it as `oldObject` of the",
+    ),
+    "an operation beside the file of a review": (
+        "input: review.yaml, operation: UPDATE",
+        "operation: is not read beside a whole request",
+    ),
+}
+
+
+@all_rows(("fields", "said"), WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT)
+def test_a_field_without_effect_is_refused_with_what_to_do(fields, said, suite, tmp_path, capsys):
+    folder = suite(text=f"cases:\n- {{name: a, {fields}, expect: {{allowed: true}}}}\n")
+    (tmp_path / "policy" / "review.yaml").write_text(REVIEW)
+    assert run_command_line(["test", folder]) in (1, 2)
+    out, err = capsys.readouterr()
+    assert said in out + err
 
 
 def test_an_input_that_is_no_object_fails_its_case(suite, capsys):

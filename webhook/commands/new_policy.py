@@ -9,17 +9,22 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from msgspec import Struct
 
+from webhook import assembly
 from webhook.apimachinery import names
-from webhook.cluster.site_params import OWN_NAMESPACE
+from webhook.commands import options
 from webhook.errors import ConfigurationError
+from webhook.settings.shared import Settings
+from webhook.suites.files import Suite
 from webhook.text import terminal
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import InputFile
 
 _LABELS: Final = "object.metadata.?labels.orValue({})"
 
@@ -195,33 +200,70 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
 
 
+@options.add_settings_flags(Settings, "workloads", "kubernetes_version", "own_namespace")
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of the policy and its folder.")],
     *,
     expand: Annotated[bool, typer.Option("--expand", help="Ask it about pod templates of workloads, too.")] = False,
     mutate: Annotated[bool, typer.Option("--mutate", help="One that changes objects.")] = False,
     param: Annotated[bool, typer.Option("--param", help="One that reads a ConfigMap.")] = False,
-    own_namespace: Annotated[
-        str, typer.Option("--own-namespace", metavar="NAMESPACE", help="With --param: where claimgate runs.")
-    ] = OWN_NAMESPACE,
+    case: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--case",
+            metavar="FILE",
+            show_default=False,
+            help="Add a case to its suite for each object or AdmissionReview of this file; repeatable. The folder may "
+            "exist.",
+        ),
+    ] = None,
     parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the folder goes.")] = Path(),
+    settings: Settings,
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
 
     The policy demands the label `team` of Pods; with --mutate it sets it. Change it, and the cases with it.
+
+    With --case, each case expects what the policies of the folder answer now: read it before you keep it.
     """
     wrong = names.dns1123_subdomain_errors(name)
     if wrong:
         raise ConfigurationError(f"`{name}` cannot be the name of a policy: {wrong[0]}")
     folder = parent / name
+    if folder.exists() and case:
+        if expand or mutate or param:
+            raise ConfigurationError(
+                f"{folder}: exists, and --case adds to it: leave out --expand, --mutate and --param"
+            )
+        sys.stdout.write(terminal.lines(_add_cases(folder, case, settings)))
+        return 0
     if folder.exists():
-        raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
-    choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own_namespace)
+        raise ConfigurationError(
+            f"{folder}: exists, and is left as it is: choose another name, remove it, or add cases with --case"
+        )
+    own = settings.own_namespace
+    choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own)
     written = files_of_new_policy(choice)
     write_new_folder(folder, written)
-    lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
+    lines = [*(f"wrote {folder / each}" for each in written), *_add_cases(folder, case or (), settings)]
+    lines.append(f"next: claimgate policies check {folder}")
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))
     return 0
+
+
+def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
+    """Add a case for each object of some files to the suite of a folder, and return what is said about them."""
+    from webhook.suites.drafted_cases import suite_with_drafted_cases
+
+    if not files:
+        return ()
+    path = folder / "suite.yaml"
+    suite = Suite(file=path, root=folder)
+    before = yamlfile.text(InputFile(str(path), str(folder)))
+    objects = assembly.objects_of_files([InputFile(str(each)) for each in files])
+    made, names = suite_with_drafted_cases(suite, before, objects, assembly.create_compile_options(settings))
+    path.write_text(made, encoding="utf-8")
+    return [f"added to {path}: {each}" for each in names]
 
 
 def write_new_folder(folder: Path, texts: Mapping[str, str]) -> None:

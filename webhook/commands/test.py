@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from webhook import assembly
 from webhook.commands import options, output
+from webhook.commands.watched_files import files_with_times, wait_for_change
 from webhook.errors import ClaimgateError, ConfigurationError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
@@ -67,6 +69,9 @@ def command(
     update_golden: Annotated[
         bool, typer.Option("--update-golden", help="Write the new answers into golden folders.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again after each change of a file in DIR, until Ctrl+C.")
+    ] = False,
     chosen: options.ReportOutputs = None,
     settings: ReviewSettings,
 ) -> int:
@@ -82,23 +87,43 @@ def command(
     given = [Path(each) for each in options.named_files([str(each) for each in folder or ()], filename)]
     named = given or [Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
     chosen_cases = _compile_regex(run)
-    how = _TestOptions(
-        options=assembly.create_compile_options(settings),
-        policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
-        run=chosen_cases,
-        shows_advice=settings.advice,
-        is_verbose=verbose,
-        updates_golden=update_golden,
-    )
-    tests = _TestRun(named, how)
-    with output.Report(outputs, writers, {}) as report:
-        for result in tests.results():
-            report.write_entry(result)
-        report.end(tests.totals())
-    _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
-    if problems := tests.problems():
-        raise InputError(*problems)
-    return tests.exit_code(given or None, require_tests=require_tests)
+
+    def run_suites() -> int:
+        how = _TestOptions(
+            options=assembly.create_compile_options(settings),
+            policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
+            run=chosen_cases,
+            shows_advice=settings.advice,
+            is_verbose=verbose,
+            updates_golden=update_golden,
+        )
+        tests = _TestRun(named, how)
+        with output.Report(outputs, writers, {}) as report:
+            for result in tests.results():
+                report.write_entry(result)
+            report.end(tests.totals())
+        _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
+        if problems := tests.problems():
+            raise InputError(*problems)
+        return tests.exit_code(given or None, require_tests=require_tests)
+
+    return _run_after_each_change(run_suites, named) if watch else run_suites()
+
+
+def _run_after_each_change(run_suites: Callable[[], int], named: Sequence[Path]) -> int:
+    """Run suites now and after each change of their files, until somebody stops it; return the code of the last run."""
+    code = 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            before = files_with_times(named)
+            try:
+                code = run_suites()
+            except ClaimgateError as error:
+                _print_lines([f"error: {line}" for line in str(error).splitlines()])
+                code = _NO_CASE
+            _print_lines([f"note: waiting for a change of {counted(len(before), 'file')}; Ctrl+C ends"])
+            wait_for_change(named, before, time.sleep)
+    return code
 
 
 def _compile_regex(text: str) -> re.Pattern[str]:
@@ -149,8 +174,7 @@ class _TestRun:
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
                 if self._how.shows_advice and isinstance(entry, Case):
-                    with suppress(ClaimgateError):  # a case that cannot be read has this in its result
-                        self.notes.update(f"advice: {text}" for text in entry.advice())
+                    self.notes.update(_notes_of_advice(entry))
                 if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
                     self._coverage.update((part, self._coverage.get(part, False)) for part in entry.parts())
                     self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
@@ -198,6 +222,14 @@ def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
             yield from find.read_suite(suite, how.options)
     except InputError as error:
         yield UnreadableCase(id=str(suite.file), suite=str(suite.file), problems=error.problems)
+
+
+def _notes_of_advice(case: Case) -> Iterator[str]:
+    if case.advice is None:
+        yield "--advice says nothing of suites of Kyverno and Gatekeeper, and of recorded cases"
+        return
+    with suppress(ClaimgateError):  # a case that cannot be read has this in its result
+        yield from (f"advice: {text}" for text in case.advice())
 
 
 def _problem_of_no_case(suite: Suite) -> InputProblem:

@@ -38,14 +38,15 @@ class Case:
     It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
     of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
     `line` is where the case stands in the file, 0 where nobody knows. `parts` are the rules and conditions
-    of the policies that it asks, and `tried` those that it tries (coverage.py).
+    of the policies that it asks, and `tried` those that it tries (coverage.py). `advice` is None in formats whose
+    policies have none.
     """
 
     id: str
     suite: str
     mismatches: Callable[[], Sequence[str]]
     notes: Callable[[], Sequence[str]] = tuple
-    advice: Callable[[], Sequence[str]] = tuple
+    advice: Callable[[], Sequence[str]] | None = None
     line: int = 0
     parts: Callable[[], Iterable[str]] = tuple
     tried: Callable[[], Collection[str]] = tuple

@@ -39,7 +39,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
-    policies = cache(lambda: _policies_of_suite(suite, how))
+    policies = cache(lambda: policies_of_suite(suite, how))
     try:
         policies()
     except (PolicyError, InputError) as error:  # once, and not for each case
@@ -61,7 +61,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
         )
 
 
-def _policies_of_suite(suite: Suite, how: Options) -> PolicySet:
+def policies_of_suite(suite: Suite, how: Options) -> PolicySet:
     """Return the policies beside a suite, under the claimgate.yaml beside it: its levels, params, exceptions and what
     it leaves alone.
 
@@ -131,10 +131,25 @@ def _validated(
         return tuple(_problems_of_validation_error(document, path, CaseModel, error))
     if case.subject is None:
         return (document.problem((*path, "input"), "is required; a DELETE may have oldInput instead"),)
+    if wrong := _mistake_of_operation(case):
+        return (document.problem((*path, wrong[0]), wrong[1]),)
     if case.name in seen:
         text = f"two cases have the name `{case.name}`; give each case another name"
         return (document.problem((*path, "name"), text),)
     return case
+
+
+def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
+    """Return a field that says nothing beside the others of a case, and what to do; `value` is what `input` names."""
+    written = case.model_fields_set
+    if fixtures.is_review_or_request(case.subject if value is None else value):
+        needless = "operation" if "operation" in written else "oldInput" if "old_input" in written else ""
+        place = "operation" if needless == "operation" else "oldObject"
+        fix = f"write it as `{place}` of the request, or give the object alone as `input`"
+        return (needless, f"is not read beside a whole request, which says this itself: {fix}") if needless else None
+    if "old_input" in written and case.operation in ("CREATE", "CONNECT"):
+        return "oldInput", f"nothing is there before a {case.operation}: add `operation: UPDATE`, or remove oldInput"
+    return None
 
 
 def _problems_of_validation_error(
@@ -218,6 +233,8 @@ def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> 
 
 def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
     value = _load_one_object(case.subject, suite)
+    if wrong := _mistake_of_operation(case, value):
+        raise InputError(InputProblem(message=wrong[1], path=wrong[0]))
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
             recorded = fixtures.attributes_of_fixture(value, how.table.row)

@@ -1,0 +1,97 @@
+"""Writes cases of a suite out of objects and reviews; they expect what the policies of the suite answer now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from webhook.admission import fixtures
+from webhook.admission.phases import PhasesOutcome
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
+from webhook.errors import InputError, InputProblem
+from webhook.policy.load import Options
+from webhook.suites.case import answer_of_case
+from webhook.suites.expectation import audited_texts, message_texts, published_annotations
+from webhook.suites.files import Suite
+from webhook.suites.own import policies_of_suite, request_of_case
+from webhook.suites.suite_model import CaseModel, ExpectModel, SuiteModel
+from webhook.yamltext import yamlfile
+
+_BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- name:`"
+
+
+def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], how: Options) -> tuple[str, list[str]]:
+    """Return the text of a suite with a case for each object or review at its end, and the names of these cases.
+
+    Args:
+        suite: the suite, whose folder has the policies.
+        text: what is in its file.
+        values: objects, requests and AdmissionReviews.
+        how: how policies are compiled.
+
+    Raises:
+        InputError: the policies or the suite cannot be read, or no answer can be given for a value.
+    """
+    (document,) = yamlfile.load(text, str(suite.file))
+    before = SuiteModel.model_validate(document.value).cases
+    names = {each.get("name") for each in before if isinstance(each, dict)}
+    policies = policies_of_suite(suite, how)
+    drafted = []
+    for value in values:
+        expected = CaseModel(name="draft", input=value, expect=ExpectModel(allowed=True))
+        outcome = answer_of_case(request_of_case(expected, suite, lambda: policies, how))
+        case = {"name": _new_name(value, outcome, names), "input": value, "expect": dict(_expectation(outcome))}
+        names.add(case["name"])
+        drafted.append(case)
+    indent = " " * (document.position(("cases", 0))[1] - 3)
+    added = "".join(f"{indent}{line}\n" for line in yamlfile.dump(drafted).splitlines())
+    made = f"{text.rstrip()}\n{added}"
+    if not _has_cases(made, [*before, *drafted]):
+        message = f"no case can be added to this list: {_BLOCK_LIST}"
+        raise InputError(InputProblem(message=message, file=str(suite.file)))
+    return made, [case["name"] for case in drafted]
+
+
+def _has_cases(text: str, cases: list[JSON]) -> bool:
+    """Return whether the text of a suite has these cases: one with brackets around them does not."""
+    try:
+        documents = yamlfile.load(text)
+    except InputError:
+        return False
+    return [get(each.value, ("cases",), None) for each in documents] == [cases]
+
+
+def _new_name(value: JSON, outcome: PhasesOutcome, names: set[Any]) -> str:
+    """Return a name that no other case of the suite has."""
+    obj = get(value, ("request", "object"), None) or get(value, ("request", "oldObject"), None) or value
+    obj = get(obj, ("object",), obj) if fixtures.is_request(value) else obj
+    kind, name = get(obj, ("kind",), "object"), get(obj, ("metadata", "name"), "")
+    said = "is denied" if not outcome.verdict.allowed else "is changed" if outcome.verdict.patch else "is allowed"
+    wanted = " ".join(filter(None, (str(kind), str(name or ""), said)))
+    made, number = wanted, 1
+    while made in names:
+        number += 1
+        made = f"{wanted} ({number})"
+    return made
+
+
+def _expectation(outcome: PhasesOutcome) -> Iterator[tuple[str, JSON]]:
+    """Yield the fields of an expectation that say what the answer says."""
+    verdict = outcome.verdict
+    yield "allowed", verdict.allowed
+    denials = [made.message for _, made in outcome.decisions if made.action == "deny"]
+    if verdict.status is not None and not verdict.allowed:
+        yield "message", next((text for text in denials if text in verdict.status.message), verdict.status.message)
+    texts = {
+        "warnings": verdict.warnings,
+        "audited": audited_texts(outcome),
+        "unknown": message_texts(outcome, "unknown"),
+        "errors": message_texts(outcome, "error"),
+        "patch": verdict.patch,
+    }
+    yield from ((field, list(value)) for field, value in texts.items() if value)
+    if published := published_annotations(outcome):
+        yield "auditAnnotations", dict(published)
+    if not outcome.decisions:
+        yield "matched", False
