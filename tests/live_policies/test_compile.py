@@ -147,6 +147,27 @@ def test_what_is_portable_is_said_with_the_command_that_exports_it() -> None:
     assert "uses facts (gpu)" in message(live(policy("p", facts=["gpu"])), "p", "Portable")
 
 
+def test_a_value_of_a_wrong_type_is_named_and_the_policy_stays_in_force() -> None:
+    made = live(policy("p", "object.spec.containers.image == 'a'"), binding("b", "p"))
+    told = message(made, "p", "TypeChecked")
+    assert told.startswith(
+        "spec.validations[0].expression: `object.spec.containers.image`: `object.spec.containers` is a"
+    )
+    assert "ask its elements" in told
+    assert [each.name for each in made.policies.validating if each.bindings] == ["p"]
+    assert "no expression uses" in message(live(policy("p")), "p", "TypeChecked")
+
+
+def test_a_policy_about_very_many_kinds_is_not_typed() -> None:
+    rule = {"apiGroups": ["a", "b"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*"abcdefgh"] * 8}
+    wide = policy("p", matchConstraints={"resourceRules": [rule]})
+    made = live(wide)
+    (compiled,) = made.objects
+    assert compiled.wrong_types is None
+    (told,) = [each for each in conditions_of_object(compiled, made) if each["type"] == "TypeChecked"]
+    assert (told["status"], told["reason"]) == ("Unknown", "TooMuch")
+
+
 def test_what_did_not_change_is_not_compiled_again() -> None:
     one = compiler()
     (first,) = one.compile(of(policy("p")))

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from webhook import assembly
 from webhook.apimachinery import names
+from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.settings.shared import Settings

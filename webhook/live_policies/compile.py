@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import structs
 
 from webhook.apimachinery.paths import path_as_text
+from webhook.cel.program import seconds_to_check
 from webhook.errors import CelError
 from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
 from webhook.live_policies.objects import MOST_BYTES, StoredPolicy
@@ -24,6 +25,7 @@ from webhook.manifests.models import MutatingPolicyManifest, ShapeError, Validat
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.load import Options, chosen_engine
+from webhook.policy.type_check import sentences_about_types
 
 MOST_OBJECTS: Final = 400
 """Policies and bindings in force: about ten times what is shipped."""
@@ -31,6 +33,10 @@ MOST_BYTES_TOGETHER: Final = 512 << 10
 """Of all objects as JSON."""
 COMPILED_FACTOR: Final = 70
 """Bytes of memory for each byte of an object, compiled and prepared: policies of many short expressions took 65."""
+_MOST_KINDS: Final = 100
+"""Combinations of group, version and resource by which the expressions of a policy are typed."""
+_MOST_S_TO_TYPE: Final = 1.0
+"""Of all expressions of a policy, typed by each kind: estimated before any is typed."""
 _FIX: Final = "make it smaller, or delete others"
 _TOO_SLOW: Final = f"it takes longer than {MOST_S:g} s to compile: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
@@ -52,6 +58,7 @@ class CompiledObject:
     bound_kind: str = ""
     errors: tuple[str, ...] = ()
     reason: str = "Compiled"
+    wrong_types: tuple[str, ...] | None = ()
     generation: int = 0
 
 
@@ -157,7 +164,19 @@ class Compiler:
             told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
         if told:
             return CompiledObject(stored=stored, errors=told, reason="Invalid")
-        return CompiledObject(stored=stored, policy=policy)
+        return CompiledObject(stored=stored, policy=policy, wrong_types=_wrong_types(policy, options))
+
+
+def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
+    """Return what is wrong with the types of expressions; None where it would take too long."""
+    kinds = sum(
+        max(1, len(rule.groups or ())) * max(1, len(rule.versions or ())) * len(rule.resources)
+        for rule in policy.criteria.rules
+    )
+    seconds = kinds * sum(seconds_to_check(each.source) for each in policy.expressions())
+    if kinds > _MOST_KINDS or seconds > _MOST_S_TO_TYPE:
+        return None
+    return tuple(sentences_about_types(policy, options.registry, options.version))
 
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:

@@ -26,7 +26,7 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
     if stored.kind == POLICY_BINDING:
         made += [_bound_condition(compiled, live)] if compiled.binding else []
     elif not compiled.errors:
-        made += [_portable_condition(compiled)]
+        made += [_type_checked_condition(compiled), _portable_condition(compiled)]
     return tuple({**each, "observedGeneration": stored.generation} for each in made)
 
 
@@ -87,6 +87,18 @@ def _errors_as_text(compiled: CompiledObject) -> str:
     else:
         lines.append("until that is mended, it is not in force")
     return "\n".join([f"{counted(len(errors), 'error')}:", *lines])
+
+
+def _type_checked_condition(compiled: CompiledObject) -> dict[str, Any]:
+    wrong = compiled.wrong_types
+    if wrong is None:
+        told = "its expressions would be typed by too many kinds: run `claimgate policies check` on the policy"
+        return {**create_condition("TypeChecked", holds=False, reason="TooMuch", message=told), "status": "Unknown"}
+    if wrong:
+        lines = [*wrong[:_MOST_ERRORS], *([f"and {len(wrong) - _MOST_ERRORS} more"] * (len(wrong) > _MOST_ERRORS))]
+        return create_condition("TypeChecked", holds=False, reason="WrongTypes", message="\n".join(lines))
+    told = "no expression uses a value as another type than it has"
+    return create_condition("TypeChecked", holds=True, reason="TypeChecked", message=told)
 
 
 def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:
