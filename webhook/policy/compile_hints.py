@@ -15,6 +15,7 @@ from webhook.cel.environment import Environment
 from webhook.errors import CompileIssue
 from webhook.facts.registry import SHIPPED
 from webhook.manifests.annotations import PREFIX
+from webhook.policy.foreign_habits import hints_for_habits
 from webhook.rules.declarations import PROBLEMS
 from webhook.text.similar_names import nearest_name
 
@@ -23,22 +24,28 @@ _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 
 
 def hints_for_issues(
-    issues: Iterable[CompileIssue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names
+    issues: Iterable[CompileIssue], place: Environment, source: str, facts: Iterable[str] = SHIPPED.fact_names
 ) -> tuple[str, ...]:
     """Return the hints for some issues, each hint once.
 
     Args:
         issues: what the checker says of the expression.
+        source: the expression.
         place: the names that the expression may use.
         facts: the names of all facts, declared or not.
     """
     declared = frozenset(facts)
-    told = (_hint_for_message(each.message, place, declared) for each in issues)
-    return tuple(dict.fromkeys(text for text in told if text))
+    habits = {habit: text for habit, text in hints_for_habits(source) if habit not in place.variables}
+    explained = frozenset(token for habit in habits for token in habit.split())
+    told = [_hint_for_message(each.message, place, declared, explained) for each in issues]
+    return tuple(dict.fromkeys(text for text in (*told, *habits.values()) if text))
 
 
-def _hint_for_message(message: str, place: Environment, facts: frozenset[str]) -> str:
+def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
+    """Return the hint for one issue; "" for a name that has a hint of its own already."""
     if match := _UNDECLARED.match(message):
+        if match[1] in explained:
+            return ""
         return _hint_for_name(match[1], place, facts)
     if match := _UNDEFINED.match(message):
         fields = {name for structure in place.structures.values() for name in structure.fields}

@@ -105,7 +105,7 @@ class PolicyCompilation(Struct):
             if error.issues and error.issues[0].message.startswith(_NOT_INSTANTIATED):
                 self.errors.append(internal_error(path, error.issues[0].message))
                 return Expression(source, error=error.issues[0].message)
-            note = "\n".join(hints_for_issues(error.issues, place))
+            note = "\n".join(hints_for_issues(error.issues, place, text))
             return self._record_error(path, source, shown, f"compilation failed: {error}", note)
         if expected and program.result not in expected:
             return self._record_error(path, source, shown, result_type_error(program.result, expected))
