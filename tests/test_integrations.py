@@ -206,6 +206,17 @@ def test_the_hook_for_policies_runs_their_suites():
     assert pattern.search("policies/team/suite.yaml")
 
 
+def test_the_hook_for_policies_finds_a_policy_that_is_wrong_and_has_no_case(tmp_path):
+    policy = yaml.safe_load((ROOT / "examples" / "first-policy" / "policy.yaml").read_text())
+    shutil.copytree(ROOT / "examples" / "first-policy", tmp_path / "first policy")
+    policy["metadata"]["name"] = "another"
+    policy["spec"]["validations"] = [{"expression": "object.spec.containers.image == 'a'"}]
+    (tmp_path / "first policy" / "another.yaml").write_text(yaml.safe_dump(policy))
+    done = shell(entry_of_hook("claimgate-policies", ["first policy"]), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "`object.spec.containers` is a list, which has no fields" in done.stdout
+
+
 def gitlab_audit(folder, tools, **given):
     """The part of GitLab's job that audits; its environment is the one that runs the tests."""
     (tools / "claimgate").symlink_to(BIN.parent)
