@@ -151,8 +151,9 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
         needs = f" and need {counted(here, 'GPU')}" if each > 1 else ""
         message = f"{ranks} of {at.server} start in this pod{needs}, but {has}, so {at.server} {processes.outcome}"
         fix = f"set --data-parallel-size-local {max(1, gpus // each)} and add pods, or {request}"
-        rule = PARALLEL_SIZE_MAY_EXCEED_GPUS if processes.is_advice else DATA_PARALLEL_SIZE_ABOVE_GPUS
-        return rule.problem(at.path, message, fix, words=at.flags)
+        if processes.is_advice:
+            return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=True)
+        return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
     sizes = f" ({processes.sizes})" if processes.sizes else ""
     starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
     if processes.nodes > 1:

@@ -102,7 +102,7 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         has_more = any(each.startswith("-") for each in value.split()[1:])
         items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
-        yield JOINED_FLAG.problem(path, message, fix, words=(flag,))
+        yield _problem_of_joined_words(path, message, fix, flag)
     if not server.is_in_script:
         yield from _check_unexpanded(container, path)
     for name, meant in server.arguments.mistaken.items():
@@ -131,7 +131,12 @@ def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[P
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
             message = f"`{_cut(word)}` is one argument, and {before} does not know it"
-            yield JOINED_FLAG.problem(path, message, f"write separate items, {first} and {_cut(rest.split(' ')[0])} …")
+            fix = f"write separate items, {first} and {_cut(rest.split(' ')[0])} …"
+            yield _problem_of_joined_words(path, message, fix, first)
+
+
+def _problem_of_joined_words(path: FieldPath, message: str, fix: str, flag: str) -> Problem:
+    return JOINED_FLAG.problem(path, message, fix, words=(flag,))
 
 
 def _check_words_after_script(container: Container, path: FieldPath) -> Iterator[Problem]:
