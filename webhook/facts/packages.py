@@ -174,6 +174,7 @@ PACKAGES: Final = (
             "server_groups",
             "listening",
             "visible_devices",
+            "shared_memory",
             "ends_and_models",
             "parts_of_pods",
         ),

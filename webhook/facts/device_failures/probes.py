@@ -239,7 +239,9 @@ def _has_request_port(container: Container) -> bool:
     """
     if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
         return False
-    serves = container.runs(read_model_server_patterns().commands)
+    patterns = read_model_server_patterns()
+    is_of_image = not container.command and container.is_found_in(patterns.images, (container.image,))
+    serves = is_of_image or container.runs(patterns.commands)
     return serves or any(port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 

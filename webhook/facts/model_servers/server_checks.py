@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.facts.model_servers import ends_and_models, processes, refused_arguments, visible_devices
+from webhook.facts.model_servers import (
+    ends_and_models,
+    processes,
+    refused_arguments,
+    shared_memory,
+    visible_devices,
+)
 from webhook.facts.model_servers.processes import ServerAtPath
 from webhook.facts.model_servers.servers_of_object import ServerContainer
 from webhook.rules.problem import Problem
@@ -24,5 +30,6 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
     yield from refused_arguments.check_refused_arguments(member)
     yield from refused_arguments.advise_naming_ray(member)
     yield from visible_devices.check_visible_devices(member)
+    yield from shared_memory.advise_shared_memory(member)
     yield from ends_and_models.check_shutdown(member)
     yield from ends_and_models.advise_model_source(member)

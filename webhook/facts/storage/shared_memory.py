@@ -46,6 +46,8 @@ MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimi
 _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 """Images whose programs use NCCL in several processes."""
+_SERVES: Final = re.compile(r"vllm|sglang")
+"""Those of servers, which often need no more than 64 MiB: facts/model_servers/shared_memory.py."""
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
@@ -68,7 +70,10 @@ def _check_size_of_shared_memory(
 ) -> Iterator[Problem]:
     mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)
     if mount is None:
-        if subject.group_kind != ("kubeflow.org", "PyTorchJob"):
+        is_server = container.is_found_in(_SERVES, (container.image,)) and (
+            cached_launch_of_container(container, subject).by not in LAUNCHERS
+        )
+        if subject.group_kind != ("kubeflow.org", "PyTorchJob") and not is_server:
             yield _shared_memory_problem(pods.locate(container.at), gpus)
         return
     volume = next((volume for volume in pods.spec.volumes if volume.name == mount.name), None)
