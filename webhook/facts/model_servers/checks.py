@@ -11,7 +11,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.model_servers import listening, parts_of_pods, refused_arguments, server_groups, words
 from webhook.facts.model_servers.server_checks import check_server
-from webhook.facts.model_servers.servers_of_object import read_servers, server_candidates
+from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_servers, server_candidates
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
 from webhook.rules.problem import Problem
@@ -40,11 +40,12 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
     yield from listening.check_listening(servers, subject)
     by_path = {member.path: member.server for member in servers}
-    for container, _, podset in subject.deadline.charge_for_items(candidates):
-        path = podset.locate(container.at)
+    for candidate in subject.deadline.charge_for_items(candidates):
+        path = candidate.pod_set.locate(candidate.container.at)
         server = by_path.get(path)
-        yield from words.check_words_of_command(container, server, path)
-        yield from refused_arguments.check_ray_in_image(container, server, path)
+        yield from words.check_words_of_command(candidate.container, server, path)
+        is_ray_node = is_node_of_ray(candidate, subject)
+        yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)
 
 
 CHECKS: Final = (

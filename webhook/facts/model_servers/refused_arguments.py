@@ -81,8 +81,10 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
             yield GPU_NUMBER.problem(member.path, f"{message}, numbered from 0", f"remove {flag}", words=words)
 
 
-def check_ray_in_image(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
-    """Report an image of vLLM without the Ray that its command needs."""
+def check_ray_in_image(
+    container: Container, server: StartedServer | None, path: FieldPath, *, is_ray_node: bool = False
+) -> Iterator[Problem]:
+    """Report an image of vLLM without the Ray that its command, or KubeRay, needs."""
     container.charge_search(container.image)
     release = release_of_image(container.image) if _IMAGES.fullmatch(image_name(container.image)) else None
     if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
@@ -91,6 +93,9 @@ def check_ray_in_image(container: Container, server: StartedServer | None, path:
     if may_start_server(container) and starts_ray(container):
         message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
+    elif is_ray_node:
+        message = f"is a node of Ray, but the image {tag} of vLLM has no Ray, so KubeRay's `ray start` is not found"
+        yield RAY_NOT_IN_IMAGE.problem(path, message, "use an image with Ray, such as rayproject/ray-llm")
     elif server is not None and "ray" in (server.arguments.text("backend"), server.arguments.text("data-backend")):
         message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM exits at start"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)

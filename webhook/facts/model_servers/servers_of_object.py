@@ -36,6 +36,8 @@ from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 
 LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_SUBMITTER: Final = "submitter"
+_OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
 """The field above the templates of a LeaderWorkerSet, also where another kind holds one."""
 _GROUP_SIZE: Final = "LWS_GROUP_SIZE"
@@ -128,6 +130,14 @@ def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> 
     size, written = get(subject.object, (*podset.path[:-1], "size"), 1), container.json.get("env")
     variables = [{"name": _GROUP_SIZE, "value": str(size)}, *(written if isinstance(written, list) else ())]
     return Container({**container.json, "env": variables}, container.at, container.reading)
+
+
+def is_node_of_ray(candidate: ServerCandidate, subject: Subject) -> bool:
+    """Return whether KubeRay runs `ray start` in a container, which is the first of a pod of its cluster."""
+    if subject.group_kind not in RAY_KINDS or candidate.pod_set.name == _SUBMITTER:
+        return False
+    is_first = next(iter(candidate.spec.containers)).name == candidate.container.name
+    return is_first and subject.metadata.annotations.get(_OWN_COMMAND) != "true"
 
 
 def read_servers(subject: Subject) -> Items[ServerContainer]:

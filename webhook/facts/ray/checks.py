@@ -32,6 +32,6 @@ CHECKS: Final = (
     Check(group="ray", run=validate_group_resources, kinds=_RAY),
     Check(group="ray", run=check_serve_config, kinds=group_kinds_of_types(RayService)),
     Check(group="ray", run=check_gpus_of_serve, kinds=group_kinds_of_types(RayService)),
-    Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob)),
+    Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob, RayCronJob)),
     Check(group="ray", run=check_ray_releases, kinds=_OF_OPERATOR),
 )

@@ -21,7 +21,7 @@ from webhook.facts.ray.serve_config import read_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.ray import Group, RayClusterSpec, RayJob, RayService
+from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayService
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
     "ray/no-group-with-gpus",
@@ -299,7 +299,8 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     """Report an entrypoint that asks for more GPUs or CPUs than any pod of the job's cluster has."""
-    spec = subject.typed(RayJob).spec
+    is_repeated = subject.group_kind == (RayCronJob.gvk.group, RayCronJob.gvk.kind)
+    spec = subject.typed(RayCronJob).spec.job_template if is_repeated else subject.typed(RayJob).spec
     if not spec.has_cluster:
         return
     wanted = _number(spec.json.get("entrypointNumGpus", 0))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.serving_kinds.groups import SERVING_KIND
-from webhook.facts.serving_kinds.kserve_workers import MODE
+from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER, MODE
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.serving import InferenceService
@@ -40,6 +40,8 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     level="advice",
     fails="controller",
 )
+_OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
+"""Classes of autoscalers that are no HorizontalPodAutoscaler of KServe; KEDA scales to zero."""
 _STANDARD: Final = frozenset(("Standard", "RawDeployment"))
 _SCHEMES: Final = frozenset(
     ("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "oci", "abfs", "azure", "file")
@@ -51,6 +53,8 @@ def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
     service = subject.typed(InferenceService)
     predictor, mode = service.spec.predictor, service.metadata.annotations.get(MODE, "")
     if predictor.min_replicas != 0 or not (predictor.model or predictor.containers):
+        return
+    if mode in _STANDARD and service.metadata.annotations.get(AUTOSCALER, "") in _OTHER_AUTOSCALERS:
         return
     if mode in _STANDARD:
         message = "counts as 1 in Standard mode, so one replica always runs and keeps its GPUs"

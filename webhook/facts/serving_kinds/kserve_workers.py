@@ -48,7 +48,7 @@ WORKER_REQUESTS: Final = SERVING_KIND.rule(
     fails="silent",
 )
 MODE: Final = "serving.kserve.io/deploymentMode"
-_AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
+AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
 _GPU_TYPES: Final = "serving.kserve.io/gpu-resource-types"
 _BACKEND: Final = "multinode/executor-backend"
 _SIZES: Final = ("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE")
@@ -69,9 +69,9 @@ def check_worker_spec(subject: Subject) -> Iterator[Problem]:
 
 def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
     worker, model, annotations = predictor.worker_spec, predictor.model, service.metadata.annotations
-    if annotations.get(_AUTOSCALER) != "none":
-        message = f"must have the annotation {_AUTOSCALER}: none because KServe scales no InferenceService with workers"
-        yield WORKER_SPEC.problem(worker.at, message, f"set {_AUTOSCALER}: none")
+    if annotations.get(AUTOSCALER) != "none":
+        message = f"must have the annotation {AUTOSCALER}: none because KServe scales no InferenceService with workers"
+        yield WORKER_SPEC.problem(worker.at, message, f"set {AUTOSCALER}: none")
     for name in ("tensor", "pipeline"):
         size = getattr(worker, f"{name}_parallel_size")
         if size is not None and size < 1:
