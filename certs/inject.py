@@ -101,13 +101,13 @@ def bundle_of(client: Any, names: Sequence[str]) -> bytes:
     from kubernetes.client import AdmissionregistrationV1Api
 
     api = AdmissionregistrationV1Api(client)
-    found: dict[bytes, None] = {}
+    bundles: dict[bytes, None] = {}
     for kind, name in itertools.product(KINDS, names):
         with refused(f"{kind.replace('_', ' ')} {name}"):
             current = absent(functools.partial(getattr(api, f"read_{kind}"), name))
         for webhook in (current.webhooks or ()) if current is not None else ():
-            found[base64.b64decode(webhook.client_config.ca_bundle or "")] = None
-    certificates = dict.fromkeys(one for bundle in found for one in bundle.split(_BEGIN)[1:])
+            bundles[base64.b64decode(webhook.client_config.ca_bundle or "")] = None
+    certificates = dict.fromkeys(one for bundle in bundles for one in bundle.split(_BEGIN)[1:])
     return b"".join(_BEGIN + one.rstrip() + b"\n" for one in certificates)
 
 

@@ -197,7 +197,7 @@ EXAMPLES = {
     "queues": ("claimgate queues cluster/", "claimgate queues --live -o svg=queues.svg"),
     "cel": ("""claimgate cel 'quantity("1Gi").isGreaterThan(quantity("900Mi"))'""",),
     "ui": ("claimgate ui --open",),
-    "completion": ("source <(claimgate completion bash)",),
+    "completion": ("claimgate completion bash > claimgate.bash",),
     "version": ("claimgate version",),
     "demo": ("claimgate demo",),
 }

@@ -42,8 +42,8 @@ class JsonPlaces(Struct):
         if words and path:
             value = self._value_of_key(offset) if isinstance(path[-1], str) else offset
             written = self.text[value : jsontext.end_of_value(self.text, value, LONGEST_SHOWN) or value]
-            found = next((at for word in words if (at := offset_of_word(written, word)) >= 0), -1)
-            offset = offset if found < 0 else value + found
+            of_words = [value + inside for word in words if (inside := offset_of_word(written, word)) >= 0]
+            offset = of_words[0] if of_words else offset
         line = bisect_right(self.lines, offset)
         return line, offset - self.lines[line - 1] + 1
 

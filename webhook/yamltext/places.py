@@ -90,8 +90,8 @@ class Places:
             line, column = extent.line + mark.line, mark.column
         if words and path and extent.end - extent.start <= LONGEST_SHOWN:
             text = " " * extent.column + self.text[extent.start : extent.end]
-            found = _place_of_word(node, text, words)
-            line, column = (extent.line + found[0], found[1]) if found else (line, column)
+            if place := _place_of_word(node, text, words):
+                line, column = extent.line + place[0], place[1]
         return line + 1, column + 1
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
@@ -119,8 +119,8 @@ class Places:
 
 def _place_of_word(node: Any, text: str, words: Words) -> tuple[int, int] | None:
     """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others."""
-    found = islice(_scalars_below(node), _MOST_SCALARS)
-    ordered = [scalar for _, scalar in sorted(found, key=lambda each: not each[0])]
+    searched = islice(_scalars_below(node), _MOST_SCALARS)
+    ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
     for word in words:
         for scalar in ordered:
             start = scalar.start_mark

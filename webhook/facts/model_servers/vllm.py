@@ -145,7 +145,10 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
     memory = text("memory")
     if memory and memory.endswith("%"):
-        yield f"vLLM refuses --gpu-memory-utilization {memory} because it is no decimal number", "write one such as 0.9"
+        yield (
+            f"vLLM refuses --gpu-memory-utilization {memory} because it is not a decimal number",
+            "write one such as 0.9",
+        )
     if memory and _DECIMAL.fullmatch(memory) and memory.strip("-.") and not 0 < float(memory) <= 1:
         yield (
             f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
