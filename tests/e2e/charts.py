@@ -17,7 +17,7 @@ ADDED_WEBHOOKS = ("podtemplates.validate.claimgate.dev", "podtemplates.mutate.cl
 _REMOVED_OBJECTS = """
 apiVersion: batch/v1
 kind: Job
-metadata: {name: claimgate-first-certificate, namespace: claimgate-system}
+metadata: {name: claimgate-first-certificate, namespace: {{ .Release.Namespace }}}
 spec:
   template:
     spec:
@@ -26,7 +26,7 @@ spec:
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: claimgate-installed, namespace: claimgate-system}
+metadata: {name: claimgate-installed, namespace: {{ .Release.Namespace }}}
 immutable: true
 data: {version: {{ .Chart.AppVersion | quote }}}
 """
@@ -41,12 +41,12 @@ def chart(folder: Path, port: int) -> Path:
     return folder
 
 
-def previous_chart(folder: Path, port: int) -> Path:
-    """A version with another image, fewer webhooks, and two objects that can only be deleted."""
+def previous_chart(folder: Path, port: int, without: tuple[str, ...] = ADDED_WEBHOOKS) -> Path:
+    """A version with another image, without some webhooks, and with two objects that can only be deleted."""
     chart(folder, port)
     about = folder / "Chart.yaml"
     about.write_text(re.sub(r"(?m)^(version|appVersion): .*", rf"\1: {PREVIOUS}", about.read_text()))
-    _rewrite(folder / "files" / "webhooks.yaml", port, without=ADDED_WEBHOOKS)
+    _rewrite(folder / "files" / "webhooks.yaml", port, without=without)
     (folder / "templates" / "removed.yaml").write_text(_REMOVED_OBJECTS)
     return folder
 

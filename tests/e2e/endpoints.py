@@ -7,9 +7,9 @@ from typing import Any
 from tests.e2e.conftest import NAMESPACE
 
 
-def endpoints(*nodes: str) -> dict[str, Any]:
+def endpoints(*nodes: str, namespace: str = NAMESPACE) -> dict[str, Any]:
     """Ready replicas on these nodes, at addresses where nobody listens."""
-    metadata = {"name": "claimgate", "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": "claimgate"}}
+    metadata = {"name": "claimgate", "namespace": namespace, "labels": {"kubernetes.io/service-name": "claimgate"}}
     endpoints = [
         {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}
         for number, node in enumerate(nodes, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.e2e.apiserver import ApiServer
-from tests.e2e.conftest import claimgate
+from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.creations import Creations
 from tests.e2e.endpoints import endpoints
 from tests.e2e.replicas import COUNT, until
@@ -42,11 +42,11 @@ def failure_policies(server: ApiServer) -> set[str]:
     return {one["failurePolicy"] for one in webhooks(server) if one["name"] != STORED_POLICIES}
 
 
-def note_replicas_on_two_nodes(server: ApiServer) -> None:
+def note_replicas_on_two_nodes(server: ApiServer, namespace: str = NAMESPACE) -> None:
     """Nodes and endpoints, as the controllers of a cluster would note them."""
     for node in ("a", "b"):
         server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
-    server.apply(endpoints("a", "b"))
+    server.apply(endpoints("a", "b", namespace=namespace))
 
 
 def must_be_allowed_to_enforce(server: ApiServer) -> None:

@@ -66,6 +66,7 @@ class Replicas:
     """The replicas of the Deployment claimgate, and the Service before them.
 
     Those that are started call the API server at `address`, where it is given, and log to `stderr`, a descriptor.
+    `namespace` is where claimgate is installed.
     """
 
     server: ApiServer
@@ -74,6 +75,7 @@ class Replicas:
     running: list[Replica] = field(default_factory=list)
     address: str = ""
     stderr: int | None = None
+    namespace: str = NAMESPACE
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
@@ -101,7 +103,7 @@ class Replicas:
         return replica
 
     def _mount(self, folder: Path) -> None:
-        data = self.server.get("secret", "claimgate-certificates", NAMESPACE)["data"]
+        data = self.server.get("secret", "claimgate-certificates", self.namespace)["data"]
         for key in ("tls.key", "tls.crt"):
             (folder / key).write_bytes(base64.b64decode(data[key]))
 
@@ -130,8 +132,9 @@ class Replicas:
         replica.process.wait(PATIENCE_S)
 
     def _command(self, folder: Path) -> list[str]:
-        (container,) = self.server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]["spec"]["containers"]
-        account = service_account(self.server, "claimgate", folder, self.address)
+        deployment = self.server.get("deployment", "claimgate", self.namespace)
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        account = service_account(self.server, "claimgate", folder, self.address, self.namespace)
         here = {"--live": f"--kubeconfig={account}", "--drain=10": "--drain=1"}
         given = [one for one in container["args"] if not one.startswith("--probe-port=")]
         arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in given]
@@ -151,11 +154,11 @@ class Replicas:
 
 
 @contextmanager
-def service(server: ApiServer, folder: Path) -> Iterator[Replicas]:
+def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[Replicas]:
     """A Service on a port of the loopback; connections are refused until a replica is ready, and end at once later on."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        replicas = Replicas(server, folder, listening.getsockname()[1])
+        replicas = Replicas(server, folder, listening.getsockname()[1], namespace=namespace)
         stopped = threading.Event()
         threading.Thread(target=_forward, args=(listening, replicas, stopped), daemon=True).start()
         try:
@@ -202,9 +205,9 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def service_account(server: ApiServer, name: str, folder: Path, address: str = "") -> Path:
+def service_account(server: ApiServer, name: str, folder: Path, address: str = "", namespace: str = NAMESPACE) -> Path:
     """A kubeconfig with a token of a ServiceAccount of claimgate's namespace; `address` is called in the server's place."""
-    token = server.kubectl("create", "token", name, "--namespace", NAMESPACE).stdout.strip()
+    token = server.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
     config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     config["clusters"][0]["cluster"] |= {"server": address} if address else {}
@@ -230,13 +233,12 @@ def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
 
 
 @contextmanager
-def certificates(server: ApiServer, folder: Path) -> Iterator[None]:
+def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
     """The process of the Deployment claimgate-certificates, with its own rights, looking more often."""
-    (container,) = server.get("deployment", "claimgate-certificates", NAMESPACE)["spec"]["template"]["spec"][
-        "containers"
-    ]
+    deployment = server.get("deployment", "claimgate-certificates", namespace)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
-    account = f"--kubeconfig={service_account(server, 'claimgate-certificates', folder)}"
+    account = f"--kubeconfig={service_account(server, 'claimgate-certificates', folder, namespace=namespace)}"
     with subprocess.Popen([sys.executable, "-m", "webhook", *arguments, "--every=1", account]) as process:
         try:
             yield
@@ -259,12 +261,11 @@ def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -
 
 
 @contextmanager
-def registration(server: ApiServer, folder: Path) -> Iterator[None]:
+def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
     """The process of the Deployment claimgate-registration, with its own rights."""
-    (container,) = server.get("deployment", "claimgate-registration", NAMESPACE)["spec"]["template"]["spec"][
-        "containers"
-    ]
-    account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder)}"
+    deployment = server.get("deployment", "claimgate-registration", namespace)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder, namespace=namespace)}"
     with subprocess.Popen([sys.executable, "-m", "webhook", *container["args"], account]) as process:
         try:
             yield

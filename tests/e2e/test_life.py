@@ -89,7 +89,7 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
             until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
             go_on_in(made, "enforce")
             _authority_is_replaced(server, replicas, made)
-            _certificates_are_deleted(server, replicas, made)
+            certificates_are_deleted(server, replicas, made)
             made.phase = "params"
             server.kubectl(
                 "patch", "configmap", "gpu-portable", "-n", NAMESPACE, "-p", '{"data":{"resource":"amd.com/gpu"}}'
@@ -137,12 +137,12 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
     go_on_in(made, "authority")
 
 
-def _certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
+def certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
     """A new authority signs at once, and replicas show the old certificate until a kubelet has given them the new one."""
     made.phase = "deleted"
-    store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
+    store = Secret(replicas.namespace, "claimgate-certificates", core(str(server.kubeconfig)))
     before, shown = store.read(), replicas.shown()
-    server.kubectl("delete", "secret", "claimgate-certificates", "-n", NAMESPACE)
+    server.kubectl("delete", "secret", "claimgate-certificates", "-n", replicas.namespace)
     until(lambda: store.read().get(SERVING, before[SERVING]) != before[SERVING], "there is a new certificate")
     until(lambda: _trusts(server, store.read()[CA]), "API servers trust both authorities")
     go_on_in(made, "deleted", 80)
