@@ -45,6 +45,7 @@ WORKS = {
     "policies": (["policies", "check", POLICY], 0, ""),
     "queues": (["queues", CLUSTER], 0, ""),
     "config": (["config", "show"], 0, ""),
+    "completion": (["completion", "bash"], 0, "_claimgate_completion"),
     "cel": (["cel", "1 + 1"], 0, "2"),
     "webhook-config": (["webhook-config", "--service", "a/b"], 0, "ValidatingWebhookConfiguration"),
     "backtest": (["backtest", "--help"], 0, "audit log"),

@@ -28,9 +28,10 @@ DEVICES_IN_FILES = {
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("", "ConfigMap"),
+    ("apps", "StatefulSet"),
 }
-"""What says in files how devices are shared, which classes of nodes exist, and what the configuration of a device plugin
-or model server is. Of a live view no rule asks it: there the
+"""What says in files how devices are shared, which classes of nodes exist, what the configuration of a device plugin or
+model server is, and how many pods a budget or an autoscaler is about. Of a live view no rule asks it: there the
 look-up fails, and the rules are silent (docs/shared-gpus.md)."""
 
 

@@ -33,6 +33,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec
+from webhook.typed.worker_sets import LeaderWorkerTemplate
 from webhook.workloads.podsets import PodSet
 
 LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -103,13 +104,15 @@ def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
     """Return how many pods of a template run together: those of a group of a LeaderWorkerSet, or all."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE:
         return podset.count
-    template = get(subject.object, podset.path[:-1])
-    size = template.get("size", 1)
-    if not isinstance(size, int):
-        return None
+    group = _group_of_template(podset, subject)
     if podset.path[-1] == "leaderTemplate":
         return 1
-    return size - 1 if template.get("leaderTemplate") else size
+    return group.size if group.size is None or not group.json.get("leaderTemplate") else group.size - 1
+
+
+def _group_of_template(podset: PodSet, subject: Subject) -> LeaderWorkerTemplate:
+    at = podset.path[:-1]
+    return LeaderWorkerTemplate.of(get(subject.object, at), at, subject.reading_context)
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
@@ -127,8 +130,8 @@ def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> 
     """Return a container with the variable for the size of its group, which LeaderWorkerSet sets before all others."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE or not container.runs(_USES_GROUP_SIZE):
         return container
-    size, written = get(subject.object, (*podset.path[:-1], "size"), 1), container.json.get("env")
-    variables = [{"name": _GROUP_SIZE, "value": str(size)}, *(written if isinstance(written, list) else ())]
+    size = _group_of_template(podset, subject).size
+    variables = [{"name": _GROUP_SIZE, "value": str(size)}, *(container.json.get("env") or ())]
     return Container({**container.json, "env": variables}, container.at, container.reading)
 
 
