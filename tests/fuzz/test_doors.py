@@ -5,7 +5,7 @@
 
 from tests.fuzz.doors.comparison import compare
 
-REVIEWS, SEED = 300, 3
+REVIEWS, SEED = 200, 3
 
 
 def test_replay_is_the_server(tmp_path):
