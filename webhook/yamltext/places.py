@@ -88,11 +88,28 @@ class Places:
                 break
             mark, node = child
             line, column = extent.line + mark.line, mark.column
-        if words and path and extent.end - extent.start <= LONGEST_SHOWN:
-            text = " " * extent.column + self.text[extent.start : extent.end]
-            if place := _place_of_word(node, text, words):
-                line, column = extent.line + place[0], place[1]
+        is_searched = words and path and extent.end - extent.start <= LONGEST_SHOWN
+        place = self._place_of_word(node, words, extent.start - extent.column) if is_searched else None
+        if place is not None:
+            line, column = extent.line + place[0], place[1]
         return line + 1, column + 1
+
+    def _place_of_word(self, node: Any, words: Words, begin: int) -> tuple[int, int] | None:
+        """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others.
+
+        `begin`: where in the text the marks of the node count from.
+        """
+        searched = islice(_scalars_below(node), _MOST_SCALARS)
+        ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
+        for word in words:
+            for scalar in ordered:
+                start = scalar.start_mark
+                written = self.text[begin + start.index : begin + scalar.end_mark.index]
+                at = offset_of_word(written, word)
+                if at >= 0:
+                    above = _BREAK.split(written[:at])
+                    return start.line + len(above) - 1, len(above[-1]) + (start.column if len(above) == 1 else 0)
+        return None
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place without confidential values; None if the document is too long."""
@@ -115,21 +132,6 @@ class Places:
             extent = self.extents[at]
             self.nodes[at] = _composed(" " * extent.column + self.text[extent.start : extent.end])
         return self.nodes[at]
-
-
-def _place_of_word(node: Any, text: str, words: Words) -> tuple[int, int] | None:
-    """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others."""
-    searched = islice(_scalars_below(node), _MOST_SCALARS)
-    ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
-    for word in words:
-        for scalar in ordered:
-            start = scalar.start_mark
-            written = text[start.index : scalar.end_mark.index]
-            at = offset_of_word(written, word)
-            if at >= 0:
-                above = _BREAK.split(written[:at])
-                return start.line + len(above) - 1, len(above[-1]) + (start.column if len(above) == 1 else 0)
-    return None
 
 
 def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
