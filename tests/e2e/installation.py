@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.creations import Creations
@@ -13,7 +18,19 @@ from tests.e2e.endpoints import endpoints
 from tests.e2e.replicas import COUNT, until
 from webhook.commands.live_registration import STORED_POLICIES
 
+SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
 CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
+
+
+@contextmanager
+def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
+    """Run a cluster with controllers and nothing but BatchSandboxes; skip the test where none can run."""
+    if reason := apiserver.without_controllers():
+        pytest.skip(reason)
+    with apiserver.running(folder) as running, apiserver.controllers(running):
+        running.kubectl("create", "-f", str(SANDBOX))
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+        yield running
 
 
 def go_on_in(made: Creations, phase: str, count: int = 40) -> None:

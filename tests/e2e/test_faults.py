@@ -21,10 +21,9 @@ from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE
 from tests.e2e.creations import Creations, creating
-from tests.e2e.installation import failure_policies, go_on_in, has_bundles
+from tests.e2e.installation import SANDBOX, failure_policies, go_on_in, has_bundles
 from tests.e2e.proxies import FaultyProxy
 from tests.e2e.replicas import Replica, Replicas, apply, certificates, rendered, service, until
-from tests.e2e.test_life import SANDBOX
 
 pytestmark = pytest.mark.e2e
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.helm import NAMESPACE, helm, tool
-from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.charts import ADDED_WEBHOOKS, PREVIOUS, chart, previous_chart
 from tests.e2e.creations import WITH_TEMPLATES, Creations, creating
 from tests.e2e.installation import (
     CONFIGURATIONS,
+    cluster_with_sandboxes,
     failure_policies,
     go_on_in,
     has_bundles,
@@ -27,7 +27,6 @@ from tests.e2e.installation import (
     webhooks,
 )
 from tests.e2e.replicas import Replicas, certificates, service, until
-from tests.e2e.test_life import SANDBOX
 
 pytestmark = pytest.mark.e2e
 
@@ -39,11 +38,7 @@ OBJECTS_OF_THE_PREVIOUS = ("job/claimgate-first-certificate", "configmap/claimga
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster with nothing in it."""
     tool("helm")
-    if reason := apiserver.without_controllers():
-        pytest.skip(reason)
-    with apiserver.running(tmp_path_factory.mktemp("helm-life")) as running, apiserver.controllers(running):
-        running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+    with cluster_with_sandboxes(tmp_path_factory.mktemp("helm-life")) as running:
         yield running
 
 

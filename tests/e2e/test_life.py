@@ -19,12 +19,12 @@ import yaml
 from certs.cluster import core
 from certs.issue import authority
 from certs.store import CA, CA_KEY, SERVING, Secret
-from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.creations import Creations, creating
 from tests.e2e.installation import (
     CONFIGURATIONS,
+    cluster_with_sandboxes,
     failure_policies,
     go_on_in,
     has_bundles,
@@ -36,7 +36,6 @@ from tests.e2e.replicas import Replicas, apply, certificates, rendered, service,
 
 pytestmark = pytest.mark.e2e
 
-SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
 ANSWERED = ("enforce", "upgrade", "rollback")
 DISTURBED = ("enforce", "authority", "deleted", "renewed", "params", "restart", "after")
 
@@ -44,11 +43,7 @@ DISTURBED = ("enforce", "authority", "deleted", "renewed", "params", "restart", 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster with nothing in it."""
-    if reason := apiserver.without_controllers():
-        pytest.skip(reason)
-    with apiserver.running(tmp_path_factory.mktemp("life")) as running, apiserver.controllers(running):
-        running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+    with cluster_with_sandboxes(tmp_path_factory.mktemp("life")) as running:
         yield running
 
 

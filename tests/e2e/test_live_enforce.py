@@ -21,6 +21,7 @@ from tests.e2e.charts import chart
 from tests.e2e.creations import Creations, creating
 from tests.e2e.installation import (
     CONFIGURATIONS,
+    SANDBOX,
     failure_policies,
     go_on_in,
     has_bundles,
@@ -29,7 +30,6 @@ from tests.e2e.installation import (
     webhooks,
 )
 from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
-from tests.e2e.test_life import SANDBOX
 from tests.live_policies.stored import binding, policy
 
 pytestmark = pytest.mark.e2e

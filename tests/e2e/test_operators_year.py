@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 from tests.deploy.helm import helm, tool
-from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.charts import PREVIOUS, chart, previous_chart
 from tests.e2e.conftest import claimgate
 from tests.e2e.creations import PODS, SORTS, Creations, creating
 from tests.e2e.installation import (
     CONFIGURATIONS,
+    cluster_with_sandboxes,
     failure_policies,
     go_on_in,
     has_bundles,
@@ -32,7 +32,7 @@ from tests.e2e.installation import (
     webhooks,
 )
 from tests.e2e.replicas import Replicas, certificates, registration, service, until
-from tests.e2e.test_life import SANDBOX, certificates_are_deleted
+from tests.e2e.test_life import certificates_are_deleted
 from tests.e2e.test_rules import pod
 from tests.live_policies.stored import binding, policy
 
@@ -50,11 +50,7 @@ EDIT = "kueue-never/resource-uncovered"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster with nothing in it."""
     tool("helm")
-    if reason := apiserver.without_controllers():
-        pytest.skip(reason)
-    with apiserver.running(tmp_path_factory.mktemp("year")) as running, apiserver.controllers(running):
-        running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+    with cluster_with_sandboxes(tmp_path_factory.mktemp("year")) as running:
         yield running
 
 
