@@ -112,7 +112,8 @@ class Reflector:
     def version(self) -> object:
         """Return what says by `==` whether lookups still have the same answers; the caller has the memory's lock."""
         before = self.before
-        return self, self.change_count, self.failure, self.resource, before.version() if before is not None else None
+        failure = "" if self._store.is_listed else self.failure  # what was listed answers, whatever failed since
+        return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when there is none. Raises LookupFailed."""
