@@ -91,8 +91,8 @@ fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running 
 browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
 	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground tests/report -m browser
 
-formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
-	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs
+formats: $(DEV_STAMP) ## reports and alerts against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
+	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report tests/deploy/test_alerts.py -m nightly -rs
 
 packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written; commands of all pages
 	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py tests/test_page_blocks.py -m nightly
