@@ -27,7 +27,7 @@ from tests.bench.bounds import (
     updates,
 )
 from tests.bench.bounds.memory import MB, Sample, Sampler, look
-from tests.bench.bounds.report import MEMORY_MB, Report
+from tests.bench.bounds.report import DIRECT_P99_MS, MEMORY_MB, Report
 from tests.bench.bounds.server import ROOT, UVLOOP, Server, serving
 from tests.bench.bounds.victims import questions
 
@@ -99,7 +99,11 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
 
 def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
     """Victims beside every attack below the review, and the memory that is left afterwards."""
-    report.section("connections", "as above; connections of the attackers may be cut or refused", rows.HEADER)
+    report.section(
+        "connections",
+        f"as above, with a target of p99 < {DIRECT_P99_MS} ms; connections of the attackers may be cut or refused",
+        rows.HEADER,
+    )
     asked = questions()
     rows.warm(server, asked)
     for behaviour in connections.BEHAVIOURS:

@@ -10,6 +10,8 @@ from typing import Self
 from tests.bench.bounds.waiting import Took
 
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
+DIRECT_P99_MS = 150
+"""Of victims beside clients that send to the port themselves, past the API server: docs/scheduling.md promises it."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
