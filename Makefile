@@ -31,7 +31,7 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests
 	$(BIN)/python -m compileall -q certs claimgate tests webhook # hundreds of tests start a process, which may not write bytecode
 	$(BIN)/python -m pytest -n auto --dist worksteal -m $(QUICK)
 
-slow: $(DEV_STAMP) ## the tests that take half a minute each
+slow: $(DEV_STAMP) ## tests that take half a minute each, and the other rows of long tables
 	$(BIN)/python -m pytest -n auto -m slow tests
 
 smoke: $(DEV_STAMP) ## two minutes of tests that another interpreter may break: make smoke PYTHON=python3.13 VENV=.venv-3.13

@@ -9,14 +9,30 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+Row = TypeVar("Row")
 TOLD = 3
 """Failures that are told with their traceback; of the others the last line is enough."""
 LONGEST = 80
 """Characters of a row's name that is made of its values."""
+
+
+def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:
+    """Return the rows of `pytest.mark.parametrize`: every n-th is asked by `make test`, and the others by `make slow`.
+
+    For tables whose rows each take a process or a second: a change that breaks the whole table is found at once. A row
+    that is a tuple gives several parameters.
+    """
+    return [row if at % every == 0 else _slow_row(row) for at, row in enumerate(rows)]
+
+
+def _slow_row(row: Any) -> Any:
+    if isinstance(row, type(pytest.param())):  # which is a tuple, too
+        return pytest.param(*row.values, marks=[*row.marks, pytest.mark.slow], id=row.id)
+    return pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
 
 
 def all_rows(

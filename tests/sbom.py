@@ -14,8 +14,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +22,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
     """CycloneDX JSON of a lock file, valid by its schema."""
+    from cyclonedx.schema import SchemaVersion  # four seconds that who reads a version here does not need
+    from cyclonedx.validation.json import JsonStrictValidator
+
     flags = ["--output-reproducible", "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"]
     command = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements", *flags, "--sv", "1.6", str(lock)]
     made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -38,9 +38,12 @@ def caches_of(tree: ast.Module) -> Iterator[str]:
 
 def caches() -> list[str]:
     """All of them, as `module.function`."""
-    modules = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "webhook").rglob("*.py"))}
+    texts = {path: path.read_text() for path in sorted((ROOT / "webhook").rglob("*.py"))}
     return [
-        f"{path.stem}.{name}" for path, tree in modules.items() if path.stem != IMPLEMENTS for name in caches_of(tree)
+        f"{path.stem}.{name}"
+        for path, text in texts.items()
+        if path.stem != IMPLEMENTS and (TABLE in text or any(word in text for word in DECORATORS))
+        for name in caches_of(ast.parse(text))
     ]
 
 

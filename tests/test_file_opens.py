@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +43,7 @@ def opens_in_tree(tree):
                 yield inside[node], name
 
 
+@cache
 def opens_of_program():
     return {
         (path.relative_to(ROOT / "webhook").as_posix(), function)

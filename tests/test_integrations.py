@@ -293,12 +293,14 @@ NO_NETWORK = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0"}
                 **NO_NETWORK,
             ),
             id="the installation of the action, until its first package",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             lambda folder, tools: shell(
                 GITLAB["script"][0], cwd=folder, CLAIMGATE_LOCK=str(ROOT / "requirements.lock"), **NO_NETWORK
             ),
             id="the installation of GitLab's job, until its first package",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             lambda folder, tools: audit_step(tools, cwd=folder, sarif=str(tools / "s"), PYTHONPATH=str(folder)),
@@ -314,6 +316,7 @@ NO_NETWORK = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0"}
         pytest.param(
             lambda folder, tools: shell(f"{entry_of_hook('claimgate-policies')} .", cwd=folder),
             id="the hook for policies",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             lambda folder, tools: shell(
@@ -322,7 +325,11 @@ NO_NETWORK = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0"}
             id="the plug-in of kubectl",
         ),
         *(
-            pytest.param(lambda folder, tools, line=line: shell(line, cwd=folder), id=line)
+            pytest.param(
+                lambda folder, tools, line=line: shell(line, cwd=folder),
+                id=line,
+                marks=[] if line.startswith("claimgate audit") else pytest.mark.slow,
+            )
             for line in (
                 "claimgate audit . --jobs 2",
                 "claimgate replay -- *.yaml",
@@ -443,6 +450,7 @@ def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
             server.terminate()
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_where_posix_is_not(tmp_path):
     """As on Windows: without fork and without the modules that only POSIX has."""
     code = (

@@ -38,36 +38,40 @@ def sentences(tree):
             yield node.value
 
 
+def functions(tree):
+    """The names of a module's own functions."""
+    return (node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
 @cache
 def written():
-    """What each module names and what its sentences are, by its path; every module is parsed once."""
+    """What each module names, its sentences and its functions, by its path; every module is parsed once."""
     trees = ((path, ast.parse(path.read_text())) for path in FILES)
-    return {path.relative_to(ROOT): (set(names(tree)), list(sentences(tree))) for path, tree in trees}
+    return {
+        path.relative_to(ROOT): (set(names(tree)), list(sentences(tree)), list(functions(tree))) for path, tree in trees
+    }
 
 
 def test_no_house_word_is_a_name():
     words = {
         str(path): {word for name in named for word in name.lower().strip("_").split("_")} & HOUSE_WORDS
-        for path, (named, _) in written().items()
+        for path, (named, _, _) in written().items()
     }
     assert {path: house for path, house in words.items() if house} == {}
 
 
 def test_a_variable_says_what_was_found():
-    unnamed = [path for path, (named, _) in written().items() if "found" in named]
+    unnamed = [path for path, (named, _, _) in written().items() if "found" in named]
     assert [str(path) for path in unnamed if path.stem not in SAYS_WHAT_IS_FOUND] == []
 
 
 def test_no_sentence_is_a_riddle():
-    assert [(str(path), text) for path, (_, said) in written().items() for text in said if RIDDLES.search(text)] == []
+    assert [
+        (str(path), text) for path, (_, said, _) in written().items() for text in said if RIDDLES.search(text)
+    ] == []
 
 
 def test_no_function_is_named_after_its_argument_alone():
     """`record_of_finding` says what is returned, and `of_finding` does not. CEL names some functions so."""
-    named = (
-        (str(path), node.name)
-        for path, tree in ((path.relative_to(ROOT), ast.parse(path.read_text())) for path in FILES)
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    named = ((str(path), name) for path, (_, _, made) in written().items() for name in made)
     assert [(path, name) for path, name in named if re.match("_?of_", name) and path not in NAMED_BY_CEL] == []

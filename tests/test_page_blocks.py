@@ -25,13 +25,15 @@ COMMAND = re.compile(r"^\s*(?:\$ )?(claimgate|kubectl|helm) [^|>#\n]+", re.MULTI
 NIGHTLY = {f"docs/servers/{name}.md" for name in ("kinds", "other-servers", "ray-serve", "sglang")} | {
     "docs/shared-gpus.md"
 }
-"""Pages with the command of docs/servers/vllm.md and another file. All pages take a minute of processor time without these."""
+"""Pages with the command of docs/servers/vllm.md and another file."""
+SLOW = {"docs/tour.md"}
+"""Pages with many commands."""
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.nightly] if page in NIGHTLY else [])
+        pytest.param(page, marks=[pytest.mark.nightly] * (page in NIGHTLY) + [pytest.mark.slow] * (page in SLOW))
         for page, blocks in BLOCKS.items()
         if any(block.is_run for block in blocks)
     ],

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def is_start(called, names):
     return bool(name and package in MODULES) or is_of_os or ANYWHERE.fullmatch(called.rpartition(".")[2]) is not None
 
 
+@cache
 def starts_of_program():
     return {
         (path.relative_to(ROOT).as_posix(), function)

@@ -12,6 +12,7 @@ def text():
     return bill_of_materials()
 
 
+@pytest.mark.slow
 def test_every_locked_package_is_in_it_with_version_and_hashes(text):
     components = {
         normalised(one["name"]): (
@@ -24,6 +25,7 @@ def test_every_locked_package_is_in_it_with_version_and_hashes(text):
     assert len(components) > 40
 
 
+@pytest.mark.slow
 def test_the_application_depends_on_what_it_declares(text):
     made = json.loads(text)
     names = {one["bom-ref"]: normalised(one["name"]) for one in made["components"]}

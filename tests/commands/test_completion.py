@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.literals import shipped_policies
+from tests.rows import some_quickly
 from webhook.policy.configured_rules import rule_ids
 from webhook.report.formats import format_names
 
@@ -37,24 +38,27 @@ def offered_by_bash(*words: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [
-        (["audit", "-o", "sa"], ["sarif", "sarif="]),
-        (["audit", "--output", "nd"], ["ndjson", "ndjson="]),
-        (["replay", "-o", "sarif="], ["sarif="]),
-        (["backtest", "-o", "j"], ["json", "json="]),
-        (["queues", "-o", "s"], ["svg", "svg="]),
-        (["policies", "list", "-o", "t"], ["text", "text="]),
-        (["audit", "--rule", "gpu-portable/al"], ["gpu-portable/all"]),
-        (["audit", "--skip", "claims-exactly-one/so"], ["claims-exactly-one/source-required"]),
-        (
-            ["audit", "--rule", "gpu-portable/all", "--rule", "num-proc"],
-            ["num-proc-per-node", "num-proc-per-node/not-set"],
-        ),
-        (["policies", "rules", "--rule", "device-claims/claim-ex"], ["device-claims/claim-exists"]),
-        (["explain", "training-job/slots-f"], ["training-job/slots-for-ranks"]),
-        (["explain", "gpu-portable/all", "num-proc"], ["num-proc-per-node/not-set"]),
-        (["explain", "no-such"], []),
-    ],
+    some_quickly(
+        [
+            (["audit", "-o", "sa"], ["sarif", "sarif="]),
+            (["audit", "--output", "nd"], ["ndjson", "ndjson="]),
+            (["replay", "-o", "sarif="], ["sarif="]),
+            (["backtest", "-o", "j"], ["json", "json="]),
+            (["queues", "-o", "s"], ["svg", "svg="]),
+            (["policies", "list", "-o", "t"], ["text", "text="]),
+            (["audit", "--rule", "gpu-portable/al"], ["gpu-portable/all"]),
+            (["audit", "--skip", "claims-exactly-one/so"], ["claims-exactly-one/source-required"]),
+            (
+                ["audit", "--rule", "gpu-portable/all", "--rule", "num-proc"],
+                ["num-proc-per-node", "num-proc-per-node/not-set"],
+            ),
+            (["policies", "rules", "--rule", "device-claims/claim-ex"], ["device-claims/claim-exists"]),
+            (["explain", "training-job/slots-f"], ["training-job/slots-for-ranks"]),
+            (["explain", "gpu-portable/all", "num-proc"], ["num-proc-per-node/not-set"]),
+            (["explain", "no-such"], []),
+        ],
+        4,
+    ),
 )
 def test_bash_offers(words: list[str], expected: list[str]) -> None:
     assert offered_by_bash(*words) == expected

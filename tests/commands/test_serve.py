@@ -281,6 +281,7 @@ def until_drained(client: httpx.Client) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_nohup_keeps_the_server(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

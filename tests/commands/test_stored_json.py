@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.free_fields import DENIED
+from tests.rows import some_quickly
 from webhook.cli import run_command_line
 from webhook.input import shipped
 
@@ -73,7 +74,7 @@ def told(
     return code, printed.out, printed.err
 
 
-@stored_json
+@pytest.mark.parametrize("stored", some_quickly(STORED.values(), 3), ids=STORED.keys())
 @pytest.mark.parametrize("command", ["audit", "replay", "backtest", "simulate"])
 def test_a_command_says_the_same_of_stored_json(
     command: str, stored: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def rendered(*values: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
     return [found for found in yaml.safe_load_all(template(values, namespace=namespace).stdout) if found]
 
 
+@cache
 def kustomized(folder: str) -> list[dict[str, Any]]:
     """What kubectl makes of a folder of deploy/."""
     done = subprocess.run([tool("kubectl"), "kustomize", DEPLOY / folder], capture_output=True, check=True)

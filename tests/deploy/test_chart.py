@@ -16,6 +16,7 @@ from certs.keep import Days, issue
 from certs.store import Folder
 from tests.commands.test_serve import policy, served
 from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, template
+from tests.rows import some_quickly
 from webhook import __version__
 from webhook.apimachinery.attributes import JSON
 
@@ -82,7 +83,7 @@ def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, str], JSON]:
     return {(one["kind"], one["metadata"]["name"]): compared(one) for one in objects}
 
 
-@pytest.mark.parametrize("folder", OVERLAPS)
+@pytest.mark.parametrize("folder", some_quickly(OVERLAPS, 3))
 def test_the_chart_makes_what_kustomize_makes(folder: str) -> None:
     ours, theirs = by_name(rendered(*OVERLAPS[folder])), by_name(kustomized(folder))
     theirs.pop(("Namespace", NAMESPACE))  # helm makes it by --create-namespace

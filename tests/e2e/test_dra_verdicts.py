@@ -10,6 +10,7 @@ from tests.e2e import apiserver
 from tests.e2e.dra_verdicts import FILE, FLAGS, asked
 
 
+@pytest.mark.slow
 def test_the_table_is_up_to_date(tmp_path: Path) -> None:
     if reason := apiserver.missing():
         pytest.skip(reason)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.literals import PODS, TABLE, job, namespace, policies, request, validating
 from tests.policies.test_portable_kinds import TEMPLATES
+from tests.rows import some_quickly
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validating_decisions
@@ -111,7 +112,7 @@ def pairs():
     return {each.id: (policies(each.values[0]), policies(native(each.values[0]))) for each in shipped_policies()}
 
 
-@pytest.mark.parametrize("row, version, rule", KINDS)
+@pytest.mark.parametrize(("row", "version", "rule"), some_quickly(KINDS, 3))
 def test_every_kind_gives_the_same(row, version, rule, pairs):
     spoke = 0
     for specs in (*([each] for each in BAD), BAD, BAD[::-1], [None, *BAD], []):
@@ -205,7 +206,7 @@ CORNERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rules", CORNERS.values(), ids=CORNERS)
+@pytest.mark.parametrize("rules", some_quickly(CORNERS.values(), 2), ids=CORNERS)
 @pytest.mark.parametrize("failure", ["Fail", "Ignore"])
 @pytest.mark.parametrize("rule", [PODS, DELETE], ids=["", "on delete"])
 def test_corners(rules, failure, rule):

@@ -214,6 +214,7 @@ def test_who_writes_all_of_a_review_first_gets_its_early_answer(tmp_path: Path) 
         client.close()
 
 
+@pytest.mark.slow
 def test_what_is_left_of_an_answered_review_is_read_at_a_pace(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
