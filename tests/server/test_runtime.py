@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from webhook.errors import InputError
 from webhook.logs.structured import Log
+from webhook.rules.actions import EFFECTS
 from webhook.server.runtime import warm_up
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
+from webhook.settings.configured import read_settings
 from webhook.settings.shared import ReportSettings
 
 POLICY = """
@@ -56,6 +59,43 @@ def test_a_warm_up_that_fails_does_not_keep_the_server_from_being_ready(tmp_path
         return scheduler.is_warm.is_set()
 
     assert asyncio.run(scenario())
+
+
+LEVELS = "levels: {{rules: {{named: {}}}}}"
+
+
+def test_a_mistake_in_the_configuration_keeps_the_last_good_one(tmp_path: Path) -> None:
+    file = tmp_path / "claimgate.yaml"
+    file.write_text(LEVELS.format("warn"))
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (folder / "policy.yaml").write_text(POLICY)
+    settings = read_settings(ReportSettings, {"only": [folder], "config": file}, {})
+    held = ServedState.make(settings, connection=None, log=Log())
+
+    def change(text: str) -> tuple[str, object]:
+        file.write_text(text)
+        for reloaded in (held.configuration, held.configuration, held.policies, held.policies):
+            reloaded.poll()
+        return held.configuration.error, held.policies.current.configured["named"]
+
+    warns, denies = EFFECTS["warn"].action, EFFECTS["deny"].action
+    assert change("level: {}") == (f"{file}:1:1: level: unknown field: did you mean `levels`?", warns)
+    error, action = change(LEVELS.format("deny").replace("named", "name"))
+    assert "unknown rule `name`: did you mean `named`?" in error
+    assert action == warns
+    (folder / "policy.yaml").write_text(POLICY.replace("!= ''", "!= 'a'"))
+    assert change("level: []")[1] == warns
+    assert held.policies.reloads == 1  # policies follow their own files meanwhile
+    assert change(LEVELS.format("deny")) == ("", denies)
+    assert held.policies.error == ""
+
+
+def test_the_first_configuration_must_be_good(tmp_path: Path) -> None:
+    file = tmp_path / "claimgate.yaml"
+    file.write_text("levels: {rules: {nam: warn}}")
+    with pytest.raises(InputError, match=r"claimgate.yaml:1:18: levels.rules.nam: unknown rule `nam`"):
+        ServedState.make(read_settings(ReportSettings, {"config": file}, {}), connection=None, log=Log())
 
 
 def test_the_version_of_its_state_changes_with_its_files(tmp_path: Path) -> None:

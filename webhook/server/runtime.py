@@ -241,7 +241,9 @@ class ReloadWatcher:
         self._certificate_error = ""
         self._counters = counters
         self._log = log
-        self._counters.last_reload.update(dict.fromkeys((("policies",), ("context",), ("certificate",)), 1))
+        self._counters.last_reload.update(
+            dict.fromkeys((("policies",), ("configuration",), ("context",), ("certificate",)), 1)
+        )
         self._params = LiveParamsChecker(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
@@ -263,6 +265,7 @@ class ReloadWatcher:
         policies = self._held.policies
         return {
             "policies": lambda: policies.error,
+            "configuration": lambda: self._held.configuration.error,
             "context": lambda: self._held.context.error,
             "certificate": lambda: self._certificate_error,
             "cluster": lambda: self._held.watched.describe_failures() if self._held.watched else "",
@@ -319,6 +322,11 @@ class ReloadWatcher:
         return {
             **params,
             "policies": lambda: watch(self._held.policies, period_s, self._on_policies_reloaded),
+            "configuration": lambda: watch(
+                self._held.configuration,
+                period_s,
+                lambda tried: self._log_and_count_reload("configuration", tried.error),
+            ),
             "context": lambda: watch(
                 self._held.context, period_s, lambda tried: self._log_and_count_reload("context", tried.error)
             ),

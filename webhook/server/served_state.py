@@ -28,6 +28,9 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import watch_stored_policies
 from webhook.logs.structured import Log
+from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
+from webhook.policy.configured_rules import apply_configuration_to_policies
+from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
 from webhook.rules.text import shorten_text
@@ -87,12 +90,18 @@ def _short_lines(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ServedState:
-    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew."""
+    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew.
+
+    `policies` are compiled under the last good `configuration`.
+    """
 
     policies: ReloadableValue[PolicySet]
     context: ReloadableValue[FilesCluster]
     watched: WatchedCluster | None
     settings: ReportSettings
+    configuration: ReloadableValue[ConfigurationFile] = field(
+        default_factory=lambda: ReloadableValue(lambda: NO_FILE, lambda: None)
+    )
 
     @classmethod
     def make(
@@ -119,13 +128,30 @@ class ServedState:
             ConfigurationError: policies or context that cannot be used.
             InputError: context that cannot be read.
         """
-        places = (*assembly.policy_folders_of_settings(chosen), *filter(None, [chosen.configuration.path]))
+        folders = assembly.policy_folders_of_settings(chosen)
         how = assembly.create_compile_options(chosen)
-        policies: ReloadableValue[PolicySet] = ReloadableValue(
-            lambda: check_authorizer_enabled(
-                assembly.load_policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
-            ),
-            create_file_state_function(lambda: discover(places)),
+        loaded: list[PolicySet] = []
+
+        def read_configuration() -> ConfigurationFile:
+            file = settings_from_changed_file(chosen).configuration
+            for each in loaded:  # refuses rules that do not exist; the first time the policies do that
+                apply_configuration_to_policies(each, file)
+            return file
+
+        def load_policies() -> PolicySet:
+            unconfigured = load_policy_set(folders, how)
+            configured = apply_configuration_to_policies(unconfigured, configuration.current)
+            loaded[:] = [unconfigured]
+            return check_authorizer_enabled(configured, may_ask=may_ask)
+
+        configuration = ReloadableValue(
+            read_configuration,
+            create_file_state_function(lambda: discover(filter(None, [chosen.configuration.path]))),
+        )
+        state_of_folders = create_file_state_function(lambda: discover(folders))
+        policies = ReloadableValue(
+            load_policies,
+            lambda: (state_of_folders(), configuration.reloads),
             PolicySet.compile_ahead_of_requests,
         )
         watched: WatchedCluster | None = None
@@ -141,7 +167,7 @@ class ServedState:
             lambda: assembly.cluster_of_context_files(chosen, policies.current),
             create_file_state_function(lambda: discover(chosen.context)),
         )
-        return cls(policies, context, watched, chosen)
+        return cls(policies, context, watched, chosen, configuration)
 
     def cluster(self) -> Cluster:
         """Return the view of the cluster: objects of context files first, then those of the live cluster."""
