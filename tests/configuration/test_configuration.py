@@ -11,6 +11,7 @@ import pytest
 from tests.rows import all_rows
 from webhook import assembly
 from webhook.cli import run_command_line
+from webhook.commands import config as commands_config
 from webhook.errors import InputError
 from webhook.manifests import leave_alone
 from webhook.manifests.configuration_file import read_configuration
@@ -184,6 +185,24 @@ def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys)
     _, now, err = found(capsys)
     assert now[NUMBER]["result"] == "fail"
     assert "warning: claimgate.yaml:3:3: exceptions[0]: expired on 2020-01-31 and has no effect" in err
+
+
+@pytest.mark.parametrize(
+    ("expires", "told"),
+    [
+        ("2026-12-15", "exceptions[0]: ends on 2026-12-15, in 14 days; then pod-resources/whole-number applies again"),
+        ("2026-12-02", "in 1 day; then pod-resources/whole-number applies again: mend the objects, or ask ml-platform"),
+        ("2026-12-01", "ends today, on 2026-12-01; then"),
+        ("2026-12-16", ""),
+    ],
+)
+def test_an_exception_that_ends_soon_is_told(expires, told, folder, capsys, monkeypatch):
+    write(folder, EXCEPTION.replace("2999-01-31", expires))
+    monkeypatch.setattr(commands_config, "current_day", lambda: dt.date(2026, 12, 1))
+    assert run_command_line(["config", "check"]) == 0
+    err = capsys.readouterr().err
+    assert told in err
+    assert bool(err) is bool(told)
 
 
 def test_an_exception_holds_on_its_last_day(folder, capsys, monkeypatch):

@@ -99,6 +99,12 @@ ALERTS = {
         {'claimgate_last_reload_successful{what="policies"}': "1+0x60"},
         {"what": "policies"},
     ),
+    "ClaimgateExceptionEnds": Alert(
+        "61m",
+        {"claimgate_exception_days_left{owner='a',expires='2027-01-31',pod='a'}": "14+0x120"},
+        {"claimgate_exception_days_left{owner='a',expires='2027-01-31',pod='a'}": "15+0x120"},
+        {"owner": "a", "expires": "2027-01-31"},
+    ),
     "ClaimgateViewStale": Alert(
         "20m",
         {f"claimgate_cluster_view_age_seconds{A}": "0+60x60"},

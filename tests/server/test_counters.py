@@ -40,6 +40,13 @@ def test_decisions_that_are_made_anew_are_not_recognized():
     assert not counters.standing
 
 
+def test_a_rule_that_an_exception_lets_pass_is_counted_as_excepted():
+    counters = Counters()
+    excepted = replace(FAILS, rule="a/b", lets_pass=True, exception="excepted until 2027-01-31 by us: for now")
+    reviewed(counters, excepted, replace(excepted, evaluation="unknown", rule="a/c"), replace(FAILS, rule="a/d"))
+    assert counters.rules == {("a/b", "validate", "excepted"): 1, ("a/d", "validate", "deny"): 1}
+
+
 def test_what_is_recognized_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MOST_STANDING", 3)
     counters, given = Counters(), [replace(HOLDS, rule=str(number)) for number in range(10)]

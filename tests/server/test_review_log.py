@@ -3,12 +3,13 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import Phase
 from webhook.commands.serve import _logs_denials
-from webhook.rules.decisions import DenialStatus, Verdict
+from webhook.rules.decisions import Decision, DenialStatus, Verdict
 from webhook.server.review_log import line
 from webhook.settings.serving import ServerSettings
 
@@ -44,6 +45,15 @@ def test_a_long_message_is_cut():
 def test_a_dry_run_says_so():
     assert fields(dryRun=True)["dry_run"] is True
     assert "dry_run" not in fields()
+
+
+def test_rules_that_an_exception_lets_pass_are_named_apart():
+    """Who wrote the exception, and why, stays in the configuration."""
+    broken = Decision(policy="p", rule="a/b", binding="", evaluation="deny")
+    excepted = replace(broken, rule="a/c", lets_pass=True, exception="excepted until 2027-01-31 by us: hunter2")
+    written = fields(Verdict(allowed=False, decisions=(broken, excepted)))
+    assert (written["rules"], written["excepted"]) == (["a/b"], ["a/c"])
+    assert "hunter2" not in str(written)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from webhook import assembly
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.manifests.configuration_model import configuration_schema, configuration_template
-from webhook.manifests.leave_alone import current_day
+from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import Settings
@@ -50,7 +50,9 @@ def show(*, settings: Settings) -> int:
 def check(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The file. Default: the one in use.")] = None,
 ) -> int:
-    """Report every mistake of a configuration file, with line and column, and exceptions that have expired."""
+    """Report every mistake of a configuration file, with line and column, and exceptions that end soon or have
+    expired.
+    """
     settings = read_settings(Settings, {"config": file}, os.environ)
     code = _check_rules_and_exceptions(settings)
     where = settings.configuration.path or "no configuration file"
@@ -93,11 +95,10 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 
 def _check_rules_and_exceptions(settings: Settings) -> int:
-    """Raise the mistakes in the rules that the file names, and print the expired exceptions."""
+    """Raise the mistakes in the rules that the file names, and print the exceptions that end soon or have expired."""
     assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
-    sys.stderr.write(
-        terminal.lines(f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
-    )
+    ending = assembly.exceptions_at_their_end(settings.configuration, current_day(), notice_days=NOTICE_DAYS)
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in ending))
     return 0
 
 

@@ -76,7 +76,7 @@ ReportOutputs: TypeAlias = Annotated[
 def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
     """Print the sets of policies, expired exceptions and unbound policies on stderr."""
     notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets_unless_default(settings)) else []
-    warnings = (f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
+    warnings = (f"warning: {each}" for each in assembly.exceptions_at_their_end(settings.configuration, current_day()))
     sys.stderr.write(terminal.lines((*notes, *warnings)))
     warn_of_unbound(policies)
 

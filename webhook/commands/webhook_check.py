@@ -21,6 +21,7 @@ from webhook.export.lockout import (
 )
 from webhook.input import documents
 from webhook.manifests.label_selectors import labels_of
+from webhook.manifests.leave_alone import current_day
 from webhook.manifests.webhook_configurations import (
     GROUP,
     KINDS,
@@ -113,6 +114,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     from webhook.commands.edited_params import edited_params
     from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
     from webhook.commands.opted_out import notes_about_opt_out
+    from webhook.commands.served_configuration import check_served_configurations
 
     cluster = ClusterReader(connection)
     try:
@@ -146,7 +148,8 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     stored = [each for each in configurations if each.metadata.name == wanted.name]
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
-    return _print_and_return_exit_code([*lacks, *lines, *costs, *idle, *edits], ours, notes)
+    mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
+    return _print_and_return_exit_code([*lacks, *lines, *costs, *idle, *mistakes, *edits], ours, (*notes, *ends))
 
 
 def _idle_servers(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -63,18 +63,25 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     Raises:
         InputError: it cannot be read, or every mistake in it.
     """
-    documents = yamlfile.read(file) or (yamlfile.Document({}, str(file)),)  # of comments alone: it sets nothing
+    return configuration_of_documents(yamlfile.read(file), str(file), as_input_file(file).root)
+
+
+def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str, root: str = "") -> ConfigurationFile:
+    """Return the configuration of the documents of a file; see ConfigurationFile for `root`.
+
+    Raises:
+        InputError: every mistake in it.
+    """
+    documents = documents or (yamlfile.Document({}, file),)  # of comments alone: it sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
-        raise InputError(
-            InputProblem(message=f"expected one document with a map of fields, found {held}", file=str(file))
-        )
+        raise InputError(InputProblem(message=f"expected one document with a map of fields, found {held}", file=file))
     (document,) = documents
     try:
         value = FileConfiguration.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
         raise InputError(*_problems_of_error(document, error)) from None
-    return ConfigurationFile(value, document, as_input_file(file).root)
+    return ConfigurationFile(value, document, root)
 
 
 def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[InputProblem]:

@@ -68,6 +68,10 @@ class ExceptionRecord(CamelCaseModel):
     reason: str = Field(min_length=1, description="Why the rule may be broken.")
     expires: dt.date = Field(description="The last day on which it holds, in UTC.")
 
+    def days_left(self, day: dt.date) -> int:
+        """Return the days until the last day on which it holds; less than 0 where that has passed."""
+        return (self.expires - day).days
+
     @property
     def description(self) -> str:
         """Describe the exception as `excepted until 2027-01-31 by the ml team: the reason`."""

@@ -17,9 +17,12 @@ from webhook.manifests.configuration_model import ExceptionRecord, FileConfigura
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
 from webhook.text.caches import json_bytes
 from webhook.text.model_errors import describe_model_error
+from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 
+NOTICE_DAYS: Final = 14
+"""How many days before its end an exception is announced."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
 """Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
@@ -51,6 +54,16 @@ def is_ignored(
 def current_day() -> dt.date:
     """Return the day in UTC."""
     return dt.datetime.now(dt.UTC).date()
+
+
+def describe_end_of_exception(exception: ExceptionRecord, day: dt.date) -> str:
+    """Return what follows from the end of an exception, and what to do."""
+    left = exception.days_left(day)
+    later = f"ask {exception.owner} for a later day"
+    if left < 0:
+        return f"expired on {exception.expires} and has no effect: remove it, or {later}"
+    when = f"ends on {exception.expires}, in {counted(left, 'day')}" if left else f"ends today, on {exception.expires}"
+    return f"{when}; then {', '.join(exception.rules)} applies again: mend the objects, or {later}"
 
 
 class ObjectExceptions:

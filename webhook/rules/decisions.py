@@ -179,6 +179,11 @@ class Decision(Struct, kw_only=True):
         return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property
+    def is_excepted(self) -> bool:
+        """Return whether an exception of a site lets a broken rule pass."""
+        return self.evaluation == "deny" and bool(self.exception)
+
+    @property
     def is_advice(self) -> bool:
         """Return whether the decision is shown on request only."""
         return self.actions == (ValidationAction.ADVICE,)

@@ -24,6 +24,9 @@ takes the API server 5 ms with the network takes us a tenth of one."""
 TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
 """The value of the label `type` for each phase, as in the API server's metrics."""
 
+EXCEPTED: Final = "excepted"
+"""The value of the label `enforcement_action` of a rule that an exception of the configuration lets an object break."""
+
 MOST_STANDING: Final = 4096
 """How many decisions of rules without a problem are recognized by identity: the same object is returned for most
 reviews.
@@ -73,10 +76,11 @@ class Counters:
         durations: by type, operation, rejected.
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
-        rules: reviews in which a rule was broken, by rule, phase and what was done or would be done. Policies and the
-            catalogue bound the rules.
+        rules: reviews in which a rule was broken, by rule, phase and what was done or would be done, or that it was
+            excepted. Policies and the catalogue bound the rules.
         reloads: by what was reloaded and its outcome.
         last_reload: by what was reloaded, 1 where the last attempt succeeded and 0 where it failed.
+        exception_days: days until exceptions of the configuration end, by owner and last day.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
@@ -101,6 +105,7 @@ class Counters:
     rules: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     last_reload: dict[Labels, int] = field(default_factory=dict)
+    exception_days: dict[Labels, int] = field(default_factory=dict)
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -130,9 +135,9 @@ class Counters:
             (rule, phase.value, label)
             for decision in verdict.decisions
             if (decision.evaluation != "admit" or decision.withheld)  # read first: most decisions end here
-            and (decision.action == "deny" or decision.withheld)
+            and (decision.action == "deny" or decision.withheld or decision.is_excepted)
             and not decision.is_advice
-            for label in (_enforcement_label(decision),)
+            for label in (EXCEPTED if decision.is_excepted else _enforcement_label(decision),)
             for rule in decision.broken_rules
         }
         for labels in broken:

@@ -78,6 +78,8 @@ def line(
         fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
     if rules := _broken_rule_ids(verdict):
         fields["rules"] = rules
+    if excepted := _excepted_rule_ids(verdict):
+        fields["excepted"] = excepted
     withheld = {key: _withheld_rule_ids(verdict, key) for key in ("deny", "warn")}
     if withheld["deny"] or withheld["warn"]:
         fields |= {f"would_{key}": listed for key, listed in withheld.items() if listed}
@@ -104,6 +106,12 @@ def _broken_rule_ids(verdict: Verdict) -> list[str]:
         if decision.action == "deny" and not decision.is_advice:
             broken.update(dict.fromkeys(decision.broken_rules))
     return list(broken)[:_MOST_RULES]
+
+
+def _excepted_rule_ids(verdict: Verdict) -> list[str]:
+    """Return the ids of the rules that an exception let the object break."""
+    ids = (rule for each in verdict.decisions if each.is_excepted and not each.is_advice for rule in each.broken_rules)
+    return list(dict.fromkeys(ids))[:_MOST_RULES]
 
 
 def _withheld_rule_ids(verdict: Verdict, withheld: str) -> list[str]:

@@ -24,6 +24,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.application import PageContents, ReviewSettings, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
+from webhook.server.ending_exceptions import EndingExceptions
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener, ListenerSettings
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
@@ -314,13 +315,16 @@ class ReloadWatcher:
 
     def background(self, period_s: float) -> dict[str, Work]:
         """Return the background tasks by name."""
-        params: dict[str, Work] = {"params": self._params.watch} if self._held.watched else {}
+        exceptions = EndingExceptions(lambda: self._held.configuration.current, self._counters, self._log)
+        own: dict[str, Work] = {"exceptions": exceptions.watch}
+        if self._held.watched:
+            own["params"] = self._params.watch
         if isinstance(policies := self._held.policies, LivePolicySet):
-            params["status of live policies"] = policies.write_status
+            own["status of live policies"] = policies.write_status
         if not period_s:
-            return params
+            return own
         return {
-            **params,
+            **own,
             "policies": lambda: watch(self._held.policies, period_s, self._on_policies_reloaded),
             "configuration": lambda: watch(
                 self._held.configuration,

@@ -1,0 +1,59 @@
+"""A server says in its log and in /metrics which exceptions end soon: at its start, each day, and after a change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+
+from webhook.logs.structured import Log
+from webhook.manifests.configuration_file import configuration_of_documents
+from webhook.server import ending_exceptions
+from webhook.server.counters import Counters
+from webhook.server.ending_exceptions import EndingExceptions
+from webhook.yamltext import yamlfile
+
+FIRST = dt.date(2026, 12, 1)
+TEXT = """\
+exceptions:
+- {rules: [a/b], owner: team, reason: r, expires: "2026-12-16"}
+- {rules: [a/c, a/d], owner: team, reason: r, expires: "2026-12-01"}
+- {rules: [a/c], owner: others, reason: r, expires: "2026-11-30"}
+"""
+
+
+def configuration(text: str = TEXT):
+    return configuration_of_documents(yamlfile.load(text, "claimgate.yaml"), "claimgate.yaml")
+
+
+def test_what_ends_soon_is_announced_once_a_day():
+    out, counters, files = io.StringIO(), Counters(), [configuration()]
+    watched = EndingExceptions(lambda: files[-1], counters, Log(stream=out))
+
+    def told(day: dt.date) -> list[tuple[str, str, int]]:
+        out.seek(0)
+        out.truncate()
+        watched.announce(day)
+        lines = map(json.loads, out.getvalue().splitlines())
+        return [(each["message"], each["place"], each["days_left"]) for each in lines]
+
+    expired, ends = ("exception has expired", "claimgate.yaml:4:3: exceptions[2]"), "exception ends soon"
+    assert told(FIRST) == [(*expired, -1), (ends, "claimgate.yaml:3:3: exceptions[1]", 0)]
+    assert counters.exception_days == {
+        ("others", "2026-11-30"): -1,
+        ("team", "2026-12-01"): 0,
+        ("team", "2026-12-16"): 15,
+    }
+    assert told(FIRST) == []
+    assert told(FIRST + dt.timedelta(1))[-1] == (ends, "claimgate.yaml:2:3: exceptions[0]", 14)
+    files.append(configuration("{}"))
+    assert told(FIRST + dt.timedelta(1)) == []
+    assert counters.exception_days == {}
+
+
+def test_thousands_of_them_are_bounded():
+    row = '- {rules: [a/b], owner: team%d, reason: r, expires: "2026-12-01"}\n'
+    counters = Counters()
+    file = configuration("exceptions:\n" + "".join(row % number for number in range(150)))
+    EndingExceptions(lambda: file, counters, Log(stream=io.StringIO())).announce(FIRST)
+    assert len(counters.exception_days) == ending_exceptions.MOST
