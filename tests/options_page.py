@@ -20,7 +20,13 @@ review objects. (`make docs` writes this page.)
 _OF_FILE: Mapping[str, Mapping[str, str]] = {
     **{
         name: {"test": "of the claimgate.yaml beside the suite"}
-        for name in ("`levels`", "`params`", "`releases`", "`exceptions`, `ignoreAnnotations`", "`ignore`")
+        for name in (
+            "`levels`",
+            "`params`",
+            "`releases`",
+            "`exceptions`, `ignoreAnnotations`",
+            "`ignore`, `exemptions`",
+        )
     },
     "`report`": {
         "serve": "it writes no report",

@@ -17,7 +17,7 @@ from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.input import documents, shipped
 from webhook.manifests.authorizer_answers import read_authorizer_file
 from webhook.manifests.configuration_file import ConfigurationFile
-from webhook.manifests.leave_alone import describe_end_of_exception
+from webhook.manifests.leave_alone import describe_end
 from webhook.policy.configured_rules import apply_configuration_to_policies, refuse_unknown_rules
 from webhook.policy.load import (
     EngineName,
@@ -168,10 +168,10 @@ def describe_policy_sets_in_use(chosen: Settings) -> str:
 
 
 def exceptions_at_their_end(file: ConfigurationFile, day: dt.date, *, notice_days: int = -1) -> Iterator[str]:
-    """Yield the exceptions that have expired or end within some days, with their places."""
-    for number, each in enumerate(file.value.exceptions):
+    """Yield the exceptions and exemptions that have expired or end within some days, with their places."""
+    for path, each in file.value.time_limits:
         if each.days_left(day) <= notice_days:
-            yield str(file.problem(("exceptions", number), describe_end_of_exception(each, day)))
+            yield str(file.problem(path, describe_end(each, day)))
 
 
 def assemble_policies_and_context(

@@ -178,6 +178,19 @@ def test_the_bundle_is_put_in(capsys: Capture, tmp_path: Path) -> None:
         assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
 
 
+def test_exempt_users_are_in_every_webhook_until_their_last_day(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "claimgate.yaml"
+    rows = [f"{{users: [u], owner: us, reason: r, expires: '{year}-01-31'}}" for year in (2020, 2999)]
+    file.write_text(f"exemptions: [{', '.join(rows)}]")
+    assert run_command_line(["webhook-config", "--config", str(file)]) == 0
+    printed = capsys.readouterr()
+    for manifest in documents(printed.out):
+        for webhook in manifest["webhooks"]:
+            names = [each["name"] for each in webhook["matchConditions"] if "exempt" in each["name"]]
+            assert names == ["not-exempt-1-until-2999-01-31"], webhook["name"]
+    assert f"warning: {file}:1:14: exemptions[0]: expired on 2020-01-31 and has no effect" in printed.err
+
+
 UNBOUND = """
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

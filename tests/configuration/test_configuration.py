@@ -22,6 +22,7 @@ from webhook.settings.shared import Settings
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 NUMBER = "pod-resources/whole-number"
+EVERYBODY = "creates the Pods of everybody, so no policy would hold: name a user of your own"
 EXCEPTION = """
 exceptions:
 - rules: [pod-resources/whole-number]
@@ -72,6 +73,25 @@ def found(capsys, *arguments):
         ("releases: {kueue: new}\n", "1:12: releases.kueue: is not a release: write one such as `0.18`, in quotes"),
         ("exceptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n", "1:14: exceptions[0].rules: is required"),
         ("exceptions: [{rules: [a/b], owner: a, expires: '2030-01-01'}]\n", "1:14: exceptions[0].reason: is required"),
+        (
+            "exemptions: [{groups: ['system:authenticated'], owner: a, reason: b, expires: '2030-01-01'}]\n",
+            f"1:24: exemptions[0].groups[0]: `system:authenticated` {EVERYBODY}",
+        ),
+        (
+            (
+                "exemptions: [{users: ['system:serviceaccount:kube-system:job-controller'], owner: a, reason: b, "
+                "expires: '2030-01-01'}]\n"
+            ),
+            f"1:23: exemptions[0].users[0]: `system:serviceaccount:kube-system:job-controller` {EVERYBODY}",
+        ),
+        (
+            "exemptions: [{users: [''], owner: a, reason: b, expires: '2030-01-01'}]\n",
+            "1:23: exemptions[0].users[0]: is not a name of 1 to 256 printable characters",
+        ),
+        (
+            "exemptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n",
+            "1:14: exemptions[0]: names nobody: write users or groups",
+        ),
         ("- a\n", "expected one document with a map of fields, found something else"),
         ("a: b\n---\nc: d\n", "expected one document with a map of fields, found 2 documents"),
     ],

@@ -101,9 +101,9 @@ ALERTS = {
     ),
     "ClaimgateExceptionEnds": Alert(
         "61m",
-        {"claimgate_exception_days_left{owner='a',expires='2027-01-31',pod='a'}": "14+0x120"},
-        {"claimgate_exception_days_left{owner='a',expires='2027-01-31',pod='a'}": "15+0x120"},
-        {"owner": "a", "expires": "2027-01-31"},
+        {"claimgate_exception_days_left{what='exception',owner='a',expires='2027-01-31',pod='a'}": "14+0x120"},
+        {"claimgate_exception_days_left{what='exception',owner='a',expires='2027-01-31',pod='a'}": "15+0x120"},
+        {"what": "exception", "owner": "a", "expires": "2027-01-31"},
     ),
     "ClaimgateViewStale": Alert(
         "20m",

@@ -19,6 +19,8 @@ from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, temp
 from tests.rows import some_quickly
 from webhook import __version__
 from webhook.apimachinery.attributes import JSON
+from webhook.export.exemptions import exemption_conditions
+from webhook.manifests.configuration_file import read_configuration
 
 OVERLAPS = {
     "base": (),
@@ -296,6 +298,33 @@ def test_a_value_leaves_out_its_kinds_and_no_others(value: str, kinds: set[str])
     usual = {one["kind"] for one in rendered(*EVERYTHING[:3])}
     assert kinds <= usual
     assert {one["kind"] for one in rendered(*EVERYTHING[:3], value)} == usual - kinds
+
+
+EXEMPT = """
+- {users: [alice, 'a "b" <c>'], groups: [one, two], owner: us, reason: r, expires: "2999-01-31"}
+- {users: [old], owner: us, reason: r, expires: "2020-01-31"}
+- {groups: [three], owner: us, reason: r, expires: "2999-02-28"}
+"""
+
+
+def test_exempt_users_are_in_every_webhook_as_webhook_config_writes_them(tmp_path: Path) -> None:
+    (tmp_path / "claimgate.yaml").write_text(f"exemptions: {EXEMPT}")
+    values = {"livePolicies": True, "config": {"exemptions": yaml.safe_load(EXEMPT)}}
+    (tmp_path / "values.yaml").write_text(json.dumps(values))
+    place = ("--kube-version", "1.36.2", "--skip-tests")
+    text = helm("template", "claimgate", str(CHART), "-f", str(tmp_path / "values.yaml"), *place).stdout
+    made = by_name([found for found in yaml.safe_load_all(text) if found])
+    exempt = exemption_conditions(
+        read_configuration(tmp_path / "claimgate.yaml").value.exemptions, datetime.now(UTC).date()
+    )
+    assert len(exempt) == 2
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
+        for webhook in made[kind, "claimgate"]["webhooks"]:
+            last = [(each["name"], each["expression"]) for each in webhook["matchConditions"][-2:]]
+            assert tuple(last) == exempt, webhook["name"]
+    for name in ("claimgate", "claimgate-registration"):  # which writes the conditions again
+        pod = made["Deployment", name]["spec"]["template"]["spec"]
+        assert {"name": "config", "configMap": {"name": "claimgate-config"}} in pod["volumes"], name
 
 
 def test_own_policies_are_mounted_where_they_are_evaluated_and_registered() -> None:

@@ -27,7 +27,7 @@ LABELLED = {
     "claimgate_policy_faults_total": {"policy", "checks", "type"},
     "claimgate_connections_aborted_total": {"reason"},
     "claimgate_uncaught_faults_total": {"type"},
-    "claimgate_exception_days_left": {"owner", "expires"},
+    "claimgate_exception_days_left": {"what", "owner", "expires"},
 }
 """Labels of what a healthy server has counted none of; tests/server/test_pages.py counts them."""
 

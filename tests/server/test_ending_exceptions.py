@@ -1,4 +1,4 @@
-"""A server says in its log and in /metrics which exceptions end soon: at its start, each day, and after a change."""
+"""A server says in its log and in /metrics which exceptions and exemptions end soon: at its start, each day, and after a change."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ exceptions:
 - {rules: [a/b], owner: team, reason: r, expires: "2026-12-16"}
 - {rules: [a/c, a/d], owner: team, reason: r, expires: "2026-12-01"}
 - {rules: [a/c], owner: others, reason: r, expires: "2026-11-30"}
+exemptions:
+- {users: [b], owner: team, reason: r, expires: "2026-12-17"}
 """
 
 
@@ -40,14 +42,17 @@ def test_what_ends_soon_is_announced_once_a_day():
     expired, ends = ("exception has expired", "claimgate.yaml:4:3: exceptions[2]"), "exception ends soon"
     assert told(FIRST) == [(*expired, -1), (ends, "claimgate.yaml:3:3: exceptions[1]", 0)]
     assert counters.exception_days == {
-        ("others", "2026-11-30"): -1,
-        ("team", "2026-12-01"): 0,
-        ("team", "2026-12-16"): 15,
+        ("exception", "others", "2026-11-30"): -1,
+        ("exception", "team", "2026-12-01"): 0,
+        ("exception", "team", "2026-12-16"): 15,
+        ("exemption", "team", "2026-12-17"): 16,
     }
     assert told(FIRST) == []
     assert told(FIRST + dt.timedelta(1))[-1] == (ends, "claimgate.yaml:2:3: exceptions[0]", 14)
+    told_later = told(FIRST + dt.timedelta(2))
+    assert told_later[-1] == ("exemption ends soon", "claimgate.yaml:6:3: exemptions[0]", 14)
     files.append(configuration("{}"))
-    assert told(FIRST + dt.timedelta(1)) == []
+    assert told(FIRST + dt.timedelta(2)) == []
     assert counters.exception_days == {}
 
 

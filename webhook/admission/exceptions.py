@@ -1,4 +1,4 @@
-"""Applies the exceptions of a configuration: ignored objects, and rules that an object may break.
+"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break.
 
 An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
 webhook/configuration's.
@@ -17,7 +17,7 @@ from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.manifests.label_selectors import Labels, labels_of
-from webhook.manifests.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
+from webhook.manifests.leave_alone import ANNOTATION, ObjectExceptions, current_day, is_exempt, is_ignored
 from webhook.rules import text
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
@@ -29,6 +29,8 @@ POLICY = "exceptions"
 
 def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
     """Return whether a request is ignored, so that no policy is evaluated."""
+    if configuration.exemptions and is_exempt(configuration.exemptions, attributes.user_info, current_day()):
+        return True
     if configuration.ignore == _NOTHING:
         return False
     obj = attributes.object if attributes.object is not None else attributes.old_object

@@ -9,7 +9,7 @@ nothing is changed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -73,6 +73,7 @@ class PolicyFollower:
         files: the policies of files, which the server has, too.
         render: how webhooks become configurations.
         any_pod: whether rules about any Pod are registered.
+        exempt: returns the matchConditions of users that are exempt now, which `render` writes.
     """
 
     name: str
@@ -82,6 +83,7 @@ class PolicyFollower:
     compiler: Compiler
     render: Render
     any_pod: bool
+    exempt: Callable[[], object] = tuple
     _writer: StatusWriter = field(init=False)
     _told: set[str] = field(default_factory=set)
     _seen: object = None
@@ -108,7 +110,7 @@ class PolicyFollower:
         """
         current, role = self._current_configurations(), self._get_or_none(f"{_ROLES}/{ROLE}")
         versions = [one["metadata"]["resourceVersion"] for one in (*current, *([role] if role else ()))]
-        seen = self.stored.revision(), versions
+        seen = self.stored.revision(), versions, self.exempt()
         if seen != self._seen:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
             # rights that this account is given change nothing of what was seen, so it looks again while some lack

@@ -13,6 +13,7 @@ from webhook.cel.library.declaration import Version
 from webhook.cluster.lookup import namespace_and_name
 from webhook.errors import InputError, InputProblem, LookupFailed
 from webhook.export.condition_costs import costly_conditions
+from webhook.export.exemptions import expired_exemptions
 from webhook.export.lockout import (
     Namespaces,
     lockout_dangers,
@@ -149,7 +150,9 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
-    return _print_and_return_exit_code([*lacks, *lines, *costs, *idle, *mistakes, *edits], ours, (*notes, *ends))
+    expired = expired_exemptions(stored, current_day())
+    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *expired, *edits]
+    return _print_and_return_exit_code(sentences, ours, (*notes, *ends))
 
 
 def _idle_servers(

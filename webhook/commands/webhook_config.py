@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -27,17 +27,22 @@ from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
 from webhook.errors import ConfigurationError, InputError, InputProblem, LookupFailed
 from webhook.export.cluster_role import cluster_role
+from webhook.export.exemptions import exemption_conditions
 from webhook.export.lockout import INFRASTRUCTURE
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION
+from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.leave_alone import current_day
 from webhook.policy.policy_set import PolicySet
+from webhook.server.reload import ReloadableValue, create_file_state_function
+from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import Settings
 from webhook.text import terminal
 from webhook.workloads.plurals import plural_of_kind
 from webhook.yamltext.input_files import read_whole
-from webhook.yamltext.yamlfile import dump
+from webhook.yamltext.yamlfile import discover, dump
 
 if TYPE_CHECKING:
     from webhook.cluster.connection import Connection
@@ -62,7 +67,10 @@ class FailurePolicy(StrEnum):
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """The address of the webhook, and the failurePolicy."""
+    """The address of the webhook, and the failurePolicy.
+
+    exempt: returns the matchConditions of users that are exempt now.
+    """
 
     name: str = "claimgate"
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -71,6 +79,7 @@ class Registration(Struct, frozen=True, kw_only=True):
     excluded_namespaces: tuple[str, ...] = ()
     object_opt_out: bool = False
     stored_policies: bool = False
+    exempt: Callable[[], Sequence[tuple[str, str]]] = tuple
 
 
 @options.add_settings_flags(
@@ -197,6 +206,7 @@ def command(
         excluded_namespaces=tuple(excluded),
         object_opt_out=object_opt_out,
         stored_policies=is_live and not check,
+        exempt=_exempt_conditions_of_file(settings) if watch else lambda: _exempt_conditions(settings.configuration),
     )
     loaded = assembly.assemble_policies_and_context(settings).policies
     connection = _connection(kubeconfig, kube_context) if is_live else None
@@ -216,9 +226,31 @@ def command(
         return check_live(connection, needed, loaded, settings.kubernetes_version)
     if not manifests:
         raise ConfigurationError(_NEVER)
+    ended = assembly.exceptions_at_their_end(settings.configuration, current_day())
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in ended))
     sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
+
+
+def _exempt_conditions(configuration: ConfigurationFile) -> tuple[tuple[str, str], ...]:
+    return exemption_conditions(configuration.value.exemptions, current_day())
+
+
+def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[str, str], ...]]:
+    """Return the conditions as the file is at each call; a file with mistakes changes nothing."""
+    path = settings.configuration.path
+    file = ReloadableValue(
+        lambda: settings_from_changed_file(settings).configuration,
+        create_file_state_function(lambda: discover(filter(None, [path]))),
+    )
+
+    def conditions() -> tuple[tuple[str, str], ...]:
+        if file.poll() and file.error:
+            sys.stderr.write(terminal.lines([file.error]))
+        return _exempt_conditions(file.current)
+
+    return conditions
 
 
 def _connection(kubeconfig: Path | None, kube_context: str | None) -> Connection:
@@ -261,6 +293,7 @@ def _follower_of_policies(
         connection=connection,
         compiler=Compiler(assembly.create_compile_options(settings), may_ask=True),
         render=lambda wanted: webhook_configurations(wanted, registration),
+        exempt=registration.exempt,
         any_pod=any_pod,
     )
 
@@ -281,13 +314,14 @@ def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration
         registration: what both have in common.
     """
     kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
+    exempt = registration.exempt()
     return [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": registration.name, "labels": dict(LABELS)},
             "webhooks": [
-                *(_webhook_entry(phase, webhook, registration) for webhook in wanted[phase].webhooks),
+                *(_webhook_entry(phase, webhook, registration, exempt) for webhook in wanted[phase].webhooks),
                 *(
                     [_entry_for_stored_policies(registration)]
                     if phase is Phase.VALIDATE and registration.stored_policies
@@ -300,7 +334,9 @@ def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration
     ]
 
 
-def _webhook_entry(phase: Phase, wanted: Webhook, registration: Registration) -> Manifest:
+def _webhook_entry(
+    phase: Phase, wanted: Webhook, registration: Registration, exempt: Sequence[tuple[str, str]] = ()
+) -> Manifest:
     webhook: Manifest = {
         "name": ".".join(filter(None, (wanted.name, phase.value, DOMAIN))),
         "admissionReviewVersions": ["v1"],
@@ -317,8 +353,9 @@ def _webhook_entry(phase: Phase, wanted: Webhook, registration: Registration) ->
     webhook["namespaceSelector"] = {"matchExpressions": [*by_name, opted_out]}
     if registration.object_opt_out:
         webhook["objectSelector"] = {"matchExpressions": [opted_out]}
-    if wanted.conditions:
-        webhook["matchConditions"] = [{"name": name, "expression": text} for name, text in wanted.conditions]
+    conditions = (*wanted.conditions, *exempt)
+    if conditions:
+        webhook["matchConditions"] = [{"name": name, "expression": text} for name, text in conditions]
     if phase is Phase.MUTATE:
         webhook["reinvocationPolicy"] = "IfNeeded"
     return webhook

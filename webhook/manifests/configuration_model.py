@@ -6,12 +6,14 @@ Knows neither files nor policies: that a rule exists is found out where policies
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.apimachinery import releases
+from webhook.apimachinery.paths import FieldPath
 from webhook.manifests.models import LabelSelector
 from webhook.rules.actions import Level
 from webhook.yamltext import yamlfile
@@ -60,17 +62,45 @@ class IgnoredObjects(CamelCaseModel):
     object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
 
 
-class ExceptionRecord(CamelCaseModel):
-    """Who answers for an exception, why there is one, and until when."""
+class TimeLimit(CamelCaseModel):
+    """Who answers for an exception or an exemption, why there is one, and until when."""
 
-    rules: tuple[Rule, ...] = Field(min_length=1, description="Ids of rules that may be broken.")
+    word: ClassVar[str]
+    """What it is."""
     owner: str = Field(min_length=1, description="Who answers for it: a team or an address.")
-    reason: str = Field(min_length=1, description="Why the rule may be broken.")
+    reason: str = Field(min_length=1, description="Why there is one.")
     expires: dt.date = Field(description="The last day on which it holds, in UTC.")
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the names of what it is about."""
+        raise NotImplementedError
+
+    @property
+    def effect_of_end(self) -> str:
+        """Return a clause that says what happens after its last day."""
+        raise NotImplementedError
 
     def days_left(self, day: dt.date) -> int:
         """Return the days until the last day on which it holds; less than 0 where that has passed."""
         return (self.expires - day).days
+
+
+class ExceptionRecord(TimeLimit):
+    """Rules that may be broken."""
+
+    word: ClassVar[str] = "exception"
+    rules: tuple[Rule, ...] = Field(min_length=1, description="Ids of rules that may be broken.")
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the rules."""
+        return self.rules
+
+    @property
+    def effect_of_end(self) -> str:
+        """Return a clause that says what happens after its last day."""
+        return f"{', '.join(self.rules)} {'applies' if len(self.rules) == 1 else 'apply'} again"
 
     @property
     def description(self) -> str:
@@ -88,6 +118,61 @@ class RuleException(ExceptionRecord):
     )
     namespaces: tuple[str, ...] = Field(default=(), description="Their namespaces; `*` stands for any characters.")
     names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
+
+
+_EVERYBODY: Final = frozenset(
+    ("system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:serviceaccounts:kube-system")
+)
+_CONTROLLERS: Final = frozenset(
+    (
+        "system:kube-controller-manager",
+        *(
+            f"system:serviceaccount:kube-system:{name}-controller"
+            for name in ("cronjob", "daemon-set", "deployment", "job", "replicaset", "replication", "statefulset")
+        ),
+    )
+)
+"""Users that create the Pods of everybody: kube-controller-manager v1.36, with and without credentials for each
+controller.
+"""
+_LONGEST_USER: Final = 256
+
+
+def _check_exempt_name(name: str) -> str:
+    if not name or len(name) > _LONGEST_USER or not name.isprintable():
+        raise ValueError(f"is not a name of 1 to {_LONGEST_USER} printable characters")
+    if name in _EVERYBODY | _CONTROLLERS:
+        raise ValueError(f"`{name}` creates the Pods of everybody, so no policy would hold: name a user of your own")
+    return name
+
+
+UserOrGroup: TypeAlias = Annotated[str, AfterValidator(_check_exempt_name)]
+
+
+class Exemption(TimeLimit):
+    """Users for whose requests API servers do not call claimgate."""
+
+    word: ClassVar[str] = "exemption"
+    users: tuple[UserOrGroup, ...] = Field(
+        default=(), max_length=50, description="Names of users, as `kubectl auth whoami` prints them."
+    )
+    groups: tuple[UserOrGroup, ...] = Field(default=(), max_length=10, description="Groups of users.")
+
+    @model_validator(mode="after")
+    def _check_is_about_somebody(self) -> Exemption:
+        if not (self.users or self.groups):
+            raise ValueError("names nobody: write users or groups")
+        return self
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the users and groups."""
+        return (*self.users, *self.groups)
+
+    @property
+    def effect_of_end(self) -> str:
+        """Return a clause that says what happens after its last day."""
+        return f"requests of {', '.join(self.subjects)} are reviewed again"
 
 
 class ReportSettings(CamelCaseModel):
@@ -158,6 +243,22 @@ class FileConfiguration(CamelCaseModel):
             ]
         ],
     )
+    exemptions: tuple[Exemption, ...] = Field(
+        default=(),
+        max_length=16,
+        description="Users for whose requests API servers do not call claimgate.",
+        examples=[
+            [
+                {
+                    "users": ["system:serviceaccount:argocd:argocd-application-controller"],
+                    "groups": ["break-glass"],
+                    "owner": "ml-platform@example.com",
+                    "reason": "the platform team repairs the cluster",
+                    "expires": "2027-03-31",
+                }
+            ]
+        ],
+    )
     ignore_annotations: tuple[str, ...] = Field(
         default=(),
         description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
@@ -169,6 +270,12 @@ class FileConfiguration(CamelCaseModel):
         description="What audit and replay report.",
         examples=[{"failOn": "deny", "minSeverity": "medium", "baseline": "known-findings.json"}],
     )
+
+    @property
+    def time_limits(self) -> Iterator[tuple[FieldPath, TimeLimit]]:
+        """Yield the exceptions and exemptions with their paths."""
+        yield from ((("exceptions", number), each) for number, each in enumerate(self.exceptions))
+        yield from ((("exemptions", number), each) for number, each in enumerate(self.exemptions))
 
 
 EMPTY = FileConfiguration()

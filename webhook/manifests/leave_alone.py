@@ -10,10 +10,17 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from webhook.apimachinery.attributes import JSON, NAME_LABEL, parse_group_kind
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, UserInfo, parse_group_kind
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, InputError, UnreadPartError
-from webhook.manifests.configuration_model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
+from webhook.manifests.configuration_model import (
+    ExceptionRecord,
+    Exemption,
+    FileConfiguration,
+    IgnoredObjects,
+    RuleException,
+    TimeLimit,
+)
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
 from webhook.text.caches import json_bytes
 from webhook.text.model_errors import describe_model_error
@@ -23,6 +30,8 @@ from webhook.yamltext.unread import refuse_unread_part
 
 NOTICE_DAYS: Final = 14
 """How many days before its end an exception is announced."""
+MOST_GROUPS: Final = 1000
+"""How many groups of a user are compared with exemptions; an API server stops a matchCondition that reads more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
 """Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
@@ -56,14 +65,25 @@ def current_day() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-def describe_end_of_exception(exception: ExceptionRecord, day: dt.date) -> str:
-    """Return what follows from the end of an exception, and what to do."""
-    left = exception.days_left(day)
-    later = f"ask {exception.owner} for a later day"
+def describe_end(limit: TimeLimit, day: dt.date) -> str:
+    """Return what follows from the end of an exception or exemption, and what to do."""
+    left = limit.days_left(day)
+    later = f"ask {limit.owner} for a later day"
     if left < 0:
-        return f"expired on {exception.expires} and has no effect: remove it, or {later}"
-    when = f"ends on {exception.expires}, in {counted(left, 'day')}" if left else f"ends today, on {exception.expires}"
-    return f"{when}; then {', '.join(exception.rules)} applies again: mend the objects, or {later}"
+        return f"expired on {limit.expires} and has no effect: remove it, or {later}"
+    when = f"ends on {limit.expires}, in {counted(left, 'day')}" if left else f"ends today, on {limit.expires}"
+    return f"{when}; then {limit.effect_of_end}: mend the objects, or {later}"
+
+
+def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> bool:
+    """Return whether no policy is evaluated for a user; as in matchConditions, groups of a user count up to
+    MOST_GROUPS.
+    """
+    groups = user.groups if len(user.groups) <= MOST_GROUPS else ()
+    return any(
+        each.days_left(day) >= 0 and (user.username in each.users or not frozenset(groups).isdisjoint(each.groups))
+        for each in exemptions
+    )
 
 
 class ObjectExceptions:

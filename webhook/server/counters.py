@@ -80,7 +80,8 @@ class Counters:
             excepted. Policies and the catalogue bound the rules.
         reloads: by what was reloaded and its outcome.
         last_reload: by what was reloaded, 1 where the last attempt succeeded and 0 where it failed.
-        exception_days: days until exceptions of the configuration end, by owner and last day.
+        exception_days: days until exceptions and exemptions of the configuration end, by which of both, owner and last
+            day.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,

@@ -1,4 +1,4 @@
-"""Announces exceptions of the configuration before they end: a log line a day, and the days that are left for /metrics.
+"""Announces exceptions and exemptions of the configuration before they end: a log line a day, and a gauge of the days.
 
 An exception in an annotation of an object is not known before the object is reviewed, so it is not announced.
 """
@@ -18,11 +18,11 @@ from webhook.server.counters import Counters
 LOOK_S: Final = 60.0
 """Seconds between two looks whether the day or the configuration has changed."""
 MOST: Final = 100
-"""How many exceptions are announced, those first that end first: a file may have thousands of them."""
+"""How many of them are announced, those first that end first: a file may have thousands of them."""
 
 
 class EndingExceptions:
-    """Looks at the exceptions of the configuration once a day, and when the configuration has changed."""
+    """Looks at the exceptions and exemptions of a configuration once a day, and when the configuration has changed."""
 
     def __init__(self, configuration: Callable[[], ConfigurationFile], counters: Counters, log: Log) -> None:
         self._configuration = configuration
@@ -37,22 +37,22 @@ class EndingExceptions:
             await asyncio.sleep(LOOK_S)
 
     def announce(self, day: dt.date) -> None:
-        """Write the gauge of each exception, and a line for each that ends soon or has expired."""
+        """Write the gauge of each of them, and a line for each that ends soon or has expired."""
         file = self._configuration()
         if self._seen is not None and self._seen[0] == day and self._seen[1] is file:
             return
         self._seen = day, file
-        listed = sorted(enumerate(file.value.exceptions), key=lambda each: each[1].expires)[:MOST]
+        listed = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST]
         self._counters.exception_days = {
-            (each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed
+            (each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed
         }
-        for number, each in listed:
+        for path, each in listed:
             left = each.days_left(day)
             if left <= NOTICE_DAYS:
                 self._log.warning(
-                    "exception ends soon" if left >= 0 else "exception has expired",
-                    place=str(file.problem(("exceptions", number), "")),
-                    rules=list(each.rules),
+                    f"{each.word} {'ends soon' if left >= 0 else 'has expired'}",
+                    place=str(file.problem(path, "")),
+                    subjects=list(each.subjects),
                     owner=each.owner,
                     expires=each.expires.isoformat(),
                     days_left=left,

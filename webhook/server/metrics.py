@@ -127,8 +127,9 @@ class Exposition:
         yield _gauge_metric("connections", "Open connections.", ("port",), counters.connections)
         reloaded = "1 where the last reload succeeded, 0 where it failed."
         yield _gauge_metric("last_reload_successful", reloaded, ("what",), counters.last_reload)
-        documentation = "Days until exceptions of the configuration end; less than 0 after their last day."
-        yield _gauge_metric("exception_days_left", documentation, ("owner", "expires"), counters.exception_days)
+        documentation = "Days until exceptions and exemptions end; less than 0 after their last day."
+        limited = ("what", "owner", "expires")
+        yield _gauge_metric("exception_days_left", documentation, limited, counters.exception_days)
         for gauge, (documentation, read) in self._gauges.items():
             family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
             yield family(f"claimgate_{gauge}", documentation, value=read())

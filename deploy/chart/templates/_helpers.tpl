@@ -82,6 +82,45 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- toYaml .pod -}}
 {{- end -}}
 
+{{/* claimgate.yaml: a volume of a Pod, and the variable and mount of its container. */}}
+{{- define "claimgate.config" -}}
+{{- if .root.Values.config -}}
+{{- $container := first .pod.containers -}}
+{{- $variable := dict "name" "CLAIMGATE_CONFIG" "value" "/etc/claimgate/config/claimgate.yaml" -}}
+{{- $_ := set $container "env" (append ($container.env | default list) $variable) -}}
+{{- $mount := dict "name" "config" "mountPath" "/etc/claimgate/config" "readOnly" true -}}
+{{- $_ := set $container "volumeMounts" (append ($container.volumeMounts | default list) $mount) -}}
+{{- $volume := dict "name" "config" "configMap" (dict "name" "claimgate-config") -}}
+{{- $_ := set .pod "volumes" (append (.pod.volumes | default list) $volume) -}}
+{{- end -}}
+{{- toYaml .pod -}}
+{{- end -}}
+
+{{/*
+The matchConditions of exempt users, as `conditions`: those of webhook/export/exemptions.py. An exemption whose last day
+has passed has none.
+*/}}
+{{- define "claimgate.exemptions" -}}
+{{- $conditions := list -}}
+{{- range $number, $exemption := .Values.config.exemptions -}}
+{{- if ge (toString $exemption.expires) (dateInZone "2006-01-02" now "UTC") -}}
+{{- $parts := list -}}
+{{- range $exemption.users -}}
+{{- $parts = append $parts (printf "request.userInfo.?username.orValue(\"\") != %s" (toRawJson .)) -}}
+{{- end -}}
+{{- $groups := list -}}
+{{- range $exemption.groups -}}
+{{- $groups = append $groups (printf "%s in request.userInfo.?groups.orValue([])" (toRawJson .)) -}}
+{{- end -}}
+{{- if $groups -}}
+{{- $parts = append $parts (printf "(request.userInfo.?groups.orValue([]).size() > 1000 || !(%s))" (join " || " $groups)) -}}
+{{- end -}}
+{{- $conditions = append $conditions (dict "name" (printf "not-exempt-%d-until-%s" $number $exemption.expires) "expression" (join " && " $parts)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml (dict "conditions" $conditions) -}}
+{{- end -}}
+
 {{/* The number of old ReplicaSets of a Deployment. */}}
 {{- define "claimgate.history" -}}
 {{- if ne .root.Values.revisionHistoryLimit nil -}}
