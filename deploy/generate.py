@@ -1,7 +1,7 @@
 """Write what follows from the policies and from deploy/base anew: `make deploy`.
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
-- overlays enforce, namespaced and object-opt-out: a patch that names every webhook of webhooks.yaml;
+- overlays enforce, namespaced, object-opt-out and events: a patch that names every webhook of webhooks.yaml;
 - overlay cluster-audit: a ClusterRole that may list what the shipped policies are about;
 - overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
 - chart/values.schema.json: what `config` may be, which is what claimgate.yaml may be;
@@ -35,6 +35,7 @@ OPT_OUT = {"key": "claimgate.dev/admission", "operator": "NotIn", "values": ["di
 COPIES = {
     **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
     "service.yaml": "base/service.yaml",
+    "events.yaml": "overlays/events/rights.yaml",
     "authorizer.yaml": "overlays/authorizer/asking.yaml",
     "live-policies-registration.yaml": "overlays/live-policies/registration.yaml",
     "live-policies-rights.yaml": "overlays/live-policies/rights.yaml",
@@ -66,6 +67,7 @@ def generated() -> dict[str, str]:
     files["overlays/object-opt-out/opt-out.yaml"] = _patch(
         configurations, lambda _: {"objectSelector": {"matchExpressions": [OPT_OUT]}}
     )
+    files["overlays/events/side-effects.yaml"] = _patch(configurations, lambda _: {"sideEffects": "NoneOnDryRun"})
     files["overlays/cluster-audit/lists.yaml"] = yamlfile.dump(_lists())
     files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, custom_resource_definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}

@@ -31,6 +31,7 @@ OVERLAPS = {
     "overlays/object-opt-out": ("webhooks.objectOptOut=true",),
     "overlays/cert-manager": ("certificates.issuer=cert-manager",),
     "overlays/authorizer": ("authorizer=true",),
+    "overlays/events": ("events=true",),
     "overlays/live-policies": ("livePolicies=true",),
     "overlays/cluster-audit": ("clusterAudit.enabled=true",),
     "overlays/client-certificates": ("clientCertificates.enabled=true",),

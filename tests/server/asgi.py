@@ -24,6 +24,7 @@ from webhook.server.review_endpoint import Limits
 from webhook.server.review_evaluation import AuthorizationSource
 from webhook.server.served_state import Readiness
 from webhook.server.server_parts import ServerParts
+from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -83,11 +84,14 @@ class Running:
     asks: Callable[[Authorizer], Verdict] | None = None
     authority: AuthorizationSource | None = None
     view: Callable[[], Cluster] | None = None
+    events: WarningEvents | None = None
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
         self.parts = ServerParts(log=self.log, counters=self.counters, readiness=self.readiness)
-        settings = ReviewSettings(limits=self.limits, workers=self.workers, authority=self.authority, view=self.view)
+        settings = ReviewSettings(
+            limits=self.limits, workers=self.workers, authority=self.authority, view=self.view, events=self.events
+        )
         gauges = {
             "policies": ("Policies in service.", lambda: 3.0),
             "log_lines_dropped_total": ("Lines.", lambda: 0.0),

@@ -47,6 +47,8 @@ def command(*, settings: ServerSettings) -> int:
     certificates = Certificates(files)
     if settings.authorizer and not settings.is_live:
         raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
+    if settings.events and not settings.is_live:
+        raise ConfigurationError("--events: are written to an API server; name it with --live or --kubeconfig")
     if settings.live_policies and not (settings.is_live and settings.reload):
         raise ConfigurationError(
             "--live-policies: needs --live or --kubeconfig, and --reload above 0 to follow changes"
@@ -81,6 +83,7 @@ def command(*, settings: ServerSettings) -> int:
         reload_s=settings.reload,
         started=started,
         most_bytes=bounds.total,
+        events=connection if settings.events else None,
         traces=settings.traces,
         reviews=reviews,
     )

@@ -25,6 +25,7 @@ from webhook.server.review_handler import ReviewHandler
 from webhook.server.scheduler import Scheduler
 from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, page_tenant
+from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 from webhook.text.caches import bytes_of_all_caches
 
@@ -110,6 +111,7 @@ class ReviewSettings:
         authority: answers what policies ask of `authorizer`.
         logs_denials: whether the log line of a refused review has the message.
         observer: gets the log line of each review.
+        events: writes Events about warnings; None where nobody asked for them.
         view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
         why_not_started: returns why reviews cannot be judged yet; "" once they could.
     """
@@ -119,6 +121,7 @@ class ReviewSettings:
     authority: AuthorizationSource | None = None
     logs_denials: bool = False
     observer: ReviewObserver | None = None
+    events: WarningEvents | None = None
     view: Callable[[], Cluster] | None = None
     why_not_started: Callable[[], str] = str
 
@@ -143,7 +146,9 @@ def create_application(
 ) -> Application:
     """Create the review endpoint and the other pages of one process; `reviewer` is the core with its policies."""
     scheduler, counters = parts.scheduler, parts.counters
-    evaluation = ReviewEvaluation(reviewer, logs_denials=settings.logs_denials)
+    evaluation = ReviewEvaluation(
+        reviewer, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None
+    )
     lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, reviewer.version)
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **contents.about}
 
@@ -159,7 +164,13 @@ def create_application(
     pages = LazyPages(create, scheduler)
     arrivals = None if settings.view is None else NamespaceArrivals(settings.view)
     handler = ReviewHandler(
-        evaluation, lane, parts, authority=settings.authority, observer=settings.observer, arrivals=arrivals
+        evaluation,
+        lane,
+        parts,
+        authority=settings.authority,
+        observer=settings.observer,
+        arrivals=arrivals,
+        events=settings.events,
     )
     endpoint = ReviewEndpoint(pages, handler, parts.readiness, settings.limits, settings.why_not_started)
     return Application(endpoint=endpoint, pages=pages)

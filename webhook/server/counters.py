@@ -88,6 +88,7 @@ class Counters:
             unread did not come whole in time or were too large; of unreadable ones the head alone could be read; of
             abandoned ones the client closed the connection before the answer.
         questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
+        events: what became of Events about warnings: written, repeated (told already), failed, dropped (too many wait).
         spans: what became of the spans of reviews: sent, failed, dropped.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
@@ -111,6 +112,7 @@ class Counters:
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     questions: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    events: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     spans: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     param_mistakes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

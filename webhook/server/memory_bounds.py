@@ -39,6 +39,8 @@ USER_CACHE_BYTES: Final = 44_200_000
 TENANTS_BYTES: Final = 6_400_000
 """Bytes of what the scheduler and the workers' queue remember of 4,096 namespaces, users and addresses with names of 79
 characters, which is the most that usage.py keeps."""
+EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
+"""Bytes of the Events that wait, with names of the greatest length, and of what was told in the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000
 """Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
 
@@ -83,6 +85,8 @@ class MemoryBounds:
             )
         if chosen.traces:
             yield MemoryPartBound("spans that wait for the collector", SPANS_BYTES, "--traces")
+        if chosen.events:
+            yield MemoryPartBound("Events that wait for the API server", EVENTS_BYTES, "--events")
         yield MemoryPartBound("connections", connections, "--max-connections")
         yield MemoryPartBound("what connections hold", int(MAX_HELD_BYTES * HELD_FACTOR), "")
         yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")

@@ -34,6 +34,7 @@ from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
 from webhook.server.review_log import fault, line
 from webhook.server.usage import Tenant
+from webhook.server.warning_events import WARNED, describe_warned_review
 from webhook.server.worker_lane import OUT_OF_MEMORY, WorkerResult, question_as_json, receive
 
 
@@ -91,10 +92,17 @@ def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
 class ReviewEvaluation:
     """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
 
-    def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False) -> None:
-        """Evaluate with `reviewer`; `logs_denials` says whether the log fields of a refused review have its message."""
+    def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
+        """Evaluate with `reviewer`.
+
+        Args:
+            reviewer: holds the policies.
+            logs_denials: whether the log fields of a refused review have its message.
+            notes_warnings: whether those of a review with warnings have what an Event needs.
+        """
         self._reviewer = reviewer
         self._logs_denials = logs_denials
+        self._notes_warnings = notes_warnings
 
     def evaluate_and_encode(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
@@ -126,6 +134,8 @@ class ReviewEvaluation:
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
         fields = line(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
+        if self._notes_warnings and verdict.warnings and (warned := describe_warned_review(attributes, verdict)):
+            fields[WARNED] = warned
         return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     def evaluate_in_worker(self, channel: socket.socket) -> bytes:

@@ -36,6 +36,7 @@ from webhook.server.review_log import FAULTS, WorkerFault, fault
 from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
 from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, tenant_of
+from webhook.server.warning_events import WARNED, WarningEvents
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerResult, question_from_json, unpack
 
 _ANSWER_SHARE: Final = 0.1
@@ -109,6 +110,7 @@ class ReviewHandler:
         authority: AuthorizationSource | None = None,
         observer: ReviewObserver | None = None,
         arrivals: NamespaceArrivals | None = None,
+        events: WarningEvents | None = None,
     ) -> None:
         self._evaluation = evaluation
         self._scheduler = parts.scheduler
@@ -118,6 +120,7 @@ class ReviewHandler:
         self._authority = authority
         self._observer = observer
         self._arrivals = arrivals
+        self._events = events
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
@@ -372,6 +375,9 @@ class ReviewHandler:
         for policy_fault in faults if isinstance(faults, list | tuple) else ():
             self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
             self._note("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **policy_fault})
+        warned = fields.pop(WARNED, None)
+        if self._events is not None and warned is not None:
+            self._events.offer(warned)
         if self._observer is not None:
             self._observer.reviewed(fields)
         self._note(level, message, fields)

@@ -36,6 +36,7 @@ from webhook.server.served_state import Check, Readiness, ServedState
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
+from webhook.server.warning_events import EventConnection, WarningEvents
 
 _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
@@ -57,6 +58,7 @@ class ServeOptions:
         reload_s: how often to look for changed files; 0 is never.
         started: when the command began, on the performance counter.
         most_bytes: of memory, what all bounds add up to.
+        events: where Events about warnings are written; None for no Events.
         traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
         reviews: how reviews are answered.
     """
@@ -65,6 +67,7 @@ class ServeOptions:
     reload_s: float
     started: float
     most_bytes: int = 0
+    events: EventConnection | None = None
     traces: bool = False
     reviews: ReviewSettings = field(default_factory=ReviewSettings)
 
@@ -95,12 +98,16 @@ def serve(
         from webhook.server.tracing import tracing_to_collector
 
         tracing = tracing_to_collector(counters)
+    events = None
+    if options.events is not None:
+        events = WarningEvents(options.events, lambda rule: _title_of_rule(held.policies.current, rule), counters, log)
     watching = ReloadWatcher(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {
         **watching.remarks(),
         "background tasks": supervisor.describe_recent_failures,
         "log": log.describe_dropped_lines,
+        **({"events": events.describe_error} if events else {}),
     }
     parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks))
     contents = PageContents(
@@ -115,6 +122,7 @@ def serve(
     settings = replace(
         options.reviews,
         observer=tracing,
+        events=events,
         view=held.cluster if held.watched else None,
         why_not_started=first_view.describe_missing,
     )
@@ -134,6 +142,8 @@ def serve(
 
     start = StartLines(held, watching, first_view, log, options.started)
     work = {"warm-up": warm, "start": start.wait_for_first_view, **watching.background(options.reload_s)}
+    if events is not None:
+        work["events"] = events.write_periodically
     endpoint = before(application.endpoint)
     if tracing is not None:
         work["traces"] = tracing.send_periodically
@@ -150,6 +160,12 @@ def serve(
     log.info("stopped")
     if tracing is not None:
         tracing.flush()
+
+
+def _title_of_rule(policies: PolicySet, rule: str) -> str:
+    """Return the title of a rule; "" for one that is the name of a policy."""
+    catalogues = (policy.catalogue for policy in policies.policies)
+    return next((catalogue[rule].title for catalogue in catalogues if rule in catalogue), "")
 
 
 class FirstView:

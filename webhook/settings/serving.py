@@ -85,6 +85,11 @@ class ServerSettings(ReportSettings):
     authorizer: bool = declare_setting(
         False, values.switch_type(), "Answer `authorizer` in policies with SubjectAccessReviews of the API server."
     )
+    events: bool = declare_setting(
+        False,
+        values.switch_type(),
+        "Write an Event on the top owner of each object that breaks a rule and passes with a warning.",
+    )
     timeout: float = declare_setting(
         10.0, values.seconds_type(0.1), "Time for one review; `?timeout=` of a call may be shorter."
     )

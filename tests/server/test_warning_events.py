@@ -1,0 +1,215 @@
+"""What a review only warned of becomes one Event on the top owner, by a task that no review waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.server.asgi import Running, review_of
+from webhook.admission.decode import decode_review_bytes
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster.connection import ServerRefused
+from webhook.errors import LookupFailed
+from webhook.logs.structured import Log
+from webhook.rules.decisions import Decision, ValidationAction, Verdict
+from webhook.rules.problem import Problem
+from webhook.server import warning_events
+from webhook.server.counters import Counters
+from webhook.server.warning_events import (
+    AGAIN_S,
+    MOST_WAITING,
+    WARNED,
+    WarningEvents,
+    describe_warned_review,
+    event_body,
+)
+
+PROBLEM = Problem(code="a/b", path="spec.x", message="names hunter2 of namespace other")
+WARNED_OF = Decision(
+    policy="p",
+    binding="b",
+    evaluation="deny",
+    actions=(ValidationAction.WARN,),
+    problems=(PROBLEM,),
+    message="names hunter2 of namespace other",
+)
+ALLOWED = Verdict(allowed=True, decisions=(WARNED_OF,), warnings=("names hunter2 of namespace other",))
+METADATA = {"name": "p", "namespace": "n", "uid": "1"}
+OWNED = {**METADATA, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "2"}]}
+OWNED["ownerReferences"][0]["controller"] = True  # type: ignore[index]
+
+
+def review(metadata: Mapping[str, JSON] = METADATA, **request: Any) -> dict[str, Any]:
+    return review_of(namespace="n", object={"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, **request)
+
+
+def described(verdict: Verdict = ALLOWED, sent: dict[str, Any] | None = None) -> Any:
+    return describe_warned_review(decode_review_bytes(json.dumps(sent or review()).encode()), verdict)
+
+
+def test_an_event_is_about_the_object_or_its_controller() -> None:
+    assert described() == {"about": ["v1", "Pod", "n", "p", "1"], "rules": [("a/b", "spec.x")]}
+    assert described(sent=review(OWNED))["about"] == ["apps/v1", "ReplicaSet", "n", "r", "2"]
+
+
+NOTHING = {
+    "a denial": (replace(ALLOWED, allowed=False), None),
+    "a dry run": (ALLOWED, review(dryRun=True)),
+    "a status": (ALLOWED, review(subResource="status")),
+    "a deletion": (ALLOWED, review(operation="DELETE")),
+    "no uid yet": (ALLOWED, review({"generateName": "p-"})),
+    "an object of no namespace": (ALLOWED, review_of(object={"metadata": METADATA})),
+    "an exception": (replace(ALLOWED, decisions=(replace(WARNED_OF, lets_pass=True, exception="e"),)), None),
+    "advice": (replace(ALLOWED, decisions=(replace(WARNED_OF, actions=(ValidationAction.ADVICE,)),)), None),
+    "an owner that is none": (
+        ALLOWED,
+        review({"name": "p", "ownerReferences": [{"controller": True, "uid": 7}]}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("verdict", "sent"), NOTHING.values(), ids=NOTHING.keys())
+def test_there_is_no_event_of(verdict: Verdict, sent: dict[str, Any] | None) -> None:
+    assert described(verdict, sent) is None
+
+
+@dataclass
+class Cluster:
+    """An API server: its objects by path, what was created, and the error with which it refuses to create."""
+
+    objects: dict[str, JSON] = field(default_factory=dict)
+    created: list[JSON] = field(default_factory=list)
+    refuses: LookupFailed | None = None
+
+    def get(self, path: str, _query: Mapping[str, str]) -> JSON:
+        if path not in self.objects:
+            raise ServerRefused(404, "not found")
+        return self.objects[path]
+
+    def post(self, _path: str, body: JSON, _read_s: float) -> JSON:
+        if self.refuses is not None:
+            raise self.refuses
+        self.created.append(body)
+        return body
+
+
+class Server:
+    """The Events of a server, with a clock that a test sets."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.now = 0.0
+        self.out = io.StringIO()
+        self.counters = Counters()
+        titles = {"a/b": "The x is wrong"}
+        self.events = WarningEvents(
+            cluster, lambda rule: titles.get(rule, ""), self.counters, Log(stream=self.out), clock=lambda: self.now
+        )
+
+    def write(self, *warned: Any) -> dict[str, int]:
+        """Offer, write all that waits, and return what became of it."""
+
+        async def scenario() -> None:
+            for each in warned:
+                self.events.offer(each)
+            for _ in warned:
+                await self.events.write_next()
+
+        before = dict(self.counters.events)
+        asyncio.run(scenario())
+        counts = {outcome: count - before.get((outcome,), 0) for (outcome,), count in self.counters.events.items()}
+        return {outcome: count for outcome, count in counts.items() if count}
+
+
+def test_the_same_is_told_once_an_hour() -> None:
+    cluster = Cluster()
+    server = Server(cluster)
+    warned = described()
+    assert server.write(warned, warned) == {"written": 1, "repeated": 1}
+    server.now = AGAIN_S
+    assert server.write(warned) == {"written": 1}
+    assert [each["metadata"]["name"] for each in cluster.created] == [cluster.created[0]["metadata"]["name"]] * 2
+
+
+def test_an_event_names_title_and_field_and_nothing_of_the_message() -> None:
+    cluster = Cluster()
+    Server(cluster).write(described())
+    (event,) = cluster.created
+    assert event["note"] == "The x is wrong: spec.x (a/b). `claimgate explain a/b` says what to do."
+    assert event["regarding"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "n", "name": "p", "uid": "1"}
+    assert "hunter2" not in json.dumps(event)
+    assert "other" not in json.dumps(event)
+    told = event_body(warning_events.ObjectReference("v1", "Pod", "n", "p", "1"), "own-policy", "", "")["note"]
+    assert told == "Policy own-policy warns. `kubectl apply --dry-run=server` prints its message."
+
+
+REPLICA_SET = "/apis/apps/v1/namespaces/n/replicasets/r"
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "3", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("uid", "about"),
+    [("2", "Deployment"), ("another", "ReplicaSet")],
+    ids=["the owner of the owner", "an owner of the same name"],
+)
+def test_pods_of_a_deployment_are_told_once(uid: str, about: str) -> None:
+    stored = {"metadata": {"uid": uid, "ownerReferences": [DEPLOYMENT]}}
+    cluster = Cluster({REPLICA_SET: stored})
+    server = Server(cluster)
+    assert server.write(described(sent=review(OWNED)), described(sent=review({**OWNED, "uid": "9"}))) == {
+        "written": 1,
+        "repeated": 1,
+    }
+    (event,) = cluster.created
+    assert event["regarding"]["kind"] == about
+
+
+def test_owners_in_a_circle_end() -> None:
+    circle = {"metadata": {"uid": "2", "ownerReferences": OWNED["ownerReferences"]}}
+    cluster = Cluster({REPLICA_SET: circle})
+    assert Server(cluster).write(described(sent=review(OWNED))) == {"written": 1}
+
+
+def test_what_cannot_be_written_is_told_once() -> None:
+    cluster = Cluster(refuses=ServerRefused(403, "events is forbidden"))
+    server = Server(cluster)
+    others = [described(sent=review({**METADATA, "uid": str(number)})) for number in range(3)]
+    assert server.write(*others[:2]) == {"failed": 2}
+    assert server.out.getvalue().count("event cannot be written") == 1
+    assert server.events.describe_error() == "events is forbidden"
+    cluster.refuses = ServerRefused(409, "already exists")
+    assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {"repeated": 1}  # another replica did
+    cluster.refuses = None
+    assert server.write(others[2]) == {"written": 1}
+    assert server.events.describe_error() == ""
+
+
+def test_what_waits_is_bounded() -> None:
+    server = Server(Cluster())
+    for number in range(MOST_WAITING + 5):
+        server.events.offer(described(sent=review({**METADATA, "uid": str(number)})))
+    assert server.counters.events == {("dropped",): 5}
+
+
+@pytest.mark.parametrize("size", [1, 200_000], ids=["on the loop", "by a worker"])
+def test_a_review_gives_what_it_warned_of_and_logs_none_of_it(size: int) -> None:
+    offered: list[Any] = []
+
+    class Events(WarningEvents):
+        """Remembers what it was offered."""
+
+        def offer(self, warned: Any) -> None:
+            offered.append(warned)
+
+    events = Events(Cluster(), str, Counters(), Log(stream=io.StringIO()))
+    running = Running(lambda *_: ALLOWED, events=events)
+    running.post("/validate", review({**METADATA, "annotations": {"a": "x" * size}}))
+    assert [tuple(each["about"]) for each in offered] == [("v1", "Pod", "n", "p", "1")]
+    (line,) = running.lines()
+    assert WARNED not in line

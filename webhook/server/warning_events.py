@@ -1,0 +1,275 @@
+"""Writes an Event on the top owner of an object that breaks a rule and passes with a warning.
+
+Users of controllers, GitOps and pipelines do not see warnings. An Event names the rule, its title and the field, and no
+message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
+
+Reviews wait for nothing here: an offer is appended to a bounded queue, or dropped. A background task writes a few
+Events a second. Each replica remembers what it has told for an hour, as long as API servers keep Events; the name of an
+Event follows from its object and rule, so that the API server refuses the second one of another replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import platform
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
+from webhook.apimachinery.paths import get
+from webhook.cluster.connection import NOTHING, ServerRefused
+from webhook.errors import LookupFailed
+from webhook.logs.structured import Log
+from webhook.rules.decisions import ValidationAction, Verdict
+from webhook.rules.text import shorten_text
+from webhook.server.counters import Counters
+from webhook.server.usage import BoundedMap
+
+WARNED: Final = "warned"
+"""The log field with what a review warned of; it becomes Events and is not logged."""
+MOST_WAITING: Final = 1000
+"""How many Events wait to be written."""
+PERIOD_S: Final = 0.2
+"""Seconds between two Events."""
+AGAIN_S: Final = 3600.0
+"""Seconds until the same is told again of an object: --event-ttl of kube-apiserver v1.36."""
+_MOST_RULES: Final = 5
+_MOST_OWNERS: Final = 5
+_LONGEST_NAME: Final = 253
+_LONGEST_NOTE: Final = 1000
+"""k8s.io/kubernetes v1.36 pkg/apis/core/validation/events.go: NoteLengthLimit is 1,024 bytes."""
+_LONGEST_PATH: Final = 256
+_WAIT_S: Final = 5.0
+_EVENTS: Final = "events.k8s.io/v1"
+OWNED: Final[Mapping[tuple[str, str], str]] = {
+    ("apps", "ReplicaSet"): "replicasets",
+    ("apps", "StatefulSet"): "statefulsets",
+    ("batch", "Job"): "jobs",
+    ("jobset.x-k8s.io", "JobSet"): "jobsets",
+    ("ray.io", "RayCluster"): "rayclusters",
+}
+"""Resources of the kinds that a controller makes for another object, and that own Pods."""
+
+
+class ObjectReference(Struct, frozen=True):
+    """An object of a namespace. An Event is about one, and `kubectl describe` finds Events by all of these."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class EventConnection(Protocol):
+    """A connection that reads owners and creates Events."""
+
+    def get(self, path: str, query: Mapping[str, str]) -> JSON:
+        """Return an object; raise LookupFailed."""
+        ...
+
+    def post(self, path: str, body: JSON, read_s: float) -> JSON:
+        """Create an object; raise LookupFailed."""
+        ...
+
+
+def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str, Any] | None:
+    """Return the nearest owner of an object and the rules that it was only warned of, as JSON; None for nothing."""
+    if not verdict.allowed or attributes.dry_run or attributes.sub_resource or not attributes.namespace:
+        return None
+    if attributes.operation not in (Operation.CREATE, Operation.UPDATE):
+        return None
+    paths: dict[str, str] = {}
+    for decision in verdict.decisions:
+        if decision.action == "deny" and ValidationAction.WARN in decision.actions:
+            paths.update({each.code: each.path for each in decision.problems} or {decision.rule or decision.policy: ""})
+    about = _nearest_owner(attributes) if paths else None
+    if about is None:
+        return None
+    rules = [(rule, shorten_text(path, _LONGEST_PATH)) for rule, path in paths.items()]
+    return {"about": [*_fields_of_reference(about)], "rules": rules[:_MOST_RULES]}
+
+
+def _fields_of_reference(reference: ObjectReference) -> tuple[str, str, str, str, str]:
+    return reference.api_version, reference.kind, reference.namespace, reference.name, reference.uid
+
+
+def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
+    """Return the controller of an object, or the object; None where neither has a uid yet."""
+    if owner := controller_of(attributes.object, attributes.namespace):
+        return owner
+    kind = attributes.kind
+    metadata = get(attributes.object, ("metadata",), None) or {}
+    return _reference(
+        attributes.namespace,
+        {
+            "apiVersion": f"{kind.group}/{kind.version}".lstrip("/"),
+            "kind": kind.kind,
+            "name": attributes.name or metadata.get("name"),
+            "uid": metadata.get("uid") or get(attributes.old_object, ("metadata", "uid"), None),
+        },
+    )
+
+
+def controller_of(obj: JSON, namespace: str) -> ObjectReference | None:
+    """Return the controller of an object; None if it has none, or one that cannot be read."""
+    owners = get(obj, ("metadata", "ownerReferences"), None)
+    for each in owners if isinstance(owners, list) else ():
+        if isinstance(each, dict) and each.get("controller") is True:
+            return _reference(namespace, each)
+    return None
+
+
+def _reference(namespace: str, fields: Mapping[str, JSON]) -> ObjectReference | None:
+    texts = [fields.get(key) for key in ("apiVersion", "kind", "name", "uid")]
+    if not all(isinstance(each, str) and 0 < len(each) <= _LONGEST_NAME for each in texts):
+        return None
+    version, kind, name, uid = map(str, texts)
+    return ObjectReference(version, kind, namespace, name, uid)
+
+
+class _WaitingEvent(Struct, frozen=True):
+    about: ObjectReference
+    rule: str
+    path: str
+
+
+class WarningEvents:
+    """The Events of one server. All but the requests runs on its event loop."""
+
+    def __init__(
+        self,
+        connection: EventConnection,
+        title_of_rule: Callable[[str], str],
+        counters: Counters,
+        log: Log,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Write over `connection`; `title_of_rule` returns "" for a rule that has no title."""
+        self._connection = connection
+        self._title_of_rule = title_of_rule
+        self._counters = counters
+        self._log = log
+        self._clock = clock
+        self._waiting: deque[_WaitingEvent] = deque()
+        self._told: BoundedMap[tuple[str, ...], float] = BoundedMap()
+        self._error = ""
+
+    def offer(self, warned: Any) -> None:
+        """Append what `describe_warned_review` returned to the queue, unless that is full, or it was told already."""
+        about = ObjectReference(*warned["about"])
+        for rule, path in warned["rules"]:
+            if len(self._waiting) >= MOST_WAITING:
+                self._counters.events["dropped",] += 1
+            elif self._is_first(about, rule):
+                self._waiting.append(_WaitingEvent(about, rule, path))
+            else:
+                self._counters.events["repeated",] += 1
+
+    def describe_error(self) -> str:
+        """Return why the last Event could not be written; "" if it was."""
+        return self._error
+
+    async def write_periodically(self) -> None:
+        """Write what waits, one Event after the other, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            await self.write_next()
+
+    async def write_next(self) -> None:
+        """Write the next Event that waits."""
+        if not self._waiting:
+            return
+        event = self._waiting.popleft()
+        top = await asyncio.to_thread(self._top_owner, event.about)
+        if top != event.about and not self._is_first(top, event.rule):
+            self._counters.events["repeated",] += 1
+            return
+        try:
+            await asyncio.to_thread(self._create, top, event)
+        except ServerRefused as refused:
+            if refused.code == HTTPStatus.CONFLICT:  # another replica told it
+                self._counters.events["repeated",] += 1
+            else:
+                self._record_failure(str(refused))
+        except LookupFailed as error:
+            self._record_failure(str(error))
+        else:
+            self._error = ""
+            self._counters.events["written",] += 1
+
+    def _is_first(self, about: ObjectReference, rule: str) -> bool:
+        """Return whether this was not told of the object in the last hour, and remember it."""
+        key, now = (about.uid, rule), self._clock()
+        told = self._told.get(key)
+        if told is not None and now - told < AGAIN_S:
+            return False
+        self._told.set(key, now)
+        return True
+
+    def _record_failure(self, error: str) -> None:
+        self._counters.events["failed",] += 1
+        if error != self._error:
+            self._log.warning("event cannot be written", error=error)
+        self._error = error
+
+    def _top_owner(self, nearest: ObjectReference) -> ObjectReference:
+        """Return the last owner that can be read."""
+        top = nearest
+        for _ in range(_MOST_OWNERS):
+            group = top.api_version.rpartition("/")[0]
+            plural = OWNED.get((group, top.kind))
+            if plural is None:
+                break
+            path = f"/apis/{top.api_version}/namespaces/{quote(top.namespace, safe='')}/{plural}"
+            try:
+                stored = self._connection.get(f"{path}/{quote(top.name, safe='')}", NOTHING)
+            except LookupFailed:
+                break
+            owner = controller_of(stored, top.namespace)
+            if owner is None or get(stored, ("metadata", "uid"), None) != top.uid:
+                break
+            top = owner
+        return top
+
+    def _create(self, top: ObjectReference, event: _WaitingEvent) -> None:
+        namespace = quote(top.namespace, safe="")
+        body = event_body(top, event.rule, event.path, self._title_of_rule(event.rule))
+        self._connection.post(f"/apis/{_EVENTS}/namespaces/{namespace}/events", body, _WAIT_S)
+
+
+def event_body(about: ObjectReference, rule: str, path: str, title: str) -> dict[str, Any]:
+    """Return the Event of one rule on one object."""
+    digest = hashlib.sha256(f"{about.uid}/{rule}".encode()).hexdigest()[:16]
+    if title:
+        note = f"{title}{f': {path}' if path else ''} ({rule}). `claimgate explain {rule}` says what to do."
+    else:
+        note = f"Policy {rule} warns. `kubectl apply --dry-run=server` prints its message."
+    return {
+        "apiVersion": _EVENTS,
+        "kind": "Event",
+        "metadata": {"name": f"{about.name[:200].rstrip('-.')}.{digest}", "namespace": about.namespace},
+        "eventTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        "type": "Warning",
+        "reason": "PolicyWarning",
+        "action": "Admitted",
+        "note": shorten_text(note, _LONGEST_NOTE),
+        "reportingController": "claimgate.dev/server",
+        "reportingInstance": shorten_text(platform.node() or "claimgate", 128),
+        "regarding": {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+    }
