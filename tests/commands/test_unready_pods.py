@@ -29,6 +29,31 @@ STATES = {
         _waiting("CrashLoopBackOff"),
         "Pod a: it does not stay up (CrashLoopBackOff): `kubectl -n n logs --previous a` says why",
     ),
+    "a process that ends with a reason": (
+        {
+            "containerStatuses": [
+                {
+                    **_waiting("CrashLoopBackOff")["containerStatuses"][0],
+                    "lastState": {"terminated": {"reason": "Error", "message": "a note\nerror: one\nerror: two\n"}},
+                }
+            ]
+        },
+        "Pod a: it does not stay up (CrashLoopBackOff): error: one",
+    ),
+    "a process that takes more memory than it may": (
+        {
+            "containerStatuses": [
+                {
+                    **_waiting("CrashLoopBackOff")["containerStatuses"][0],
+                    "lastState": {"terminated": {"reason": "OOMKilled"}},
+                }
+            ]
+        },
+        (
+            "Pod a: it does not stay up (CrashLoopBackOff): it needed more memory than its limit; "
+            "raise resources.limits.memory"
+        ),
+    ),
     "no room": (
         {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
         "Pod a: no node takes it: 0/3 nodes are available",

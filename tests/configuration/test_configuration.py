@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from webhook import assembly
 from webhook.cli import run_command_line
 from webhook.commands import config as commands_config
-from webhook.errors import InputError
+from webhook.errors import ConfigurationError, InputError
 from webhook.manifests import leave_alone
 from webhook.manifests.configuration_file import read_configuration
 from webhook.manifests.configuration_model import FileConfiguration, configuration_schema
@@ -322,6 +322,26 @@ def test_settings_are_of_flags_then_variables_then_the_file(folder):
     )
     chosen = read_settings(Settings, {"config": file, "policies": [Path("more")]}, {})
     assert chosen.policies == (folder / "sub" / "mine", Path("more"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("CLAIMGATE_ENFORCMENT_ACTION", "CLAIMGATE_ENFORCEMENT_ACTION"),
+        ("CLAIMGATE_LOGLEVEL", "CLAIMGATE_LOG_LEVEL"),
+        ("CLAIMGATE_POLICES", "CLAIMGATE_POLICIES"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_by_every_verb(variable, meant):
+    with pytest.raises(ConfigurationError, match=f"^{variable}: there is no such variable: did you mean {meant}\\?$"):
+        read_settings(Settings, {}, {variable: "warn"})
+    assert read_settings(Settings, {}, {variable: ""})
+
+
+def test_variables_of_kubernetes_and_of_other_verbs_are_left_alone():
+    names = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTPS", "PORT_443_TCP_ADDR", "PORT_443_TCP_PORT", "TESTS")
+    names += ("METRICS_SERVICE_HOST", "METRICS_PORT", "LOG_LEVEL", "VALIDATORS")
+    assert read_settings(Settings, {}, {f"CLAIMGATE_{name}": "1" for name in names})
 
 
 def test_policies_are_beside_the_shipped_ones_and_only_is_in_their_place(folder, capsys):

@@ -80,7 +80,7 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
     assert 100_000 - made.dropped <= MOST_LINES + 65536 // 300
     assert (
         made.describe_dropped_lines()
-        == f"{log.dropped_line_count} log lines dropped: stderr is closed, or not read as fast as lines are written"
+        == f"{log.dropped_line_count} log lines dropped: stderr is not read as fast as lines are written"
     )
     assert log.describe_dropped_lines() == made.describe_dropped_lines()
     assert not made.stop(0.1)
@@ -95,6 +95,15 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
             kept += os.read(pipe[0], 1 << 20)
     lines = [json.loads(line) for line in kept.splitlines()]
     assert len(lines) == 100_000 - made.dropped
+
+
+def test_a_full_disk_is_named() -> None:
+    with Path("/dev/full").open("wb") as file:
+        made = LogWriter(file.fileno())
+        made.write("line\n")
+        until(lambda: made.dropped)
+    assert made.describe_dropped_lines() == "1 log lines dropped: stderr cannot be written: no space left on device"
+    made.stop()
 
 
 def test_what_waits_is_bounded_in_characters_too(pipe: tuple[int, int]) -> None:

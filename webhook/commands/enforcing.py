@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
@@ -17,10 +18,13 @@ from msgspec import Struct
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
+from webhook.rules.text import shorten_text
 from webhook.text.wording import counted
 
 _IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 """Reasons of a waiting container, of pkg/kubelet/images/types.go: the node has no image to start it from."""
+_KILLED: Final = "OOMKilled"
+_LONGEST: Final = 500
 _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
 
 
@@ -64,7 +68,19 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
     if reason in _MOUNTS:
         see = f"`kubectl -n {namespace} describe pod {pod}` names it"
         return f"it waits for something that it mounts, such as the Secret with the certificate ({reason}): {see}"
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    if told := _reason_in_log(str(ended.get("message") or "")):
+        return f"it does not stay up ({reason}): {told}"
+    if ended.get("reason") == _KILLED:
+        return f"it does not stay up ({reason}): it needed more memory than its limit; raise resources.limits.memory"
     return f"it does not stay up ({reason}): `kubectl -n {namespace} logs --previous {pod}` says why"
+
+
+def _reason_in_log(end_of_log: str) -> str:
+    """Return the first error with which a process ended, or its last line."""
+    lines = [line.strip() for line in end_of_log.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error: ")]
+    return shorten_text((errors or lines[-1:] or [""])[0], _LONGEST)
 
 
 _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
@@ -110,7 +126,7 @@ def steps_before_enforcing(
                 f"Service {service.namespace}/{service.name}", _check_service(cluster, service)
             )
             yield from prefix_lines_with_name(
-                f"Secret {service.namespace}/{_SECRET}", _check_certificate(cluster, service, bundle)
+                f"Secret {service.namespace}/{_SECRET}", check_certificate(cluster, service, bundle)
             )
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
 
@@ -144,7 +160,8 @@ def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterato
         yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
 
 
-def _check_certificate(cluster: ClusterReader, service: ServiceReference, bundle: str) -> Iterator[str]:
+def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle: str) -> Iterator[str]:
+    """Yield what is wrong with the stored certificate, for a Service and a bundle in base64."""
     from certs import CertificateError
     from certs.issue import is_signed_by, read
     from certs.keep import split
@@ -158,14 +175,19 @@ def _check_certificate(cluster: ClusterReader, service: ServiceReference, bundle
         return
     try:
         is_trusted = any(is_signed_by(serving, one) for one in split(base64.b64decode(bundle)))
-        names = read(serving)[0].names
+        facts = read(serving)[0]
     except (CertificateError, binascii.Error) as error:
         yield f"the certificate or the caBundle cannot be read: {error}"
         return
     if not is_trusted:
         yield "no authority of the caBundle signed the certificate: wait a moment, or inject the bundle"
+    now = datetime.now(UTC)
+    if not facts.not_before <= now <= facts.not_after:
+        period = f"from {facts.not_before:%Y-%m-%dT%H:%M:%SZ} to {facts.not_after:%Y-%m-%dT%H:%M:%SZ}"
+        fix = "compare the clocks of this machine and of the nodes, then issue the certificate anew"
+        yield f"the certificate is valid {period}, and it is {now:%Y-%m-%dT%H:%M:%SZ} here: {fix}"
     name = f"{service.name}.{service.namespace}.svc"
-    if name not in names:
+    if name not in facts.names:
         yield f"the certificate is not for {name}: issue it with --service {service.namespace}/{service.name}"
 
 

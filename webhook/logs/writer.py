@@ -53,6 +53,7 @@ class LogWriter:
         self._most_characters = most_characters
         self._clock = clock
         self._dropped_at = 0.0
+        self._reason = ""
         self._lock = threading.Lock()
         self._lines: list[str] = []
         self._waiting_lines = self._waiting_characters = 0
@@ -90,7 +91,7 @@ class LogWriter:
         """Return a sentence that lines are being dropped, or "" when none was for a minute."""
         if not self.dropped or self._clock() - self._dropped_at > REMARK_S:
             return ""
-        return f"{self.dropped} log lines dropped: stderr is closed, or not read as fast as lines are written"
+        return f"{self.dropped} log lines dropped: stderr {self._reason or 'is not read as fast as lines are written'}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
         """Write what waits, for `timeout_s` at most, and return whether all was written; lines that come later are
@@ -123,9 +124,12 @@ class LogWriter:
         text = "".join(batch)
         try:
             self._write_bytes(text.encode("utf-8", "backslashreplace"))
-        except OSError:  # closed, or its reader went away
+        except OSError as error:  # closed, its reader went away, or no space on its file system
+            self._reason = f"cannot be written: {error.strerror.lower()}" if error.strerror else "is closed"
             with self._lock:
                 self._count_dropped_lines(len(batch))
+        else:
+            self._reason = ""
         with self._lock:
             self._waiting_lines -= len(batch)
             self._waiting_characters -= len(text)

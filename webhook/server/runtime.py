@@ -6,6 +6,7 @@ Puts the server together; knows neither flags nor HTTP.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import gc
 import sys
 import time
@@ -325,9 +326,11 @@ class ReloadWatcher:
 
     def _certificate_validity_problem(self) -> str:
         begins, ends = validity_of_certificate(self._certificates.shown)
-        if time.time() < begins.timestamp():
-            return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}; set the clock right or issue it anew"
-        return "it has expired" if ends.timestamp() < time.time() else ""
+        now = dt.datetime.now(dt.UTC)
+        fix = f"the clock here says {now:%Y-%m-%dT%H:%M:%SZ}; set it right, or issue the certificate anew"
+        if now < begins:
+            return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}, and {fix}"
+        return f"it expired at {ends:%Y-%m-%dT%H:%M:%SZ}, and {fix}" if ends < now else ""
 
     def background(self, period_s: float) -> dict[str, Work]:
         """Return the background tasks by name."""

@@ -15,10 +15,12 @@ from webhook.apimachinery import releases
 from webhook.errors import ConfigurationError
 from webhook.manifests.configuration_file import NAME, ConfigurationFile, read_configuration
 from webhook.settings import setting
-from webhook.settings.shared import Settings
+from webhook.settings.shared import ReviewSettings, Settings
 from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
+_ALIKE: Final = 0.8
+"""How similar a variable must be to a setting to be misspelt: TIMEOUT_S is, and SERVICE_PORT is not PROBE_PORT."""
 _FOUND: Final = "the working directory"
 
 
@@ -29,6 +31,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         ConfigurationError: a value that cannot be used, naming the flag or variable.
         InputError: every mistake of the configuration file.
     """
+    _refuse_misspelt_variables(kind, environment)
     chosen = setting.read_settings(kind, flags, environment)
     _refuse_several_configurations(chosen)
     if chosen.no_config:
@@ -43,6 +46,30 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
         return settings_under_configuration(chosen, read_configuration(InputFile(NAME, root=".")))
     return settings_under_configuration(chosen, read_configuration(chosen.config)) if chosen.config else chosen
+
+
+def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, str]) -> None:
+    """Raise an error about a variable with nearly the name of a setting, of this verb or another one.
+
+    Others are not ours: Kubernetes sets CLAIMGATE_SERVICE_HOST and more beside a Service `claimgate`.
+    """
+    given = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
+    if not given - _variables_of(kind):
+        return
+    from difflib import get_close_matches
+
+    from webhook.settings.serving import ServerSettings
+
+    known = _variables_of(kind) | _variables_of(ServerSettings) | _variables_of(ReviewSettings)
+    bare = {name.removeprefix(setting.PREFIX): name for name in known}
+    for name in sorted(given - known):
+        close = get_close_matches(name.removeprefix(setting.PREFIX), sorted(bare), n=1, cutoff=_ALIKE)
+        if close:
+            raise ConfigurationError(f"{name}: there is no such variable: did you mean {bare[close[0]]}?")
+
+
+def _variables_of(kind: type[Settings]) -> set[str]:
+    return {each.environment_variable for each in setting.declared_settings(kind) if each.has_variable}
 
 
 def _refuse_several_configurations(chosen: Settings) -> None:
