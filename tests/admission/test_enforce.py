@@ -144,7 +144,7 @@ def test_what_is_found_besides_is_told_below_and_decides_nothing():
     verdict = verdict_of_decisions([denial()], attributes(), further=besides)
     assert verdict.status.code == 403
     assert verdict.warnings == ()
-    told = "2 problems (1 of them found in the object as far as it could be changed):"
+    told = "2 problems (1 of them from checks that run later):"
     assert verdict.status.message == f"{told}\n* no (policy p)\n* other (policy p)"
     assert verdict_of_decisions([ADMITTED], attributes(), further=besides).allowed
 

@@ -26,7 +26,7 @@ def test_replay_tells_ten_and_denies_as_before(phase, capsys):
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (answer["code"], answer["reason"]) == (400, "BadRequest")
     head, *problems = answer["message"].split("\n* ")
-    assert head == "10 problems (9 of them found in the object as far as it could be changed):"
+    assert head == "10 problems (9 of them from checks that run later):"
     assert len(problems) == 10
     assert {each["phase"] for each in answer["decisions"]} == {"mutate"}
     assert len(answer["response"]["response"]["status"]["details"]["causes"]) == 10

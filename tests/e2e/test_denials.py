@@ -24,8 +24,7 @@ JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 PAGE = ROOT / "docs" / "denials.md"
 HEAD = (
     'Error from server (BadRequest): error when creating "ten-mistakes.yaml": admission webhook '
-    '"mutate.claimgate.dev" denied the request: 10 problems (9 of them found in the object as far as it could be '
-    "changed):"
+    '"mutate.claimgate.dev" denied the request: 10 problems (9 of them from checks that run later):'
 )
 
 

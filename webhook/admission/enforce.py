@@ -53,7 +53,7 @@ _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 _LONGEST_FIELD = 1024
 """Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
 _BAD_REQUEST = 400
-_BESIDES = " ({count} of them found in the object as far as it could be changed)"
+_FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
@@ -137,7 +137,7 @@ def status_of_denials(
     told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
     said = text.texts_that_fit([each.text for each in told], MAX_MESSAGE)
-    note = _BESIDES.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
+    note = _FROM_VALIDATING_PHASE.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
     return DenialStatus(
         code=first.code,
         reason=first.reason,
