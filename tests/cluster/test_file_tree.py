@@ -88,7 +88,7 @@ def test_what_differs_is_said_once_with_its_places():
     for _ in range(2):
         seen(of, "a/job.yaml")
     assert [*of.notes_on_differing_objects()] == [
-        f"{DIFFERS}, so rules that need it are not evaluated: name the file that counts with --context"
+        f"{DIFFERS}, so rules that need it are not evaluated: choose the file with --context"
     ]
 
 

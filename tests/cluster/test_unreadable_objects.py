@@ -80,7 +80,8 @@ def test_a_watch_goes_on_behind_an_object_that_is_too_deep(server, started, inte
     assert view.list(CONFIG, "other") == ()
     assert view.unreadable_count == 1
     told = WatchedCluster(view).describe_failures()
-    assert told == "not held, one by one: ConfigMap n/b is nested deeper than 200 levels and cannot be read"
+    problem = "ConfigMap n/b is nested deeper than 200 levels and cannot be read"
+    assert told == f"not in the view, because of size or depth: {problem}"
     assert WatchedCluster(view).why_not_ready() == ""
     server.send(CONFIGS, event("MODIFIED", config("b", "13", text="shallow")))
     eventually(lambda: not view.unreadable_count)

@@ -64,7 +64,7 @@ def test_what_needs_an_ambiguous_namespace_is_not_evaluated(
     out, err = capsys.readouterr()
     assert "○ Namespace ml is defined differently in" in out
     assert "0 with findings; 1 object not evaluated in full" in out
-    assert "name the file that counts with --context" in err
+    assert "choose the file with --context" in err
     run_command_line(
         ["audit", "--only", str(policies), "--context", str(objects / "b.yaml"), str(objects / "pod.yaml")]
     )

@@ -132,8 +132,8 @@ def test_a_second_set_is_compared(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda data: data[: len(data) * 2 // 3], "the gzip stream is cut off here; what stands before was read"),
-        (lambda data: data[:-8] + b"\0" * 8, "the gzip stream is damaged here; what stands before was read"),
+        (lambda data: data[: len(data) * 2 // 3], "the gzip stream is cut off here; the part before it was read"),
+        (lambda data: data[:-8] + b"\0" * 8, "the gzip stream is damaged here; the part before it was read"),
     ],
     ids=["cut off", "damaged"],
 )

@@ -52,7 +52,7 @@ def test_bindings_are_variables(capsys, tmp_path):
     file.write_text("[1]")
     code, _, err = cel(capsys, "1", "--bindings", str(file))
     assert code == 2
-    assert "must be one object whose keys are the names of variables" in err
+    assert "must be one object with the names of variables as keys" in err
 
 
 def test_json(capsys):

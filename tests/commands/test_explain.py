@@ -97,4 +97,4 @@ def test_a_policy_that_is_no_policys_business_is_said(tmp_path: Path, capsys: py
     (tmp_path / "object.json").write_text(json.dumps(binding))
     (told,) = explained(capsys, str(tmp_path / "object.json"))
     assert {each["outcome"] for each in told} == {"not registered"}
-    assert {each["reason"] for each in told} == {"no policy is asked about policies and webhook configurations"}
+    assert {each["reason"] for each in told} == {"no policy is evaluated on policies and webhook configurations"}

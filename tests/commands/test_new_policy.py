@@ -29,7 +29,7 @@ def test_its_suite_fails_when_the_policy_no_longer_does_what_it_says(flags, tmp_
     policy = tmp_path / "team" / "policy.yaml"
     policy.write_text(policy.read_text().replace("resources: [pods]", "resources: [pods, services]"))
     assert run_command_line(["test", str(tmp_path / "team")]) == 1
-    assert "a Service is not asked about" in capsys.readouterr().out
+    assert "a Service is not matched" in capsys.readouterr().out
 
 
 def test_its_parameter_is_where_claimgate_runs(tmp_path):

@@ -87,7 +87,7 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
     assert (
         f"Pod default/p\n"
         f"  ⚠ warn  {file}:13:5  manifest/repeated-key\n"
-        "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl takes the last\n"
+        "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl uses the last\n"
         "    fix: keep one of them, or merge their values\n"
     ) in out
     assert "1 warn" in out

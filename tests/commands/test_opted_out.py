@@ -53,7 +53,7 @@ def configuration(**webhook: Any) -> WebhookConfiguration:
     ("webhook", "effect"),
     [
         pytest.param({}, "has no effect on objects", id="only namespaces may opt out"),
-        pytest.param({"objectSelector": OPTED_OUT}, "takes them out", id="objects may, too"),
+        pytest.param({"objectSelector": OPTED_OUT}, "excludes them", id="objects may, too"),
     ],
 )
 def test_what_carries_the_label_is_listed(

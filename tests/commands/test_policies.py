@@ -124,7 +124,7 @@ def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, c
     assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "2 portable; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
-    assert "    it asks `authorizer`: `claimgate serve` takes it only with --authorizer; " in told
+    assert "    it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; " in told
     assert "policy asks has the webhook asked about v1 of widgets.example.com, which claimgate cannot convert" in told
 
 

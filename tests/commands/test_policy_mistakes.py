@@ -144,7 +144,7 @@ def test_a_fact_that_means_less_of_a_template_is_told(facts, expression, told, t
             "`gpu` is a fact, which a policy has to ask for: add the annotation `claimgate.dev/facts: gpu`",
         ),
         ("problems.size() == 0", "`problems` is what checks find: name their groups in the annotation"),
-        ("params.data.a == ''", "`params` is there only with `spec.paramKind`: add it, or remove `params`"),
+        ("params.data.a == ''", "`params` exists only with `spec.paramKind`: add it, or remove `params`"),
         ("whatever == 1", ""),
     ],
 )

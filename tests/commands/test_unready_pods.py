@@ -56,7 +56,7 @@ STATES = {
     ),
     "no room": (
         {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
-        "Pod a: no node takes it: 0/3 nodes are available",
+        "Pod a: no node accepts it: 0/3 nodes are available",
     ),
     "a process that cannot read the cluster": (
         {

@@ -113,7 +113,7 @@ def test_a_release_that_nobody_can_read_is_an_error_of_the_policy():
     cluster = FilesCluster([namespace(), installed])
     (said,) = validating_decisions(request(patched(resourceClaims=[])), found, cluster, Phase.VALIDATE)
     assert said.message == (
-        "failed to configure policy: the policy cannot be asked: data.trainer of ConfigMap `trainer` is `latest`: "
+        "failed to configure policy: the policy cannot be evaluated: data.trainer of ConfigMap `trainer` is `latest`: "
         "write a release such as 2.3 there"
     )
 

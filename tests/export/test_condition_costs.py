@@ -79,8 +79,8 @@ BOUNDED = (
     ("conditions", "failure_policy", "expected"),
     [
         ((NAMES,), "Ignore", "`c0` may cost more on a large object than the 1,000,000"),
-        (("true", NAMES), "Fail", "and the object is then refused for that"),
-        ((NAMES,), "Ignore", "and the webhook is then not asked"),
+        (("true", NAMES), "Fail", "and then the API server refuses the object"),
+        ((NAMES,), "Ignore", "and then the API server does not call the webhook"),
         ((BOUNDED,), "Ignore", ""),
         (('!("system:nodes" in request.userInfo.groups)',), "Ignore", ""),
         (('request.resource.group != "coordination.k8s.io"',), "Fail", ""),

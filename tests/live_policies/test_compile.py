@@ -62,7 +62,7 @@ def test_what_nobody_knows_the_subject_of_is_not_in_force(name: str, monkeypatch
         wrong = policy("p", f"'{'x' * 3000}' != ''")
     made = live(wrong, policy("good"))
     assert [each.name for each in made.policies.validating] == ["good"]
-    assert "until that is mended, it is not in force" in message(made, "p")
+    assert "until this is fixed, the object has no effect" in message(made, "p")
 
 
 def test_the_oldest_objects_count_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ MISTAKES = {
     ),
     "actions of a binding that changes": (
         BINDING.replace("{policyName: eight-gpus", "{policyName: m, policyKind: MutatingPolicy"),
-        "spec.validationActions: a MutatingPolicy has none: remove the field",
+        "spec.validationActions: a MutatingPolicy has no such field: remove it",
     ),
     "checks of a policy that changes": (
         MUTATING.replace("  reinvocationPolicy", "  checks: [pod-resources]\n  reinvocationPolicy"),

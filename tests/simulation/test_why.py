@@ -91,8 +91,8 @@ def test_why_the_api_server_refuses_pods(message, says):
         ("no nodes available to schedule pods", "the cluster has no node"),
         ('0/1 nodes are available: resourceclaim "a" not found', "ResourceClaim a does not exist"),
         ("0/2 nodes are available: 1 Too many pods, 1 node(s) were unschedulable.", "of 2 nodes 1 has as many pods"),
-        ("all nodes are unavailable: 3 Insufficient cpu.", "no node takes the pod: 3 have too little free cpu"),
-        ("something else", "no node takes the pod: something else"),
+        ("all nodes are unavailable: 3 Insufficient cpu.", "no node accepts the pod: 3 have too little free cpu"),
+        ("something else", "no node accepts the pod: something else"),
         ("0/3 nodes are available: 3 new reason, with comma.", "of 3 nodes 3 new reason, with comma"),
     ],
 )

@@ -136,7 +136,7 @@ def test_only_a_folder_that_was_recorded_is_written_anew(tmp_path, capsys):
     file, _ = expected(tmp_path)
     file.unlink()
     assert record(tmp_path, fixture, *CONTEXT) == 2
-    assert "is there already, and was not recorded: name another folder" in capsys.readouterr().err
+    assert "already exists, and was not recorded: name another folder" in capsys.readouterr().err
 
 
 def test_a_server_tells_nothing_to_record(capsys):

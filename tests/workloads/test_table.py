@@ -264,7 +264,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable}\n" * 2,
             ":2:",
-            "`X` of group `a.b` stands twice in this file: keep one row",
+            "`X` of group `a.b` occurs twice in this file: keep one row",
         ),
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, references: [{name: spec.of, kinds: [Z]}]}\n",

@@ -118,7 +118,7 @@ class FileTree:
             if what in self._recorded:
                 continue
             told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
-            yield f"{told}: name the file that counts with --context"
+            yield f"{told}: choose the file with --context"
 
     def pop_new_differences(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
         """Return and clear what was found out since the last call, for `tell` in another process."""

@@ -107,7 +107,8 @@ class ObjectReader:
         if len(text) <= SMALL:
             return with_shared_keys(kept, self.memory.keys)
         if len(text) > LARGEST_HELD and not interest.scope.namespace:
-            return UnreadableObject(f"has {len(text)} bytes and more than {LARGEST_HELD} are not held: make it smaller")
+            said = f"has {len(text)} bytes, more than the {LARGEST_HELD} bytes that the view keeps: make it smaller"
+            return UnreadableObject(said)
         if is_too_deep(kept):
             raise TooDeepObject
         return PackedObject(*place, text)

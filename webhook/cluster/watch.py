@@ -156,8 +156,8 @@ class WatchCluster:
             for place, obj in each.unreadable_objects(_SHOWN)
         }
         told = (
-            ("not held, too large for --view-memory", dropped, len(dropped)),
-            ("not held, one by one", unreadable, max(len(unreadable), self.unreadable_count)),
+            ("not in the view, too large for --view-memory", dropped, len(dropped)),
+            ("not in the view, because of size or depth", unreadable, max(len(unreadable), self.unreadable_count)),
         )
         return [f"{what}: {_some_of(which, count)}" for what, which, count in told if which]
 

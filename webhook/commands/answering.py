@@ -63,7 +63,7 @@ def check_answer_to_dry_run_pod(
         return
     namespace = _common_namespace(webhooks, namespaces)
     if not namespace:
-        yield "unknown, because no namespace is one that webhooks for Pods are asked about"
+        yield "unknown, because the webhooks for Pods match no namespace"
         return
     started = time.monotonic()
     try:

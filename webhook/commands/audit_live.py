@@ -59,7 +59,7 @@ class Shard(Struct, frozen=True):
         match = _SHARD.fullmatch(text) if text else None
         shard = cls(int(match[1]), int(match[2])) if match else cls()
         if text and (match is None or shard.index >= shard.count):
-            message = f"--shard: expected a number from 0 and how many there are, such as `0/4`, found `{text}`"
+            message = f"--shard: expected the part, from 0, and the number of parts, such as `0/4`, found `{text}`"
             raise ConfigurationError(message)
         return shard
 
@@ -128,7 +128,7 @@ class LiveAudit:
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the cluster."""
         if not is_interrupted:
-            totals.report_lack_of_objects((CLUSTER,), "the cluster has none in this scope")
+            totals.report_lack_of_objects((CLUSTER,), "the cluster has no objects in this scope")
         totals.finish((), is_interrupted=is_interrupted)
 
     def _audit_kind(self, kind: ServedKind, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:

@@ -97,7 +97,7 @@ def _read_bindings(file: str | None) -> Mapping[str, JSON]:
         return {}
     documents = yamlfile.read(file)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise InputError(InputProblem(message="must be one object whose keys are the names of variables", file=file))
+        raise InputError(InputProblem(message="must be one object with the names of variables as keys", file=file))
     return documents[0].value
 
 

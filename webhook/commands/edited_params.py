@@ -49,15 +49,15 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
 
 def _fix(name: str, key: str, *, is_chart: bool) -> str:
     if is_chart:
-        return f"the next helm upgrade takes that back: set `params.{name}.{key}` of the chart"
-    return f"the next kubectl apply takes that back: set `{name}.{key}` in ConfigMap {NAME} instead"
+        return f"the next helm upgrade undoes this: set `params.{name}.{key}` of the chart"
+    return f"the next kubectl apply undoes this: set `{name}.{key}` in ConfigMap {NAME} instead"
 
 
 def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]:
     """Return the keys of a ConfigMap that are not set by what installs it, each with its field manager."""
     edited: dict[str, str] = {}
     for entry in get(stored, ("metadata", "managedFields"), None) or ():
-        manager = entry.get("manager") or "somebody"
+        manager = entry.get("manager") or "an unknown manager"
         is_applied = manager in _APPLIERS or entry.get("operation") == "Apply"
         if _HELM in manager or (is_applied and not is_chart) or manager == "argocd-controller":
             continue

@@ -50,7 +50,7 @@ def _reason_of_unready_pod(pod: dict[str, Any], namespace: str) -> str:
         return ""
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return f"no node takes it: {scheduled.get('message', '')}"
+        return f"no node accepts it: {scheduled.get('message', '')}"
     name, containers = pod["metadata"]["name"], status.get("containerStatuses") or ()
     for container in containers:
         if waiting := (container.get("state") or {}).get("waiting"):
@@ -143,7 +143,7 @@ def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterato
     namespace = service.namespace
     stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
     if stored is None:
-        yield "there is none: apply deploy/base"
+        yield "it does not exist: apply deploy/base"
         return
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     slices = cluster.items(path, labelSelector=f"kubernetes.io/service-name={service.name}")
@@ -171,7 +171,7 @@ def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle:
     if not serving:
         maker = "the Deployment claimgate-certificates makes it, and its log says why it did not"
         own = "see to it that caBundle fits a certificate of your own"
-        yield f"unknown, because there is no such Secret with tls.crt: {maker}; {own}"
+        yield f"unknown, because no such Secret with tls.crt exists: {maker}; {own}"
         return
     try:
         is_trusted = any(is_signed_by(serving, one) for one in split(base64.b64decode(bundle)))

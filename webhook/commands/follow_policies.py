@@ -250,11 +250,11 @@ def _registered_condition(compiled: CompiledObject, outcome: _UpdateResult) -> d
         )
     if policy.file not in outcome.asked:
         return _false_condition(
-            "NotWanted", "API servers are not asked to: spec.registered is false, or its rules name nothing"
+            "NotWanted", "API servers do not call claimgate for it: spec.registered is false, or its rules name nothing"
         )
     if outcome.missing:
         return _false_condition(
-            "NoConfiguration", f"there is no {' and no '.join(sorted(outcome.missing))}: apply deploy/base"
+            "NoConfiguration", f"{' and '.join(sorted(outcome.missing))} not found: apply deploy/base"
         )
     if lacking := sorted(
         each

@@ -71,7 +71,7 @@ def command(
     for each in chosen:
         write_new_folder(parent / each, _files_of_policy(each))
     lines = [f"wrote {parent / each}: {description_of_policy(each)}" for each in chosen]
-    lines += [f"next: edit policy.yaml of each folder, whose comment says what; then claimgate policies check {parent}"]
+    lines += [f"next: edit policy.yaml of each folder, as its comment says; then run claimgate policies check {parent}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {parent}"]))
     return 0
 

@@ -71,7 +71,7 @@ def _value_of_kustomization(copies: FolderCopies, copy: Path, file: str) -> dict
         raise ProgramError(f"`{file}` is not a kustomization: expected one object")
     for key in value:
         if (field := _FIELDS.get(key.casefold(), key)) != key:
-            raise ProgramError(f"`{file}` has the key `{key}`, which kustomize takes for `{field}`; write it so")
+            raise ProgramError(f"`{file}` has the key `{key}`, which kustomize reads as `{field}`: write `{field}`")
     return value
 
 
@@ -95,7 +95,7 @@ def _folders_of_kustomization(
             elif not (os.path.lexists(path) or with_remote or (field in _PLUGINS and _is_object_text(entry))):
                 raise ProgramError(
                     f"`{folder}` uses `{entry}`, which the folder does not have; "
-                    "--render-remote lets kustomize fetch what has an address"
+                    "--render-remote lets kustomize fetch remote resources"
                 )
 
 

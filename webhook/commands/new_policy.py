@@ -169,11 +169,11 @@ def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     yield from _lines_of_case("a Pod without it is denied", _lines_of_pod(""), denied)
     if choice.expands:
         denied = ["    allowed: false", f'    message: "spec.template.{told}"']
-        yield from _lines_of_case("so is a Job whose template lacks it", _lines_of_job("app: a"), denied)
+        yield from _lines_of_case("a Job without the label in its template is denied", _lines_of_job("app: a"), denied)
         yield from _lines_of_case(
-            "a Job whose template has it is allowed", _lines_of_job("team: a"), ["    allowed: true"]
+            "a Job with the label in its template is allowed", _lines_of_job("team: a"), ["    allowed: true"]
         )
-    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+    yield from _lines_of_case("a Service is not matched", _OTHER, ["    allowed: true", "    matched: false"])
     if choice.has_param:
         yield from _lines_of_case_without_param_key(choice)
 
@@ -198,7 +198,7 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
         yield from _lines_of_case("the template of a Job gets it too", _lines_of_job("app: a"), patched)
     kept = ["    allowed: true", "    patch: []"]
     yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), kept)
-    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+    yield from _lines_of_case("a Service is not matched", _OTHER, ["    allowed: true", "    matched: false"])
 
 
 @options.add_settings_flags(Settings, "workloads", "kubernetes_version", "own_namespace")

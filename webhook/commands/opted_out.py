@@ -37,7 +37,8 @@ def notes_about_opt_out(
     labelled = sorted(name for name, labels in namespaces.items() if labels.get(key) == value)
     if labelled:
         number = counted(len(labelled), "namespace")
-        yield f"note: not asked about {number} with the label {written}: {some_of(labelled, _SHOWN)}"
+        names = some_of(labelled, _SHOWN)
+        yield f"note: API servers do not call claimgate for {number} with the label {written}: {names}"
     wanted = {
         (group, resource.partition("/")[0])
         for each in ours
@@ -48,7 +49,7 @@ def notes_about_opt_out(
     }
     selectors = [compile_selector(one.object_selector) for each in ours for one in each.webhooks]
     counts = any(not each.matches({key: value}) for each in selectors)
-    effect = "takes them out" if counts else "has no effect on objects"
+    effect = "excludes them" if counts else "has no effect on objects"
     labelled_objects: list[str] = []
     try:
         for kind in served_kinds(cluster.connection, wanted):

@@ -80,7 +80,7 @@ def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
     """Yield what a server needs for a policy, such as a flag or a permission."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
-        yield f"it asks `authorizer`: `claimgate serve` takes it only with --authorizer; {role}"
+        yield f"it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; {role}"
 
 
 def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _coverage_as_text(one: dict[str, Any]) -> str:
 def _cost_as_text(worst: WorstCaseCost) -> str:
     if worst.is_within_limits:
         if worst.most is not None:
-            return f"fine: at most {worst.most:,}, whatever the object"
+            return f"fine: at most {worst.most:,} for any object"
         return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
     if worst.within is None:
         return "not known: the estimate reaches a limit for any object; the API server stops an expression there"

@@ -25,7 +25,7 @@ from webhook.yamltext.source_line import Place
 RULE: Final = Rule(
     id="manifest/repeated-key",
     policy="manifest",
-    description="A key stands once in a mapping, or with one value, because kubectl sends the last value alone.",
+    description="A mapping has a key once, or always with the same value, because kubectl sends only the last value.",
     severity="high",
     category="yaml",
     docs="https://yaml.org/spec/1.2.2/#mapping",

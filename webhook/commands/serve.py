@@ -46,9 +46,9 @@ def command(*, settings: ServerSettings) -> int:
     files = _certificate_files(settings)
     certificates = Certificates(files)
     if settings.authorizer and not settings.is_live:
-        raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
+        raise ConfigurationError("--authorizer: name the API server to ask with --live or --kubeconfig")
     if settings.events and not settings.is_live:
-        raise ConfigurationError("--events: are written to an API server; name it with --live or --kubeconfig")
+        raise ConfigurationError("--events: name the API server to write to with --live or --kubeconfig")
     if settings.live_policies and not (settings.is_live and settings.reload):
         raise ConfigurationError(
             "--live-policies: needs --live or --kubeconfig, and --reload above 0 to follow changes"

@@ -226,7 +226,7 @@ def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
 
 def _notes_of_advice(case: Case) -> Iterator[str]:
     if case.advice is None:
-        yield "--advice says nothing of suites of Kyverno and Gatekeeper, and of recorded cases"
+        yield "--advice has no effect on suites of Kyverno and Gatekeeper, and on recorded cases"
         return
     with suppress(ClaimgateError):  # a case that cannot be read has this in its result
         yield from (f"advice: {text}" for text in case.advice())

@@ -128,7 +128,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
             for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
         ]
     except LookupFailed as error:
-        raise InputError(InputProblem(message=f"the cluster cannot be asked: {error}")) from None
+        raise InputError(InputProblem(message=f"cannot read the cluster: {error}")) from None
     costs = [
         told
         for each in configurations

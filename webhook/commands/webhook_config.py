@@ -191,7 +191,7 @@ def command(
         told = (
             f"--failure-policy Fail with {origin} `{settings.enforcement_action}` refuses what claimgate cannot answer"
         )
-        raise ConfigurationError(f"{told}, and nothing else: leave one of both out")
+        raise ConfigurationError(f"{told}, and nothing else: remove one of the two")
     client, own = _client_config(service or f"{settings.own_namespace}/{_SERVICE}", url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
@@ -273,7 +273,7 @@ def _policies_with_stored(settings: Settings, connection: Connection, loaded: Po
     try:
         listed = stored.list_oldest_first()
     except LookupFailed as error:
-        raise InputError(InputProblem(message=f"the cluster cannot be asked: {error}")) from None
+        raise InputError(InputProblem(message=f"cannot read the cluster: {error}")) from None
     return combine_file_and_stored_policies(
         loaded, Compiler(assembly.create_compile_options(settings), may_ask=True).compile(listed)
     ).policies
@@ -302,8 +302,8 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
     """Yield a note with the rules that are not evaluated on every Pod, and how to change that."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
-        told = f"note: not asked about Pods and workloads without a device, a claim or a queue: {', '.join(names)}"
-        yield f"{told}; add --any-pod to have them asked about all"
+        told = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
+        yield f"{told}, so it does not evaluate these rules on them: {', '.join(names)}; --any-pod changes this"
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:

@@ -175,7 +175,7 @@ def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) 
     faults.append(fault)
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
     failed = f"checks `{fault.checks}`" if fault.checks else "evaluation"
-    text = f"the policy cannot be asked because its {failed} failed ({fault.error} in {place})"
+    text = f"the policy cannot be evaluated because its {failed} failed ({fault.error} in {place})"
     return f"{text}: report this as a bug of claimgate"
 
 

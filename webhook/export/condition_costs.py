@@ -63,7 +63,9 @@ def _size_of_input(path: tuple[str, ...], static: Type) -> Range | None:
 def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the costs of a webhook, and what to do."""
     effect = (
-        "the webhook is then not asked" if webhook.failure_policy == "Ignore" else "the object is then refused for that"
+        "then the API server does not call the webhook"
+        if webhook.failure_policy == "Ignore"
+        else "then the API server refuses the object"
     )
     total = 0
     for condition in webhook.match_conditions:

@@ -54,7 +54,7 @@ _NEEDS: Final = (
     ),
     _CriticalRequest("", "pods", "CREATE", _OWN, "its own Pods cannot be created again"),
     _CriticalRequest(
-        "apps", "deployments", "UPDATE", _OWN, "its own Deployment cannot be changed, so no new image can mend it"
+        "apps", "deployments", "UPDATE", _OWN, "its own Deployment cannot be changed, so no new image can fix it"
     ),
     _CriticalRequest("apps", "replicasets", "CREATE", _OWN, "its own Deployment cannot roll out"),
     _CriticalRequest("", "secrets", "UPDATE", _OWN, "its own certificate cannot be renewed"),
@@ -72,8 +72,8 @@ _NEEDS: Final = (
     _CriticalRequest("", "nodes", "CREATE", "", "no node can join"),
     _CriticalRequest("", "nodes/status", "UPDATE", "", "no node can report its state"),
     _CriticalRequest("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
-    _CriticalRequest("authentication.k8s.io", "tokenreviews", "CREATE", "", "nobody's token can be checked"),
-    _CriticalRequest("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "nobody's rights can be checked"),
+    _CriticalRequest("authentication.k8s.io", "tokenreviews", "CREATE", "", "no token can be checked"),
+    _CriticalRequest("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "no rights of users can be checked"),
     _CriticalRequest(
         "certificates.k8s.io", "certificatesigningrequests", "CREATE", "", "no kubelet gets a certificate"
     ),

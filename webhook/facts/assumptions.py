@@ -126,7 +126,7 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
     release = releases.parse_release(text.strip())
     if text and release is None:
         example = releases.release_as_text(_EXAMPLES[of])
-        told = f"the policy cannot be asked: data.{of} of {name} is `{text}`"
+        told = f"the policy cannot be evaluated: data.{of} of {name} is `{text}`"
         raise LookupFailed(f"{told}: write a release such as {example} there")
     return release
 

@@ -94,12 +94,12 @@ def read_log_parts(log: InputFile, open_file: OpenFile = open_file) -> Iterator[
     except _LineTooLongError:
         yield _part_with_problem(file, first, f"a line is longer than {LONGEST >> 20} MiB")
     except _UnpackedTooLargeError:
-        told = f"the gzip stream unpacks to more than {_MOST_UNPACKED} times its size; what stands before was read"
+        told = f"the gzip stream unpacks to more than {_MOST_UNPACKED} times its size; the part before it was read"
         yield _part_with_problem(file, first, told)
     except EOFError:
-        yield _part_with_problem(file, first, "the gzip stream is cut off here; what stands before was read")
+        yield _part_with_problem(file, first, "the gzip stream is cut off here; the part before it was read")
     except (gzip.BadGzipFile, zlib.error):
-        yield _part_with_problem(file, first, "the gzip stream is damaged here; what stands before was read")
+        yield _part_with_problem(file, first, "the gzip stream is damaged here; the part before it was read")
     except OSError as error:
         yield _part_with_problem(file, 0, f"cannot be read: {(error.strerror or 'unknown cause').lower()}")
 

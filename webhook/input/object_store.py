@@ -62,7 +62,7 @@ def _list_files(
     not_read: list[FoundFile] = []
     for place in map(str, places):
         if _is_of_this_machine(place):
-            message = "is an address of this machine, whose links and devices a store follows: name the path itself"
+            message = "is an address of this machine, and reading it would follow links: write the path alone"
             problems.append(InputProblem(message=message, file=place))
         elif is_url(place):
             import fsspec as _  # noqa: F401 - so that a missing extra is told as one

@@ -18,8 +18,8 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.load import join_bindings
 from webhook.policy.policy_set import PolicySet
 
-_TAKEN: Final = "a policy of this kind and name is shipped or mounted, and counts in its place: rename this one"
-_TAKEN_BINDING: Final = "a binding of this name is shipped or mounted, and counts in its place: rename this one"
+_TAKEN: Final = "a shipped or mounted policy has this kind and name, so this object has no effect: rename it"
+_TAKEN_BINDING: Final = "a shipped or mounted binding has this name, so this object has no effect: rename it"
 Key = tuple[str, str]
 """Native kind of a policy, and a name."""
 

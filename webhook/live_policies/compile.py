@@ -38,9 +38,9 @@ _MOST_KINDS: Final = 100
 _MOST_S_TO_TYPE: Final = 1.0
 """Of all expressions of a policy, typed by each kind: estimated before any is typed."""
 _FIX: Final = "make it smaller, or delete others"
-_TOO_SLOW: Final = f"it takes longer than {MOST_S:g} s to compile: write fewer or shorter expressions"
+_TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
-    f"with the older ones it takes longer than {MOST_S_TOGETHER:g} s to compile: make slow ones smaller, or delete some"
+    f"compiling all policies up to this one takes longer than {MOST_S_TOGETHER:g} s: shorten slow ones, or delete some"
 )
 
 
@@ -182,7 +182,7 @@ def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
     """Say why an object is not compiled: what it would exceed, or ""."""
     if count > MOST_OBJECTS:
-        return f"there are more than {MOST_OBJECTS} policies and bindings, and older ones count first: delete some"
+        return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
     if size > MOST_BYTES:
         return f"it has {size} bytes and may have {MOST_BYTES}: make it smaller"
     if together > MOST_BYTES_TOGETHER:

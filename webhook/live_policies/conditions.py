@@ -83,9 +83,9 @@ def _errors_as_text(compiled: CompiledObject) -> str:
     errors = compiled.errors
     lines = [*errors[:_MOST_ERRORS], *([f"and {len(errors) - _MOST_ERRORS} more"] * (len(errors) > _MOST_ERRORS))]
     if compiled.generation:
-        lines.append(f"until that is mended, generation {compiled.generation} is in force, the last that compiled")
+        lines.append(f"until this is fixed, generation {compiled.generation} is in force, the last that compiled")
     else:
-        lines.append("until that is mended, it is not in force")
+        lines.append("until this is fixed, the object has no effect")
     return "\n".join([f"{counted(len(errors), 'error')}:", *lines])
 
 
@@ -105,7 +105,7 @@ def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, 
     assert compiled.binding is not None
     kind, name = compiled.bound_kind.replace("Admission", ""), compiled.binding.policy
     if compiled.stored.name in live.unbound:
-        missing = f"spec.policyName: there is no {kind} `{name}`: apply it, or correct the name"
+        missing = f"spec.policyName: {kind} `{name}` does not exist: apply it, or correct the name"
         return create_condition("Bound", holds=False, reason="PolicyNotFound", message=missing)
     return create_condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
 

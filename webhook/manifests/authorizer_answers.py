@@ -27,7 +27,7 @@ class AuthorizerAnswer(CamelCaseModel):
     """An answer to questions of policies: what a question has to be, and the decision."""
 
     user: str | None = Field(default=None, description=f"Who sends the request, or a service account. {_ANY}")
-    verb: str | None = Field(default=None, description=f"What is asked in `check`. {_ANY}")
+    verb: str | None = Field(default=None, description=f"The verb of `check`. {_ANY}")
     path: str | None = Field(default=None, description=f"A path of the API server. {_ANY}")
     group: str | None = Field(default=None, description=f"The API group of a resource. {_ANY}")
     resource: str | None = Field(default=None, description=f"The plural of a kind. {_ANY}")
@@ -38,7 +38,7 @@ class AuthorizerAnswer(CamelCaseModel):
     label_selector: str | None = Field(default=None, description=f"The selector of labels as a text. {_ANY}")
     allowed: bool | None = Field(default=None, description="The decision; needed unless there is an error.")
     reason: str = Field(default="", description="Why, as the API server says it.")
-    error: str | None = Field(default=None, description="What went wrong when it was asked; it then allows nothing.")
+    error: str | None = Field(default=None, description="The error of the question; the answer is then not allowed.")
 
     @model_validator(mode="after")
     def _has_decision(self) -> AuthorizerAnswer:

@@ -221,7 +221,7 @@ def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
 def _errors_of_validation_actions(value: JSON) -> list[tuple[FieldPath, str]]:
     spec = value["spec"]
     if value["kind"] == POLICY_BINDING and spec.get("policyKind") == MUTATING_POLICY and "validationActions" in spec:
-        return [(("spec", "validationActions"), "a MutatingPolicy has none: remove the field")]
+        return [(("spec", "validationActions"), "a MutatingPolicy has no such field: remove it")]
     return []
 
 

@@ -55,7 +55,7 @@ class ReleaseSettings(CamelCaseModel):
 
 
 class IgnoredObjects(CamelCaseModel):
-    """What no policy is asked about."""
+    """Objects on which no policy is evaluated."""
 
     namespaces: tuple[str, ...] = Field(default=(), description="Names of namespaces; `*` stands for any characters.")
     namespace_selector: LabelSelector | None = Field(default=None, description="Labels of namespaces.")
@@ -224,7 +224,7 @@ class FileConfiguration(CamelCaseModel):
     )
     ignore: IgnoredObjects = Field(
         default=IgnoredObjects(),
-        description="What no policy is asked about.",
+        description="Objects on which no policy is evaluated.",
         examples=[{"namespaces": ["ci-*"], "objectSelector": {"matchLabels": {"team": "platform"}}}],
     )
     exceptions: tuple[RuleException, ...] = Field(
@@ -237,7 +237,7 @@ class FileConfiguration(CamelCaseModel):
                     "kinds": ["PyTorchJob", "Job.batch"],
                     "namespaces": ["research-*"],
                     "owner": "ml-platform@example.com",
-                    "reason": "the old device plugin takes fractions until the nodes are replaced",
+                    "reason": "the old device plugin accepts fractions until the nodes are replaced",
                     "expires": "2027-03-31",
                 }
             ]

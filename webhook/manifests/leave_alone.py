@@ -145,7 +145,7 @@ def _exceptions_of_annotation(
         deadline.require_time_for_call(len(text) * _CHARACTER_S)
         (document,) = yamlfile.load(text)
         if json_bytes(document.value, _MOST_BYTES) > _MOST_BYTES:
-            return (), "has no effect because its aliases repeat too much: write out what they stand for"
+            return (), "has no effect because its aliases repeat too much: write their values instead"
         value = document.value if isinstance(document.value, list) else [document.value]
         return [ExceptionRecord.model_validate_json(json.dumps(each, default=refuse_unread_part)) for each in value], ""
     except BudgetExceeded:

@@ -59,7 +59,7 @@ def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
     if name == PROBLEMS:
         return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
     if name == "params":
-        return "`params` is there only with `spec.paramKind`: add it, or remove `params`"
+        return "`params` exists only with `spec.paramKind`: add it, or remove `params`"
     return _did_you_mean(name, {*place.variables, *facts, *_function_names(place)})
 
 

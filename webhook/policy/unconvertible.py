@@ -36,8 +36,8 @@ def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
-    asked = f"policy {other.name} has the webhook asked about {sent.version} of {name}"
-    return f"{asked}, which claimgate cannot convert to {wanted}: name {sent.version} in matchConstraints, too"
+    asked = f"because of policy {other.name}, API servers send {name} in version {sent.version}"
+    return f"{asked}, which claimgate cannot convert to {wanted}: also name {sent.version} in matchConstraints"
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:

@@ -28,7 +28,7 @@ _KEYS: Final = (
     ("own", "own quota"),
     ("borrowed", "can be borrowed"),
     ("used", "in use"),
-    ("asked", "jobs of this report would take"),
+    ("asked", "jobs of this report would use"),
     ("over", "more than the queue could have"),
 )
 

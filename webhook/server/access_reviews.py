@@ -72,7 +72,7 @@ class AccessReviews:
             return decision(call.result())
         except LookupFailed as error:
             fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
-            return f"the API server cannot be asked: {error}{fix}"
+            return f"cannot ask the API server: {error}{fix}"
 
     async def _wait_for_slot(self, tenant: Tenant, until: float) -> None:
         if monotonic() >= until:

@@ -483,7 +483,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._late_bytes_now += len(piece)
         is_review = read.scope["method"] == "POST" and read.scope["path"] in PATHS
         if self._late_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
-            raise self._head.create_malformed_error("the body goes on after its answer")
+            raise self._head.create_malformed_error("the body continues after the answer")
 
     def on_message_complete(self) -> None:
         """Stop the client's clock, since the server owes the answer now, unless it was sent."""

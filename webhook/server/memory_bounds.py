@@ -114,7 +114,7 @@ class MemoryBounds:
             for part in self.parts()
         )
         raise ConfigurationError(
-            f"--memory: the server may take {_mebibytes(self.total)} and there are {_mebibytes(limit)}: {listed}; "
+            f"--memory: the server may need {_mebibytes(self.total)}, and the limit is {_mebibytes(limit)}: {listed}; "
             "lower one of these settings, or raise the memory limit of the container"
         )
 

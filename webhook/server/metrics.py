@@ -104,7 +104,7 @@ class Exposition:
         yield _counter_metric(
             name, "Reviews in which a rule was broken.", ("rule", "phase", "enforcement_action"), counters.rules
         )
-        yield _counter_metric("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
+        yield _counter_metric("reloads", "Reloads of changed files, by outcome.", ("what", "outcome"), counters.reloads)
         yield _counter_metric("events", "Events about warnings, by what became of them.", ("outcome",), counters.events)
         yield _counter_metric("spans", "Spans of reviews, by what became of them.", ("outcome",), counters.spans)
         yield _counter_metric("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)

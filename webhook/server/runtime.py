@@ -298,7 +298,7 @@ class ReloadWatcher:
             "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
-            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped_line_count),
+            "log_lines_dropped_total": ("Dropped log lines.", lambda: self._log.dropped_line_count),
             "params_mistaken": ("Mistakes in the params of a live cluster now.", self._params.mistake_count),
             "live_policies": (
                 "Policies and bindings that the cluster stores.",

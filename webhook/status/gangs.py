@@ -81,7 +81,7 @@ def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statemen
     if phase in ("Pending", "PreScheduling", "Scheduling", ""):
         event = next(iter(reading.events(group)), None)
         says = f"the coscheduling plugin waits until {counted(least, 'pod')} of the gang can start together"
-        fix = "look at its pods, and whether minMember is more than there are"
+        fix = "look at its pods, and compare their number with minMember"
         words = event_words(event) if event else f"status.phase is {phase or 'not set'}"
         yield Statement(about=name_of(group), standing="waits", turn=Turn.SILENCE, says=says, fix=fix, words=words)
 

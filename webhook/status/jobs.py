@@ -33,17 +33,20 @@ _RUNTIMES: Final = {
 _FAILED_JOB: Final[Mapping[str, tuple[str, str]]] = {
     "BackoffLimitExceeded": (
         "the job gave up, because its pods failed more often than backoffLimit allows",
-        "mend why the pods fail, then create it again",
+        "fix the cause of the failed pods, then create it again",
     ),
     "DeadlineExceeded": (
         "the job was stopped, because it ran longer than activeDeadlineSeconds",
         "raise activeDeadlineSeconds, then create it again",
     ),
-    "PodFailurePolicy": ("the job gave up, because a rule of its podFailurePolicy says so", "mend why the pod failed"),
-    "FailedIndexes": ("the job failed, because some of its indexes failed", "mend why the pods of these indexes fail"),
+    "PodFailurePolicy": ("the job failed by a rule of its podFailurePolicy", "fix the cause of the failed pod"),
+    "FailedIndexes": (
+        "the job failed, because some of its indexes failed",
+        "fix the cause of the failed pods of these indexes",
+    ),
     "MaxFailedIndexesExceeded": (
         "the job gave up, because more indexes failed than maxFailedIndexes allows",
-        "mend why the pods of these indexes fail",
+        "fix the cause of the failed pods of these indexes",
     ),
 }
 _FAILED_JOB_SET: Final[Mapping[str, str]] = {
@@ -73,7 +76,7 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
         says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
-        yield _ended(job_set, failed, says, "mend why its pods fail, then create it again")
+        yield _ended(job_set, failed, says, "fix the cause of its failed pods, then create it again")
     elif done := true_condition(conditions, "Completed"):
         yield _done(job_set, done)
     else:
@@ -99,7 +102,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
                 "raise activeDeadlineSeconds",
             )
         else:
-            says, fix = "the TrainJob failed", "mend why its pods fail, then create it again"
+            says, fix = "the TrainJob failed", "fix the cause of its failed pods, then create it again"
         yield _ended(job, failed, says, fix)
     elif done := true_condition(conditions, "Complete"):
         yield _done(job, done)
@@ -117,7 +120,7 @@ def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]
     """Yield what a PyTorchJob or one of its kin says, MPIJob among them."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed"):
-        yield _ended(job, failed, "the job failed", "mend why its pods fail, then create it again")
+        yield _ended(job, failed, "the job failed", "fix the cause of its failed pods, then create it again")
     elif done := true_condition(conditions, "Succeeded"):
         yield _done(job, done)
     else:

@@ -56,7 +56,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     "Misconfigured": (
         "stuck",
         "Kueue cannot use what it asks for",
-        "mend what the message names, then create it again",
+        "fix what the message names, then create it again",
     ),
     "WaitingForPreemptedWorkloads": ("waits", "Kueue stops other jobs for it", ""),
     "WaitingForPodsReady": ("waits", "Kueue waits until the pods of an earlier job are ready", ""),
@@ -69,7 +69,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
 }
 """What a reason of QuotaReserved=False means, where the message need not be read."""
 _INACTIVE: Final[Mapping[str, str]] = {
-    "Stopped": "somebody stopped it with spec.stopPolicy",
+    "Stopped": "it was stopped with spec.stopPolicy",
     "FlavorNotFound": "a ResourceFlavor that it names does not exist",
     "TopologyNotFound": "a Topology that it names does not exist",
     "AdmissionCheckNotFound": "an AdmissionCheck that it names does not exist",
@@ -80,7 +80,7 @@ _INACTIVE: Final[Mapping[str, str]] = {
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
     "PodsReadyTimeout": "Kueue took it back because its pods were not ready in time",
-    "AdmissionCheck": "Kueue took it back because an admission check asked for that",
+    "AdmissionCheck": "Kueue evicted it because an admission check demanded it",
     "ClusterQueueStopped": "Kueue took it back because its ClusterQueue was stopped",
     "LocalQueueStopped": "Kueue took it back because its LocalQueue was stopped",
     "NodeFailures": "Kueue took it back because a node failed",
@@ -202,7 +202,7 @@ def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, s
     if queue is None:
         local = text_at(workload, ("spec", "queueName"))
         if reading.get(_LOCAL_QUEUE, name_of(workload).namespace, local) is None and local:
-            return "stuck", f"LocalQueue {local} does not exist, or may not be read", f"mend the label {QUEUE_LABEL}"
+            return "stuck", f"LocalQueue {local} does not exist, or may not be read", f"correct the label {QUEUE_LABEL}"
         return "waits", "Kueue has not said why it waits", "look whether Kueue's controller runs"
     if not _is_active(queue):
         return _inactive_queue(workload, reading)
@@ -220,10 +220,10 @@ def _inactive_queue(workload: JSON, reading: ClusterReading) -> tuple[Standing, 
         why = _INACTIVE.get(active.reason, active.message or active.reason)
         more = f" ({active.message})" if active.reason in _INACTIVE and active.message else ""
         said = f"ClusterQueue {name_of(queue).name} admits nothing: {why}{more}"
-        return "stuck", said, "ask the administrator of the queue to mend that, or use another queue"
+        return "stuck", said, "ask the administrator of the queue to fix this, or use another queue"
     local = reading.get(_LOCAL_QUEUE, namespace, local_name)
     stop = text_at(local, ("spec", "stopPolicy")) or text_at(queue, ("spec", "stopPolicy"))
-    why = f": somebody stopped it with stopPolicy {stop}" if stop not in ("", "None") else ""
+    why = f": it was stopped with stopPolicy {stop}" if stop not in ("", "None") else ""
     which = f"LocalQueue {local_name}" if text_at(local, ("spec", "stopPolicy")) not in ("", "None") else "its queue"
     return "stuck", f"{which} admits nothing{why}", "ask the administrator of the queue, or use another queue"
 

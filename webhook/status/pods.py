@@ -28,12 +28,12 @@ from webhook.status.statement import (
 
 _CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
 _KUEUE_GATES: Final = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
-_IMAGE: Final = "mend the name or tag of the image, or name a secret for its registry in imagePullSecrets"
+_IMAGE: Final = "correct the name or tag of the image, or name a Secret for its registry in imagePullSecrets"
 _WAITING: Final[Mapping[str, tuple[str, str]]] = {
     "ImagePullBackOff": ("cannot pull its image", _IMAGE),
     "ErrImagePull": ("cannot pull its image", _IMAGE),
     "ErrImageNeverPull": ("may not pull its image, and the node lacks it", "set another imagePullPolicy"),
-    "InvalidImageName": ("has an image name that cannot be read", "mend the name of the image"),
+    "InvalidImageName": ("has an image name that cannot be read", "correct the name of the image"),
     "ImageInspectError": ("has an image that the node cannot read", "ask the administrator of the node"),
     "RegistryUnavailable": ("cannot reach the registry of its image", "wait, or use another registry"),
     "SignatureValidationFailed": ("has an image whose signature is not accepted", "use a signed image"),
@@ -41,10 +41,10 @@ _WAITING: Final[Mapping[str, tuple[str, str]]] = {
         "cannot be created, because something that it refers to is missing",
         "create the ConfigMap, Secret or key that the message names",
     ),
-    "CreateContainerError": ("cannot be created", "mend what the message names"),
-    "RunContainerError": ("cannot be started", "mend its command, or what the message names"),
-    "PreStartHookError": ("cannot be started", "mend what the message names"),
-    "PostStartHookError": ("failed its postStart hook", "mend lifecycle.postStart"),
+    "CreateContainerError": ("cannot be created", "fix what the message names"),
+    "RunContainerError": ("cannot be started", "fix its command, or what the message names"),
+    "PreStartHookError": ("cannot be started", "fix what the message names"),
+    "PostStartHookError": ("failed its postStart hook", "fix lifecycle.postStart"),
 }
 """What a reason of a waiting container means, and what to do."""
 _EXITS: Final[Mapping[int, str]] = {
@@ -63,7 +63,7 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
         "look at the device plugin of the node, and at rules of shared GPUs",
     ),
     "NodeLost": ("its node was lost", "create it again"),
-    "NodeAffinity": ("its node does not have the labels that it selects", "mend nodeSelector or nodeName"),
+    "NodeAffinity": ("its node does not have the labels that it selects", "correct nodeSelector or nodeName"),
     "Terminated": ("it was stopped", "create it again"),
     "Preempting": ("the kubelet stopped it for a critical pod", "create it again"),
     "Shutdown": ("its node was shut down", "create it again"),
@@ -71,7 +71,7 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
 _DISRUPTED: Final[Mapping[str, str]] = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
-    "EvictionByEvictionAPI": "somebody evicted it, as a drain of a node does",
+    "EvictionByEvictionAPI": "it was evicted through the API, for example by a drain of its node",
     "DeletionByPodGC": "its node is gone",
     "TerminationByKubelet": "the kubelet ended it",
 }
@@ -208,7 +208,7 @@ def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, st
         than = f"its limit of {limit}" if limit else "its node had"
         return f"it used more memory than {than} and was killed", "raise the memory limit, or use less memory", words
     if reason in ("ContainerCannotRun", "StartError"):
-        return "it cannot be started", "mend its command, or what the message names", words
+        return "it cannot be started", "fix its command, or what the message names", words
     said = f"exit code {code}"
     return (f"{said}, {_EXITS[code]}" if code in _EXITS else said), logs, words
 
@@ -241,7 +241,7 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
         if reason in _NOT_MOUNTED:
             says, fix = (
                 "a volume of the pod cannot be mounted",
-                "create or mend the volume, ConfigMap or Secret that the message names",
+                "create or correct the volume, ConfigMap or Secret that the message names",
             )
             return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
         if reason in _NOT_PREPARED:
@@ -249,7 +249,7 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
             return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
         if reason == "Unhealthy":
             says = "a probe of the pod fails"
-            fix = "mend the probe or what it asks; give a model that loads slowly a startupProbe"
+            fix = "fix the probe or the endpoint that it calls; if a model loads slowly, set a startupProbe"
             return statement_about(pod, "starting", Turn.PROGRESS, says, fix, words=words)
     return None
 

@@ -45,7 +45,7 @@ def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Stateme
             "stuck",
             Turn.PROGRESS,
             "KubeRay cannot make the cluster",
-            "mend what the message names",
+            "fix what the message names",
             words=reason,
         )
     elif provisioned is not None and provisioned.status == "False":
@@ -62,7 +62,7 @@ def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
         yield statement_about(job, "done", Turn.ENDED, "it is complete", "", words=words)
     elif status in ("Failed", "ValidationFailed"):
         why = _ENDED.get(reason or status, "")
-        fix = "mend that, then create it again"
+        fix = "fix this, then create it again"
         yield statement_about(
             job, "failed", Turn.ENDED, f"the RayJob failed{f': {why}' if why else ''}", fix, words=words
         )

@@ -22,7 +22,7 @@ _REASONS: Final = (
     (
         "didn't match Pod's node affinity/selector",
         "does not have the labels that the pod selects",
-        "mend nodeSelector or node affinity, or label a node",
+        "correct nodeSelector or node affinity, or label a node",
     ),
     ("were unschedulable", "is cordoned", "wait, or ask the administrator to uncordon it"),
     ("Too many pods", "has as many pods as it may have", _LESS),
@@ -43,11 +43,11 @@ _REASONS: Final = (
         "add nodes, or weaken the anti-affinity",
     ),
     ("didn't satisfy existing pods anti-affinity", "has a pod whose anti-affinity keeps this one away", "add nodes"),
-    ("didn't match pod affinity", "does not have the pods that the affinity wants", "mend podAffinity"),
+    ("didn't match pod affinity", "does not have the pods that the affinity requires", "correct podAffinity"),
     ("topology spread constraints", "would break the topology spread of the pod", "weaken topologySpreadConstraints"),
     ("free ports", "has a host port of the pod in use", "use another hostPort, or none"),
     ("max volume count", "has as many volumes as it may have", "wait, or use other nodes"),
-    ("didn't match the requested node name", "is not the node that the pod names", "mend nodeName"),
+    ("didn't match the requested node name", "is not the node that the pod names", "correct nodeName"),
 )
 """What a reason of a node contains, what it says of the node, and what to do."""
 _MOST_REASONS: Final = 20
@@ -60,17 +60,17 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
         return "stuck", "a volume of the pod is not bound yet", "look at the PersistentVolumeClaims of the pod"
     name = _between(message, 'persistentvolumeclaim "', '"')
     if name and ("not found" in message or "waiting for" in message):
-        return "stuck", f"PersistentVolumeClaim {name} does not exist", "create it, or mend the name in spec.volumes"
+        return "stuck", f"PersistentVolumeClaim {name} does not exist", "create it, or correct the name in spec.volumes"
     name = _between(message, 'resourceclaim "', '"')
     if name and "not found" in message:
-        return "stuck", f"ResourceClaim {name} does not exist", "create it, or mend the name in spec.resourceClaims"
+        return "stuck", f"ResourceClaim {name} does not exist", "create it, or correct the name in spec.resourceClaims"
     if "waiting for" in message and "resourceclaim" in message.lower():
         return "waits", "a ResourceClaim of the pod is not created yet", "look whether its ResourceClaimTemplate exists"
     if "device class" in message.lower() and "does not exist" in message:
         return (
             "stuck",
             f"a claim names a DeviceClass that does not exist: {message}",
-            "mend deviceClassName of the claim",
+            "correct deviceClassName of the claim",
         )
     if "no nodes available to schedule pods" in message:
         return "stuck", "the cluster has no node", "add nodes"
@@ -78,7 +78,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
         reasons = list(_reasons(message[head.end() :]))
         if reasons:
             return "stuck", _sentence(reasons, head[1]), next((fix for *_, fix in reasons if fix), _LESS)
-    return "stuck", f"no node takes the pod: {message}" if message else "no node takes the pod", ""
+    return "stuck", f"no node accepts the pod: {message}" if message else "no node accepts the pod", ""
 
 
 def gang_reason(message: str) -> str:
@@ -91,7 +91,7 @@ def gang_reason(message: str) -> str:
 def _sentence(reasons: list[tuple[int, str, str]], total: str | None) -> str:
     said = ", ".join(f"{count} {_in_number(text, count)}" if count else text for count, text, _ in reasons)
     of = f"of {counted(int(total), 'node')} " if total else ""
-    return f"no node takes the pod: {of}{said}"
+    return f"no node accepts the pod: {of}{said}"
 
 
 def _in_number(text: str, count: int) -> str:

@@ -27,12 +27,12 @@ def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[State
     yield from read_refused_creation(deployment, reading)
     about, conditions = name_of(deployment), conditions_of(deployment)
     if get(deployment, ("spec", "replicas"), 1) == 0:
-        says, fix = "spec.replicas is 0, so it has no pod", "set spec.replicas, or mend the autoscaler that set it"
+        says, fix = "spec.replicas is 0, so it has no pod", "set spec.replicas, or correct the autoscaler that set it"
         yield Statement(about=about, standing="stuck", turn=Turn.SUSPENDED, says=says, fix=fix)
     progressing = conditions.get("Progressing")
     if progressing is not None and progressing.status == "False":
         says = "the rollout made no progress within progressDeadlineSeconds"
-        fix = "mend why its pods are not ready"
+        fix = "find out why its pods are not ready, and fix it"
         yield Statement(about=about, standing="stuck", turn=Turn.PROGRESS, says=says, fix=fix, words=progressing.words)
     if get(deployment, ("spec", "paused"), False) is True:
         says = "the rollout is paused by spec.paused, so a changed template makes no pods"

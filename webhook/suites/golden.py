@@ -162,7 +162,7 @@ class Recorder:
         if not folder.exists():
             return folder
         if not (folder / EXPECTED).is_file():
-            message = "is there already, and was not recorded: name another folder"
+            message = "already exists, and was not recorded: name another folder"
             raise InputError(InputProblem(message=message, file=str(folder)))
         for file in (folder / REVIEW, folder / EXPECTED, *(folder / CLUSTER).glob("*.yaml")):
             file.unlink(missing_ok=True)

@@ -148,7 +148,7 @@ def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str
         fix = f"write it as `{place}` of the request, or give the object alone as `input`"
         return (needless, f"is not read beside a whole request, which says this itself: {fix}") if needless else None
     if "old_input" in written and case.operation in ("CREATE", "CONNECT"):
-        return "oldInput", f"nothing is there before a {case.operation}: add `operation: UPDATE`, or remove oldInput"
+        return "oldInput", f"a {case.operation} has no old object: add `operation: UPDATE`, or remove oldInput"
     return None
 
 

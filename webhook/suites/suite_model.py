@@ -45,7 +45,7 @@ class CaseModel(CamelCaseModel):
     warns, else a good one. A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
     """
 
-    name: str = Field(min_length=1, description="A name of its own, as a sentence.")
+    name: str = Field(min_length=1, description="A unique name, as a sentence.")
     rule: str | list[str] = Field(default=[], description="Ids of the rules that the case is an example of.")
     input: Any = Field(default=None, description="An object, a request, an AdmissionReview, or the name of a file.")
     old_input: Any = Field(default=None, description="The object before an update, or the object that is deleted.")

@@ -47,7 +47,7 @@ def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, s
     for index, row in enumerate(rows):
         problems += [document.problem((index, *place), said) for place, said in _mistakes_of_row(row)]
         if (row.group, row.kind) in seen:
-            said = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
+            said = f"`{row.kind}` of group `{row.group}` occurs twice in this file: keep one row"
             problems.append(document.problem((index,), said))
         seen.add((row.group, row.kind))
     return problems

@@ -226,7 +226,7 @@ def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
             continue
         path = tuple(steps)
         if path in seen and path[-1] in keys:
-            message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"
+            message = f"key `{path[-1]}` appears twice in one object, and kubectl uses the last; expected it once"
             return JsonError(message, place)
         seen.add(path)
     raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one

@@ -204,11 +204,11 @@ class _Reader:
         for key, repeat in frame.repeats.items():
             if repeat.differs:
                 often = "twice" if repeat.count == 2 else f"{repeat.count} times"
-                message = f"key `{_shown(key)}` appears {often} in one mapping, and kubectl takes the last{_EXPECTED}"
+                message = f"key `{_shown(key)}` appears {often} in one mapping, and kubectl uses the last{_EXPECTED}"
                 self.repeated.append(_error_at(repeat.event, message, path))
         for key, event in frame.overridden.items():
             message = (
-                f"key `{_shown(key)}` comes before a `<<` that sets it, too, and kubectl takes that one{_EXPECTED}"
+                f"key `{_shown(key)}` comes before a `<<` that also sets it, and kubectl uses that value{_EXPECTED}"
             )
             self.repeated.append(_error_at(event, message, path))
 

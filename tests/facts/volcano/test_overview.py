@@ -53,6 +53,6 @@ def test_amounts_have_what_is_deserved_and_in_use():
 
 def test_closed_queues_and_cycles_take_nothing():
     closed, first, second = rows(queue("a", state="Closed"), queue("b", "c"), queue("c", "b"))
-    assert closed.obstacles == ("takes no jobs because its state is Closed",)
+    assert closed.obstacles == ("accepts no jobs because its state is Closed",)
     assert first.obstacles == second.obstacles != ()
     assert (first.name, second.name) == ("b", "c")

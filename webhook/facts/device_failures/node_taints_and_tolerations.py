@@ -59,7 +59,7 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
 def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Problem]:
     at, key = pods.locate(toleration.at), toleration.key
     if not key:
-        message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"
+        message = "tolerates every taint, so the pods stay on nodes that are gone or have failed devices"
         yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
     elif key in _NODE_FAILURES:
         message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"

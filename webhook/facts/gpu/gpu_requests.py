@@ -74,7 +74,7 @@ UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
     "gpu-requests/several-shares",
     title="The container requests several shares of a GPU",
-    why="A time slice has no size of its own, so several slices give no more of the GPU than one.",
+    why="A time slice has no size, so several slices give no more of the GPU than one slice.",
     fails="silent",
 )
 MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(

@@ -299,14 +299,14 @@ def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place
     selector = place.queue.namespace_selector
     is_taken = selects_namespace(selector, subject.namespace, place.view)
     if selector is None:
-        message = "has no namespaceSelector, so it takes jobs of no namespace"
+        message = "has no namespaceSelector, so it accepts jobs of no namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
     elif is_taken is None:
         place.view.note_missing(MissingObject(kind="Namespace", name=subject.namespace))
         return
     elif not is_taken:
         message = (
-            f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
+            f"accepts no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
             "namespace"
         )
         fix = "use another queue, or ask the owner of the ClusterQueue to add the namespace"

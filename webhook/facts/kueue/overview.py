@@ -135,7 +135,7 @@ def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
         yield f"{_STOPPED} {queue.stop_policy}"
     yield from (f"is inactive because {cause.text}" for cause in causes_of_inactivity(queue, view))
     if queue.namespace_selector is None:
-        yield "takes jobs of no namespace because it has no namespaceSelector"
+        yield "accepts jobs of no namespace because it has no namespaceSelector"
     if not queue.groups:
         yield "has no resource group"
 
@@ -145,7 +145,7 @@ def _obstacles_of_local_queue(local: LocalQueue, queue: QueueFields, view: Clust
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"
     if selector is not None and selects_namespace(selector, _namespace_or_default(local), view) is False:
-        yield f"its ClusterQueue does not take jobs of namespace {_namespace_or_default(local)}"
+        yield f"its ClusterQueue does not accept jobs of namespace {_namespace_or_default(local)}"
 
 
 def _namespace_or_default(local: LocalQueue) -> str:

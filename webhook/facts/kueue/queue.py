@@ -249,7 +249,7 @@ def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: 
     selector = queue.namespace_selector
     if selector is None or selects_namespace(selector, subject.namespace, subject.cluster_view()) is False:
         message = (
-            f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
+            f"accepts no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             f"{'is not set' if selector is None else 'does not match the namespace'}"
         )
         fix = "name another ClusterQueue, or ask the administrator of this one to admit the namespace"

@@ -60,7 +60,7 @@ RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
 COVERED_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/covered-twice",
     title="Two groups cover the same resource",
-    why="Kueue takes each resource of a pod from the flavors of one group, so only one group may cover it.",
+    why="Kueue assigns each resource of a pod from the flavors of one group, so only one group may cover it.",
     function="validateResourceGroups",
 )
 NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(

@@ -113,7 +113,7 @@ _DEFAULTS: Final[Mapping[str, _Default]] = {
 POOL_PORT: Final = MODEL_SERVER.rule(
     "model-server/pool-port",
     title="An InferencePool sends requests to a port where the model server does not listen",
-    why="The endpoint picker leaves out pods without the port of the pool and says nothing, so no request arrives.",
+    why="The endpoint picker skips pods without the port of the pool, without a message, so no request arrives.",
     refused_by="nothing; requests fail",
     source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
     fails="silent",

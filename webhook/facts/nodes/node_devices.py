@@ -33,7 +33,7 @@ OFFERED: Final = NODE_DEVICES.rule(
 LARGEST_NODE: Final = NODE_DEVICES.rule(
     "node-devices/largest-node",
     title="No node has as many devices as the pod requests",
-    why="All devices of a pod are those of one node, so that it stays Pending until there is a larger one.",
+    why="All devices of a pod must be on one node, so the pod stays Pending until a larger node exists.",
     function="fitsRequest",
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )

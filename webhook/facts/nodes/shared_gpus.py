@@ -142,7 +142,7 @@ def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: Cl
         f"node {offers[0].name} shares its GPUs by MPS, whose device plugin refuses more than 1 share for a container"
         f"{early}, so each pod fails on the node"
     )
-    yield MPS.problem(path, message, f"ask for `{name}: 1`, or use nodes whose GPUs are not shared")
+    yield MPS.problem(path, message, f"ask for `{name}: 1`, or use nodes with GPUs that are not shared")
 
 
 def _is_refusal_off(offer: NodeOffer, view: ClusterView) -> bool:
@@ -173,7 +173,7 @@ def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subje
             f"node {name} shares its GPUs by time slices, and failRequestsGreaterThanOne refuses more than 1 share for "
             "a container, so each pod fails on the node"
         )
-        yield REFUSED.problem(path, message, "ask for 1, or use nodes whose GPUs are not shared")
+        yield REFUSED.problem(path, message, "ask for 1, or use nodes with GPUs that are not shared")
     elif all(offer.labels.get(f"{asked.base}.count") == "1" for offer in offers):
         message = f"the GPUs that node {name} offers are time slices of one card, so {asked.count} shares are 1 GPU"
         launch = cached_launch_of_container(asked.container, subject)

@@ -41,7 +41,7 @@ PARENT: Final = KAI.rule(
 LEAF: Final = KAI.rule(
     "kai/leaf-queue",
     title="The KAI queue has child queues",
-    why="KAI takes workloads only in queues without children, so the pods stay Pending.",
+    why="KAI accepts workloads only in queues without children, so the pods stay Pending.",
 )
 QUOTA: Final = KAI.rule(
     "kai/non-preemptible-quota",

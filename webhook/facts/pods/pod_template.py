@@ -107,11 +107,11 @@ def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
     fix = "remove hostUsers, or this field"
     for field in _SHARED:
         if pod.json.get(field) is True:
-            message = "must not be true where hostUsers is false because the pod has a user namespace of its own"
+            message = "must not be true where hostUsers is false because the pod has its own user namespace"
             yield HOST_USERS.problem(pod.path(field), message, fix)
     for container in pod.all_containers():
         if container.json.get("volumeDevices"):
-            message = "must not be set where hostUsers is false because the pod has a user namespace of its own"
+            message = "must not be set where hostUsers is false because the pod has its own user namespace"
             yield HOST_USERS.problem(container.path("volumeDevices"), message, fix)
 
 
@@ -197,7 +197,7 @@ def validate_volume_mounts(container: Container) -> Iterator[Problem]:
             yield MOUNT_PATH.problem(path, "must be set", "name the directory where the volume appears")
         elif target in seen:
             message = "is also the path of a mount before this one in the container"
-            yield MOUNT_PATH.problem(path, message, "mount each volume at a path of its own", target)
+            yield MOUNT_PATH.problem(path, message, "mount each volume at a different path", target)
         seen.add(target)
 
 

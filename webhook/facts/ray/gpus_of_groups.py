@@ -60,7 +60,7 @@ ENTRYPOINT_GPUS: Final = RAY.rule(
 LARGE_BUNDLE: Final = RAY.rule(
     "ray/large-bundle",
     title="A bundle of an LLM deployment has several GPUs",
-    why="vLLM's executor takes bundles of one GPU, and refuses a larger one. A newer executor may not ask.",
+    why="The executor of vLLM accepts only bundles of one GPU. Newer releases of vLLM may not check this.",
     source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
     level="advice",
     fails="start",
@@ -290,7 +290,7 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
             sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in _maps(placement.get("bundles"))]
             if sizes and max(sizes) > 1:
                 message = (
-                    f"an LLM deployment has a bundle of {_shown(max(sizes))} GPUs, and vLLM takes bundles of 1 GPU"
+                    f"an LLM deployment has a bundle of {_shown(max(sizes))} GPUs, but vLLM accepts only bundles of 1"
                 )
                 fix = f"write {_shown(sum(sizes))} bundles of 1 GPU"
                 yield LARGE_BUNDLE.problem(("spec", "serveConfigV2"), message, fix)

@@ -68,7 +68,7 @@ REPLICA_BOUNDS: Final = RAY.rule(
 REPLICAS_OUT_OF_BOUNDS: Final = RAY.rule(
     "ray/replicas-out-of-bounds",
     title="replicas of a Ray group is outside of minReplicas and maxReplicas",
-    why="KubeRay starts minReplicas or maxReplicas pods instead, and says nothing.",
+    why="KubeRay starts minReplicas or maxReplicas pods instead, without a message.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/util.go",
     function="GetWorkerGroupDesiredReplicas",
     refused_by="nothing; KubeRay starts another number of pods",

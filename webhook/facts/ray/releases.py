@@ -39,7 +39,7 @@ DELETION_GATE: Final = RAY.rule(
 UPGRADE_GATE: Final = RAY.rule(
     "ray/incremental-upgrade-gate",
     title="The RayService asks for an incremental upgrade, but the feature gate is off",
-    why="KubeRay up to 1.6 takes the type for no upgrade at all, so a changed cluster never arrives.",
+    why="KubeRay up to 1.6 treats this type as no upgrade, so it never starts the changed cluster.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
     refused_by="nothing; the cluster is not upgraded",
     fails="silent",
@@ -107,7 +107,7 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
         is_off = installed.release < (1, 7) and not installed.has_gate(_UPGRADE)
         if service.upgrade_strategy.type == _INCREMENTAL and is_off:
             message = (
-                f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so it takes {_INCREMENTAL} for no "
+                f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so it treats {_INCREMENTAL} as no "
                 "upgrade, and a changed rayClusterConfig never reaches a cluster"
             )
             yield UPGRADE_GATE.problem(service.path("upgradeStrategy", "type"), message, f"turn the gate {_UPGRADE} on")

@@ -115,7 +115,7 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
     """Report what Ray refuses of serveConfigV2, and what it drops."""
     written = subject.typed(RayService).spec.json.get("serveConfigV2")
     if written is not None and not isinstance(written, str):
-        message = "is an object, but the API server takes a text with YAML alone"
+        message = "is an object, but the API server accepts only a text with YAML"
         yield _refusal(message, "write `serveConfigV2: |` and indent the YAML below it")
         return
     try:
@@ -128,7 +128,7 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
     if config is not None:
         yield from _check_text(config, subject)
     elif isinstance(written, str) and written.lstrip().startswith("- "):
-        yield _refusal("is a list, but Ray takes a mapping with `applications`", "put the list under `applications:`")
+        yield _refusal("is a list, but Ray needs a mapping with `applications`", "put the list under `applications:`")
 
 
 def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:
@@ -146,7 +146,7 @@ def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem
         name = str(application.get("name", "default"))
         if name in names:
             message = f"names two applications `{name}`, which Ray refuses"
-            yield _refusal(message, "give each application a name of its own")
+            yield _refusal(message, "give each application its own name")
         names[name] = None
         route = application.get("route_prefix", "/")
         if isinstance(route, str):
@@ -174,7 +174,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     environment = application.get("runtime_env")
     folder = environment.get("working_dir") if isinstance(environment, dict) else None
     if isinstance(folder, str) and folder and "://" not in folder:
-        message = f"{who} has the local working_dir `{folder[:80]}`, but Ray takes remote addresses alone"
+        message = f"{who} has the local working_dir `{folder[:80]}`, but Ray accepts only remote addresses"
         yield _refusal(message, "upload it, and write its address")
     deployments = application.get("deployments")
     for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):

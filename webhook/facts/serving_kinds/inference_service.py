@@ -19,7 +19,7 @@ MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
     title="minReplicas 0 does not scale to zero, or makes the first request wait",
     why=(
-        "In Standard mode an autoscaler takes 0 as 1. With Knative the first request waits for a node, the download "
+        "In Standard mode an autoscaler reads 0 as 1. With Knative the first request waits for a node, the download "
         "and the load, and ends after 300 s."
     ),
     refused_by="",

@@ -29,7 +29,7 @@ LLM_PARALLELISM: Final = SERVING_KIND.rule(
 LLM_REPLICAS: Final = SERVING_KIND.rule(
     "serving-kind/llm-replicas",
     title="An LLMInferenceService sets both replicas and scaling",
-    why="The webhook of KServe takes a fixed number or scaling, and refuses both together.",
+    why="The webhook of KServe accepts a fixed number or scaling, but not both.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
 )
 LLM_GPUS: Final = SERVING_KIND.rule(

@@ -313,7 +313,7 @@ def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
         for overlay in layer.overlays:
             name = overlay.name
             if job.release < TEMPLATES and name in targets:
-                message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
+                message = f"is also the target at {targets[name]}, but Trainer accepts only one override for each job"
                 yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
             targets.setdefault(name, path_as_text(overlay.job.at))
             yield from check_patched_env(overlay)

@@ -37,7 +37,7 @@ from webhook.yamltext.placeholders import is_placeholder
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",
     title="resourceClaimsPerNode does not name a ResourceClaimTemplate",
-    why="Each node needs devices of its own, so Trainer accepts only a template here.",
+    why="Each node needs its own devices, so Trainer accepts only a template here.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
@@ -286,7 +286,7 @@ def _check_claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> I
             places.extend(_paths_of_claims_in_overlay(overlay))
     for place in places:
         message = (
-            f"must not be set because Trainer {release_as_text(job.release)} takes claims only with its feature "
+            f"must not be set because Trainer {release_as_text(job.release)} accepts claims only with its feature "
             "gate for dynamic "
             "resource allocation, which is off"
         )

@@ -145,9 +145,9 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
     if step is None:
         reached = ""
         if job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None:
-            reached = ", and its MPI job `node` takes numNodes and numProcPerNode alone"
+            reached = ", and its MPI job `node` accepts only numNodes and numProcPerNode"
             if _is_launcher_a_node(job):
-                reached = ", and its MPI job `node` takes numNodes, numProcPerNode, env and resourcesPerNode alone"
+                reached = ", and its MPI job `node` accepts only numNodes, numProcPerNode, env and resourcesPerNode"
         return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer{reached}"
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 

@@ -94,7 +94,7 @@ def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator
     for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:
             message = (
-                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} takes at most {_LONGEST_NAME}"
+                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} allows at most {_LONGEST_NAME}"
             )
             yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
 

@@ -44,7 +44,10 @@ PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-keys",
     title="The plugin ssh has only one key of the pair",
-    why="The public key lets the pods log in to each other. Without a private key, the plugin makes a pair of its own.",
+    why=(
+        "The public key lets the pods log in to each other. Without a private key, the plugin creates its own pair of "
+        "keys."
+    ),
     refused_by="nothing; logins fail, or other keys are used",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="withUserProvidedRsaKey",

@@ -39,7 +39,7 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     why=(
         "Volcano's webhook validates every pod template as Kubernetes validates PodTemplates, with newer features "
         "off: names of variables with special characters, operators Gt and Lt of tolerations, rules about restarts of "
-        "containers and a sleep of 0 seconds are refused though Kubernetes takes them."
+        "containers and a sleep of 0 seconds are refused although Kubernetes accepts them."
     ),
     function="validateTaskTemplate",
 )

@@ -102,7 +102,7 @@ PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
 PARENT_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-used",
     title="The parent queue still has pods",
-    why="A queue with children cannot run pods of its own.",
+    why="A queue with children cannot run pods itself.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )

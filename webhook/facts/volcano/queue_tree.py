@@ -167,7 +167,7 @@ def _limited_amounts_of_queue(queue: Queue, limits: Mapping[str, int]) -> Iterat
 
 def _obstacles_of_queue(queue: Queue) -> Iterator[str]:
     if queue.state not in ("", OPEN):
-        yield f"takes no jobs because its state is {queue.state}"
+        yield f"accepts no jobs because its state is {queue.state}"
 
 
 def _row_of_queue_in_cycle(queue: Queue) -> QueueRow:

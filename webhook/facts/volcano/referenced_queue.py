@@ -68,7 +68,7 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
     message = "is a new queue that is not open yet, which takes some seconds"
     fix = "wait until the queue is open"
     if queue.state:
-        message = f"is a queue in state {queue.state}, but only an open queue takes jobs"
+        message = f"is a queue in state {queue.state}, but only an open queue accepts jobs"
         fix = f"name another queue, or ask the administrator to open this one ({vcctl_command_for_queue('open', name)})"
     yield rules.open.problem(path, message, fix, name)
 
