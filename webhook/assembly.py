@@ -120,7 +120,7 @@ def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
     """Return the folders of policies: the shipped ones and added ones, or only those of --only.
 
     Raises:
-        ConfigurationError: the shipped ones are wanted for a version whose CEL they go beyond.
+        ConfigurationError: the version does not have the CEL features that the shipped policies need.
     """
     if chosen.only:
         return chosen.only

@@ -38,7 +38,7 @@ def install_hint_for_module(module: str | None) -> str:
     Never the bare name: public indexes have another package that is called claimgate.
 
     Args:
-        module: its name as ModuleNotFoundError has it, such as `fastapi.responses`.
+        module: its name in the ModuleNotFoundError, such as `fastapi.responses`.
     """
     package = (module or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
@@ -50,7 +50,7 @@ def install_hint_for_module(module: str | None) -> str:
 
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
-_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody has the whole answer
+_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout has closed it, so the answer is incomplete
 _OWN_FAULT: Final = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -72,7 +72,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except SystemExit as stop:  # how typer ends a program whose reader went away
+    except SystemExit as stop:  # how typer ends a program after stdout was closed
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         return _discard_output()
@@ -163,7 +163,7 @@ def run_with_traceback(start: Callable[[], int]) -> int:
     """Run `start`; an unexpected error prints its traceback and returns exit code 70."""
     try:
         return start()
-    except Exception:  # noqa: BLE001 - the last frame: whatever comes here is a bug, and its traceback is the report
+    except Exception:  # noqa: BLE001 - the last frame: any exception here is a bug, and its traceback is the report
         import traceback
 
         told = "error: this is a fault of claimgate itself; the lines above say where"

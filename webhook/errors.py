@@ -56,7 +56,7 @@ class InputProblem(Struct, frozen=True, kw_only=True):
     excerpt: str = ""
 
     def __str__(self) -> str:
-        """Return the problem on one line, whatever names are in it, and the excerpt below."""
+        """Return the problem on one line, with any names in it, and the excerpt below."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = "\n".join(message_lines(": ".join(part for part in (place, self.path, self.message) if part)))
         return f"{text}\n{self.excerpt}" if self.excerpt else text
@@ -144,7 +144,7 @@ class CompileError(CelError):
     _MOST_OF_MESSAGE: Final = 1_000
 
     def __init__(self, source: str, issues: tuple[CompileIssue, ...], count: int = 0) -> None:
-        """Keep the first ten issues; the text is made when it is asked for.
+        """Keep the first ten issues; the text is built on access.
 
         Args:
             source: the expression.
@@ -233,7 +233,7 @@ class LookupFailed(ClaimgateError):
 
 
 class AmbiguousObject(LookupFailed):
-    """Files have several different objects of the name, so that nobody knows which one a cluster would have."""
+    """Files have several different objects with the name, so the object of a cluster is not known."""
 
 
 class UnknownNamespaceOrName(AmbiguousObject):

@@ -223,7 +223,7 @@ _VERBS_OF_OTHERS = {
     "rule": "explain",
     "rules": "explain",
 }
-"""What people type who know other tools."""
+"""Verbs that users of other tools type."""
 
 EXIT_CODES = {
     0: "nothing to fix: all allowed, no findings, all tests passed, or something could not be decided",
@@ -266,7 +266,7 @@ class _PlainArgument(TyperArgument):
 
 
 class _VerbCommand(TyperCommand):
-    """A verb whose help has examples, then its options in groups, those first that people use most."""
+    """A verb with examples at the beginning of its help, and then its options in groups, the most used ones first."""
 
     path = ""
     """The words that call it, without the program's name."""

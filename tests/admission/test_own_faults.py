@@ -31,7 +31,7 @@ FAILS = {"expression": "problems.size() == 0", "messageExpression": "problems"}
 SOUND = {"expression": "false", "message": "no such thing"}
 LABELS = {"labels": {"secret": SECRET}}
 TEXT = (
-    "the policy cannot be asked because its checks `broken` failed (KeyError in checks.py:9): "
+    "the policy cannot be evaluated because its checks `broken` failed (KeyError in checks.py:9): "
     "report this as a bug of claimgate (policy broken)"
 )
 

@@ -53,7 +53,7 @@ def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started)
     eventually(lambda: view.get(CONFIG, "honest", "last"))
     assert view.memory.bytes <= 200 * KB
     assert view.memory.dropped == 1
-    with pytest.raises(LookupFailed, match=r"ConfigMap of namespace `greedy` are not held: .*--view-memory"):
+    with pytest.raises(LookupFailed, match=r"ConfigMap of namespace `greedy` are not in the view: .*--view-memory"):
         view.get(CONFIG, "greedy", "c-1")
     with pytest.raises(LookupFailed, match="`greedy`"):
         view.get(CONFIG, "greedy", "never-made")

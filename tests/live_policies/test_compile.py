@@ -276,7 +276,7 @@ def test_what_is_stored_takes_bounded_memory(tmp_path: Path) -> None:
         assert view.memory.bytes < 10_000
         kept = [StoredPolicy(each) for each in view.list(GVKS[0], None)]
         assert [each.name for each in kept] == ["large", "small"]
-        with pytest.raises(LookupFailed, match=r"PolicyBinding of the cluster are not held: .* more than 16Mi"):
+        with pytest.raises(LookupFailed, match=r"PolicyBinding of the cluster are not in the view: .* more than 16Mi"):
             StoredPolicies(view).list_oldest_first()
     finally:
         view.close()

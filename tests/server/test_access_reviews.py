@@ -226,7 +226,7 @@ def test_why_the_api_server_cannot_be_asked(error: Exception, told: str) -> None
     cluster = Cluster(error)
     cluster.may_answer.set()
     found = asyncio.run(reviews_ask(cluster))
-    assert found == f"the API server cannot be asked: {told}"
+    assert found == f"cannot ask the API server: {told}"
 
 
 async def reviews_ask(cluster: Cluster) -> AuthorizationDecision | str:

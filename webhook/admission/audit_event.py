@@ -1,8 +1,9 @@
 """Converts events of an API server's audit log to the requests that a webhook would have got.
 
-Of a create or an update the request's own object is taken, which level Request has too; a patch is no object, so what
-the API server answered is taken, after admission and with its defaults. What stood in the cluster before an update is
-not in an event, so the request carries the new object as the old one, too, and rules about changes find none.
+For a create or an update, the request has the object that the user sent, which a log of level Request also has. A patch
+is not an object, so the request has the object that the API server answered, after admission and with its defaults. An
+event does not have the object before an update, so the request carries the new object as the old one, too, and rules
+about changes find no change.
 Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
 """
 
@@ -23,7 +24,7 @@ from webhook.yamltext.jsontext import decode_any_json
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
 _NAMESPACES: Final = b'"namespaces"'
-"""What stands in a line of an event about a Namespace."""
+"""The fields of a line of an event about a Namespace."""
 _CREATED: Final = 201
 _REFUSED: Final = 400
 
@@ -31,7 +32,7 @@ _REFUSED: Final = 400
 class EventWithoutRequest(Exception):
     """The error for an audit event from which no admission request can be made; the text gives the reason.
 
-    is_read: it changes nothing, so that nobody misses it. is_stored: the API server stored what was sent.
+    is_read: the request only reads, so leaving it out loses nothing. is_stored: the API server stored what was sent.
     """
 
     def __init__(self, why: str, *, is_read: bool = False, is_stored: bool = True) -> None:
@@ -93,8 +94,8 @@ def request_of_audit_event(line: bytes) -> Attributes:
 
 
 def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
-    """Return the name of the Namespace that a line of an audit log changes, and the Namespace as it is then; None for
-    the Namespace where the event does not have it, and for other lines.
+    """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change. The
+    Namespace is None if the event does not have it, and for other lines.
     """
     if _NAMESPACES not in line:
         return None

@@ -1,4 +1,4 @@
-"""Leaves out what decisions say of rules that nobody wants to hear of: `--rule` and `--skip`."""
+"""Removes rules from decisions: `--rule` and `--skip`."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def _decode_slowly(body: bytes, deadline: Deadline | None) -> Attributes:
 
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
-    """Return the request without its objects and without the groups and extra of its user, at a cost that does not grow
-    with them; None if that is not possible.
+    """Return the request without its objects and without the groups and extra of its user; None if that is not
+    possible. The cost does not grow with these parts.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
     For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
@@ -107,7 +107,7 @@ def _decode_head_or_none(text: bytes) -> Attributes | None:
         user = None if named is None else wire.User(username=named.username)
         return _attributes_of_request(wire.Request(**fields, user_info=user))
     except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # whoever decodes the whole body says what is wrong with it
+        return None  # the function that decodes the whole body reports the mistake
 
 
 def _is_answered(review: wire.ReviewHead) -> bool:
@@ -187,7 +187,7 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=True,  # whoever recorded a review had it of an API server
+        is_decoded=True,  # a recorded review came from an API server
     )
 
 

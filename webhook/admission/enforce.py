@@ -43,9 +43,9 @@ MAX_WARNING = 256
 MAX_WARNINGS = 4096
 """Characters of all warnings together (as above)."""
 MAX_MESSAGE = 8192
-"""Characters of a denial's text. The API server and kubectl pass on whatever comes; a controller copies the text into
-conditions, whose message takes 32,768 (metav1.Condition), of four bytes each at worst. Some hundred lines: no reader
-gets further, and the longest single message that Kubernetes lets a policy make, 5 KiB, fits."""
+"""Characters of a denial's text. The API server and kubectl pass on any text. A controller copies the text into
+conditions, which accept 32,768 characters (metav1.Condition), at worst of four bytes each. This is about a hundred
+lines, more than a person reads. The longest single message of a policy that Kubernetes allows, 5 KiB, fits."""
 MAX_ANNOTATION = 10 * 1024
 """Characters of one audit annotation, all its values joined: what the API server leaves of one value
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
@@ -54,7 +54,7 @@ _LONGEST_FIELD = 1024
 """Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
 _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
-_SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
+_SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
@@ -69,9 +69,9 @@ def verdict_of_decisions(
 ) -> Verdict:
     """Return the verdict of decisions, in their order; the first denial gives code and reason.
 
-    `further` are decisions that a denial tells besides; they decide nothing.
+    `further` are decisions that a denial also reports; they decide nothing.
 
-    In our own text all denials are told, so a value that nobody can read (400) gives the code whatever else is wrong.
+    Our own text has all denials, so a value that cannot be read gives the code 400, also if there are other problems.
     """
     if not [each for each in decisions if each.evaluation != "admit" or each.audit_annotations]:  # no any()
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
@@ -126,8 +126,8 @@ def status_of_denials(
 ) -> DenialStatus:
     """Return the status with every denial and its rule, and problems that did not deny; shortened when there are many.
 
-    Users find first what they can mend themselves, and of that the most severe. The message has a line for each
-    problem, which `kubectl` shows whatever the reason is; the causes are for programs, and for what `kubectl` shows of
+    Problems that users can fix themselves come first, the most severe first. The message has a line for each problem,
+    and `kubectl` shows it with every reason except Invalid. The causes are for programs, and `kubectl` shows them with
     reason Invalid (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _messages_for_users_first(denied)}
@@ -283,9 +283,9 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without_control_characters(line: str) -> str:
-    """Return text without control characters, because of which an API server would drop the whole warning.
+    """Return text without control characters. An API server would drop a warning that has one.
 
-    Of a line that is far too long only the beginning is read, and shown: a user chooses the names in it.
+    Only the beginning of a line that is far too long is read and shown, because a user chooses the names in it.
     """
     shown = line[: 4 * MAX_WARNINGS]
     if not shown.isprintable():
@@ -334,8 +334,8 @@ def _json_as_go_writes(value: JSON) -> str:
 def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
     """Return the decisions, none with a stricter action than `most`.
 
-    A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
-    Fail whatever its binding says: it is told as a warning, or not at all. `withheld` says what a decision would do.
+    A denial becomes a warning, and both become audit annotations. A failed mutation denies under failurePolicy Fail,
+    with any binding: here it becomes a warning, or is not reported. `withheld` says what a decision would do.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 

@@ -40,7 +40,7 @@ def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfi
 
 
 def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
-    """Return the labels of a namespace, None where nobody knows them."""
+    """Return the labels of a namespace, None if they are not known."""
     try:
         obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:

@@ -44,7 +44,7 @@ RowOf = Callable[[str, str], KindRow | None]
 
 
 def is_review(value: JSON) -> bool:
-    """Return whether this is an AdmissionReview, by its kind, whatever its version."""
+    """Return whether this is an AdmissionReview of any version, by its kind."""
     return isinstance(value, dict) and value.get("kind") == wire.KIND
 
 
@@ -130,15 +130,15 @@ def attributes_of_object(
 ) -> Attributes:
     """Return the attributes that the API server would send for this object, as far as the object tells.
 
-    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
-    goes into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its
-    defaults, unless it cannot decode one: then they stay as they are.
+    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object goes
+    into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its defaults. If
+    an API server cannot decode one, it stays unchanged.
 
     Args:
         value: an object with apiVersion and kind.
         row: as in `attributes`.
         operation: CREATE, UPDATE, DELETE or CONNECT.
-        old_object: what stands in the cluster, for UPDATE; without it the object itself.
+        old_object: the stored object, for UPDATE; without it the object itself.
         namespace: where a namespaced object without a namespace goes.
         fills_defaults: whether the defaults of an API server are filled in.
 
@@ -176,8 +176,8 @@ def attributes_of_object(
 
 
 def with_defaults_filled_in(recorded: Attributes) -> Attributes:
-    """Return a recorded request with the defaults of an API server in its objects; one that cannot be decoded stays as
-    it is.
+    """Return a recorded request with the defaults of an API server in its objects. An object that cannot be decoded
+    stays unchanged.
     """
     filled = (
         each and (_object_as_sent(each, recorded.kind, fills_defaults=True) or each)

@@ -1,7 +1,7 @@
 """The verdict on a request that could not be read or evaluated in time, by the failurePolicies.
 
-Evaluates nothing. Knows the request without its object. Under attack the event loop writes many of these answers at one
-moment, so no sentence is made here that is not told.
+Evaluates nothing. Knows the request without its object. Under attack the event loop writes many of these answers at the
+same time, so a sentence is built only if it is shown.
 """
 
 from __future__ import annotations

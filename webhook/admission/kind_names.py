@@ -1,4 +1,4 @@
-"""Finds misspelled kinds and wrong groups, because of which no policy for the right kind is evaluated.
+"""Finds misspelled kinds and wrong groups. For these, no policy for the right kind is evaluated.
 
 The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
 have a kind and an apiVersion, too: a kubeconfig, or a version that no API server could serve. Those are no mistakes.

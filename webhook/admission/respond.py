@@ -3,7 +3,7 @@
 Knows what the API server checks in an answer, and how its audit log names annotations. Decides nothing. Where the site
 has published the documentation, each rule gets the address of its page. A sentence about a rule ends with its id in
 brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Shipped checks have pages; policies of a
-site have none. Every denial ends with the address of the page for people whose object was denied.
+site have none. Every denial ends with the address of the page for users with a denied object.
 
 Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 errors/statuserror.go.
@@ -48,8 +48,8 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
     """Return the whole AdmissionReview v1 as compact JSON.
 
-    A patch goes out only with its type, only when the request is allowed, only in the mutating phase, and never on
-    DELETE: the API server fails each of the others whatever the failurePolicy says.
+    A patch goes out only with its type, only if the request is allowed, only in the mutating phase, and never on
+    DELETE. In all other cases the API server fails the call, with any failurePolicy.
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
@@ -119,7 +119,7 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
 def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
     """Return the verdict with the addresses of the pages of its rules, and of the page about denials.
 
-    Warnings stay as they are where they would be more than an API server passes on unchanged.
+    Warnings stay unchanged if with addresses they would be longer than an API server passes on.
     """
     if verdict.status is None and not verdict.warnings:
         return verdict

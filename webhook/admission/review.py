@@ -6,11 +6,11 @@ phase see the object as submitted, then the mutating ones change it; a denial le
 the validating policies see the object as it will be stored.
 
 The API server does not ask for the validating phase once the mutating phase has denied, and users would learn of one
-mistake after the other. So a denial tells besides what the validating phase finds in the object with those changes that
-could be made; it decides nothing.
+mistake after the other. So a denial also reports what the validating phase finds in the object with the changes that
+could be made. These problems decide nothing.
 
-An object that an API server has decoded is not decoded again; whoever else sends one that is not of its types is told
-so, as for every other kind.
+An object that an API server has decoded is not decoded again. For an object from elsewhere, fields of wrong types are
+reported, as for every other kind.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ def answer_request(
 
     Args:
         attributes: the request.
-        policies: all policies; those of the phase are asked.
+        policies: all policies; those of the phase are evaluated.
         cluster: answers from memory.
         phase: mutating or validating.
-        deadline: until when it may run; policies that are asked later fail. None for as long as it takes.
+        deadline: until when it may run; policies after this time fail. None means no limit.
         authorizer: says what users may do; without one, expressions that ask fail.
         api_server_text: write denials as the API server's own plugins do.
         options: what the caller wants to know besides the verdict.
 
     Returns:
-        The verdict; it never raises for a policy's fault. A fault of our own in a policy is an error of that policy:
-        the others speak all the same.
+        The verdict; it never raises for a policy's fault. Our own bug in a policy is an error of that policy: the
+        other policies are evaluated.
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)

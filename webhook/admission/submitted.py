@@ -1,4 +1,4 @@
-"""An object of a file as it is submitted, and the view of the cluster that it is submitted to."""
+"""A submitted object of a file, and the view of the cluster for it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Submissions:
 
 
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
-    """Return the object of a recorded review in the namespace of the request; another object as it is."""
+    """Return the object of a recorded review in the namespace of the request; another object unchanged."""
     namespace = (
         get(review, (*fixtures.object_path(review)[:-1], "namespace"))
         if fixtures.is_review_or_request(review)
@@ -82,7 +82,7 @@ def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:
-    """Return whether every file was read, so that none of them can hold what seems to be absent."""
+    """Return whether every file was read. Then an object that seems to be absent is in no unread file."""
     return not inputs.problems and not inputs.templates
 
 

@@ -1,7 +1,7 @@
 """The AdmissionReview as it is sent, and the messages about invalid ones.
 
 Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go) and nothing of what the fields mean.
-Unknown fields are allowed and null stands for absent, as Go's decoder has it; the objects inside stay plain JSON.
+Unknown fields are allowed and null means absent, as in Go's decoder; the objects inside stay plain JSON.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class User(msgspec.Struct):
 
 
 class NamedUser(msgspec.Struct, gc=False):
-    """authentication/v1 UserInfo without groups and extra, of which there can be megabytes."""
+    """authentication/v1 UserInfo without groups and extra, which can have megabytes."""
 
     username: str | None = None
 
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class RequestHead(_Head, rename="camel"):
-    """What says of an AdmissionRequest who asks for what; the rest is skipped and not decoded."""
+    """The fields of an AdmissionRequest that say who asks for what; the others are skipped and not decoded."""
 
     user_info: NamedUser | None = None
 

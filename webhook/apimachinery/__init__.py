@@ -1,1 +1,1 @@
-"""What every object and every request has: names, field paths, quantities, lists, releases, attributes."""
+"""The parts of every object and every request: names, field paths, quantities, lists, releases, attributes."""

@@ -87,12 +87,13 @@ NOBODY: Final = UserInfo()
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Attributes:
-    """One admission request. Nobody changes it. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
+    """One admission request. Treat it as immutable. `object` is None on DELETE, `old_object` None on CREATE and
+    CONNECT.
 
-    `is_plain`: it was made of an object alone, whose version no API server has chosen.
-    `is_decoded`: it came from an API server, which has decoded the objects of its own kinds; files may hold anything.
-    name is "" for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object
-    itself. request_kind and request_resource are what the client sent before any conversion.
+    `is_plain`: it was built from an object alone, and no API server has chosen the version of the object. `is_decoded`:
+    it came from an API server, which has decoded the objects of its own kinds; files may hold anything. name is "" for
+    generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object itself.
+    request_kind and request_resource are what the client sent before any conversion.
     """
 
     uid: str

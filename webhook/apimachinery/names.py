@@ -14,14 +14,14 @@ import re
 from typing import Final
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-"""An RFC 1123 label, of whatever length: a part of a longer name may be one."""
+"""An RFC 1123 label of any length, because it may be part of a longer name."""
 DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
 DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-"""An RFC 1035 label, of whatever length."""
+"""An RFC 1035 label of any length."""
 LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
-"""The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
+"""The advice of our messages about a name of most objects, and about the key and value of a label."""
 USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
@@ -176,7 +176,7 @@ def _fault_of_subdomain(name: str) -> str:
 
 
 def _fault_of_characters(name: str, allowed: str) -> str:
-    """Say which capital letter and which forbidden sign come first: whoever mends one of them has to mend both."""
+    """Name the first capital letter and the first forbidden sign, because a user has to fix both."""
     capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
     return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 

@@ -1,7 +1,7 @@
 """Lists of the API taken apart: a `List` as kubectl prints it, or a `PodList` and its like.
 
-A list is an object of whatever kind that has a list of items, as kubectl has it, or whose kind ends in List and has
-null. The items of a typed list carry no kind of their own and get it from the list (k8s.io/apimachinery v0.36
+A list is an object of any kind with a list of items, as in kubectl, or an object with null items and a kind that ends
+in List. The items of a typed list carry no kind of their own and get it from the list (k8s.io/apimachinery v0.36
 pkg/apis/meta/v1/unstructured UnstructuredList).
 """
 
@@ -14,7 +14,7 @@ from webhook.apimachinery.paths import FieldPath
 
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the value itself, or the objects of a list and of lists in it, with the path at which each stands."""
+    """Yield the value itself, or the objects of a list and of lists in it, each with its path."""
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # and no generator in each other one
     while opened:
         for at, item in opened[-1]:

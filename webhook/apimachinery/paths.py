@@ -1,8 +1,8 @@
 """Field paths: how people write them, how patches write them, and how a value is found by one.
 
 Knows no object kinds. The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go with one
-difference: a key that is no plain word is quoted (`limits["nvidia.com/gpu"]`), so that a printed path can be read back.
-JSON Pointer is RFC 6901.
+difference: a key with other characters than those of a word is quoted (`limits["nvidia.com/gpu"]`), so that a printed
+path can be read back. JSON Pointer is RFC 6901.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _render_key(key: str) -> str:
 
 
 def parse_path(text: str) -> FieldPath:
-    """Read a printed path; keys in brackets may also stand unquoted, as Kubernetes prints them (`limits[a.b/c]`).
+    """Read a printed path; keys in brackets may also be unquoted, as Kubernetes prints them (`limits[a.b/c]`).
 
     Raises:
         ValueError: the text is not a field path.

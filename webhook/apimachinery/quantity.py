@@ -4,9 +4,9 @@ Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math
 int64 with a decimal scale and everything else as a big decimal; which of the two it is can be seen from outside
 (`isInteger` of CEL is false for `1000m` and for every big decimal), so it is kept here too.
 
-Three differences, all on values nobody means: quantities are immutable; value() and milli_value() are right where Go
-overflows or rounds a negative big decimal the wrong way; a text over 1024 characters or an exponent over 1024 is
-refused, where Go would calculate with it for minutes.
+Three differences, all for values that nobody writes on purpose: quantities are immutable; value() and milli_value() are
+right where Go overflows or rounds a negative big decimal the wrong way; a text over 1024 characters or an exponent over
+1024 is refused, where Go would calculate with it for minutes.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def parse_supported_release(text: str) -> Release:
     """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
-        ValueError: it is not one, or not a known one; the text goes on after the value.
+        ValueError: it is not a release, or not a known one; the text is the end of a sentence that begins with the
+    value.
     """
     release = parse_release(text)
     if release is None:

@@ -1,8 +1,8 @@
 """A view of files in which all namespaces exist, as the namespaces of requests do in a cluster.
 
-NamespaceLifecycle refuses requests into a namespace that is not there before any webhook is asked (k8s.io/apiserver
-v1.36 pkg/admission/plugin/namespace/lifecycle). What files say of a namespace counts; one that they do not have carries
-only the label that every namespace has.
+NamespaceLifecycle refuses requests into a namespace that does not exist before the API server calls any webhook
+(k8s.io/apiserver v1.36 pkg/admission/plugin/namespace/lifecycle). If files have a namespace, it counts. A namespace
+that no file has is assumed, with only the label that every namespace has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClusterWithAssumedNamespaces:
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
         self._view = view
         self._known: Mapping[str, JSON] = {} if known is None else known
-        self.list = view.list  # nobody can list what is assumed
+        self.list = view.list  # assumed namespaces cannot be listed
         self.list_indexed = view.list_indexed
         self.is_namespaced = view.is_namespaced
         self.is_synced = view.is_synced

@@ -1,7 +1,7 @@
 """Objects in files that a name may refer to, with the file of each.
 
-The namespace of an object that says none is unknown: `kubectl apply` puts it into any. Objects whose names are still to
-be filled in are none.
+The namespace of an object that says none is unknown: `kubectl apply` puts it into any. Objects with placeholders as
+names are left out.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from webhook.yamltext.placeholders import is_placeholder
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
-"""Kinds that no API server serves, whose objects need no name."""
+"""Kinds that no API server serves; their objects need no name."""
 UNSAID: Final = None
-"""The namespace of an object whose namespace is not known."""
+"""The namespace of an object with an unknown namespace."""
 
 
 class FileObject(Struct, frozen=True):
     """An object of a file.
 
     Args:
-        file: where it stands.
-        namespace: its namespace, "" for a kind without, UNSAID where nobody knows.
-        name: its name as it is written.
+        file: the file of the object.
+        namespace: its namespace, "" for a kind without namespaces, UNSAID if it is not known.
+        name: its name in the file.
         value: the object.
         is_named: whether that is its name in the cluster.
     """

@@ -264,7 +264,7 @@ class _HttpConnection(Struct, frozen=True):
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:
-    """Return the metav1.Status of a refusal; an empty one if the body is none."""
+    """Return the metav1.Status of a refusal; an empty one if the body has none."""
     try:
         status = json.loads(response.data)
     except ValueError:

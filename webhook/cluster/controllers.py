@@ -1,9 +1,9 @@
 """Which release of a controller the files of a tree install, seen as the Deployment that its manifests create.
 
-A live cluster has that Deployment. In files the release also stands in a chart, in a dependency on one, in an image
-that a kustomization sets, or in an object that installs a chart; the Deployment is then built from that, with the file
-as its place. What tests install, and what copies of other projects install, is installed nowhere else; what is in a
-folder that is named like another release is meant for that one.
+A live cluster has that Deployment. In files, a chart, a dependency on a chart, an image of a kustomization, or an
+object that installs a chart can also have the release. Then the Deployment is built from it, with the file as its
+place. Releases in tests and in copies of other projects do not count elsewhere. Files in a folder that is named after
+another release are for that release.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1
 
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """A controller whose release matters.
+    """A controller with a release that rules depend on.
 
     Args:
         place: the Deployment that its published manifests create.
-        image: the end of the name of its image, whatever the registry.
+        image: the end of the name of its image, in any registry.
         chart: the name of its Helm chart.
     """
 
@@ -101,7 +101,7 @@ def assumed_deployments_of_controllers(
 ) -> Mapping[tuple[str, str], FileObject]:
     """Return the Deployments of the controllers that a file sees, by namespace and name.
 
-    Files that state different releases say nothing.
+    If files state different releases, the release is not known.
     """
     named = _releases_in_folder_names(path)
     seen: dict[Controller, list[ControllerRelease]] = {}

@@ -1,9 +1,9 @@
 """Decodes JSON of an API server object by object, so that a list needs only the memory of its largest object.
 
 Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
-"items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, for the API server
-allows 10,000 levels and `opaque.parameters` of a claim may have any: TOO_DEEP then stands for what is below DEEPEST.
-Whoever keeps an object looks for it, and for values that are as deep and were decoded (`is_too_deep`).
+"items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, because the API server
+allows 10,000 levels and `opaque.parameters` of a claim may have any. TOO_DEEP then replaces everything below DEEPEST.
+The code that keeps an object searches it for TOO_DEEP, and for decoded values that are too deep (`is_too_deep`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhook.apimachinery.paths import MAX_DEPTH
 LARGEST: Final = 16 << 20
 """The most bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
 DEEPEST: Final = MAX_DEPTH
-"""The most levels of an object that is read, as of one in a review: whatever walks objects may recurse so far."""
+"""The most levels of an object that is read, as of one in a review: code that walks objects may recurse so far."""
 _DIGITS: Final = 18
 """The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -116,7 +116,7 @@ class ListDecoder(Struct):
         self._next_character()
         while True:
             read = (read_value or decode_value_at)(self._text, self._at)
-            if read is not None and read[1] < len(self._text):  # or a number may go on
+            if read is not None and read[1] < len(self._text):  # or a number may continue
                 value, self._at = read
                 return value
             self._read_more()

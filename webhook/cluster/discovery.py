@@ -48,8 +48,8 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> ServedRe
     """Ask the API server where a kind is served.
 
     Raises:
-        KindNotServed: nowhere.
-        LookupFailed: nobody can say.
+        KindNotServed: no group serves it.
+        LookupFailed: it is not known.
     """
     versions = [gvk.version]
     if gvk.group:

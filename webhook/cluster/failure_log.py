@@ -1,8 +1,8 @@
 """Log lines about what the watches of a cluster cannot read: one a cause, however many watches meet it.
 
-An outage of the API server is logged when the first watch meets it, and its end when the last one is past it. What the
-watches of a start cannot read is gathered: one line for all kinds that are not installed, one for all that the server
-may not read.
+An outage of the API server is logged when the first watch meets it, and its end when the last one is past it. Collects
+what watches cannot read at a start: one line for all kinds that are not installed, and one line for all kinds that the
+server may not read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _outage_of_error(error: LookupFailed) -> _Outage | None:
 class FailureLog:
     """Writes the lines. All watches of a process share one; any thread may call it.
 
-    A watch is any object that stands for it.
+    Any object can be the key of a watch.
     """
 
     def __init__(self, log: Log) -> None:
@@ -83,7 +83,7 @@ class FailureLog:
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
         """Log the end of an outage that this watch is the last to leave, and a kind that appears."""
-        if self._outages and watch in self._outages:  # mostly there is none
+        if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:
             with self._lock:
@@ -135,12 +135,12 @@ class FailureLog:
         named = {"group": gvk.group, "kind": gvk.kind}
         if not isinstance(error, KindNotServed):
             self._write("warning", "watch failed", {**named, "error": str(error)})
-        elif gvk not in self._not_installed:  # of which there may be several watches
+        elif gvk not in self._not_installed:  # a kind may have several watches
             self._not_installed.add(gvk)
             self._write("info", "kind is not installed", named)
 
     def _write(self, level: Level, message: str, fields: Mapping[str, Any]) -> None:
-        with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
+        with suppress(OSError, ValueError):  # a failure to write the log must not end the watch
             self._log.write(level, message, dict(fields))
 
 

@@ -1,8 +1,8 @@
 """The view of the cluster from an object in a file: the objects of --context, of its own file, and of its unit.
 
-An object of the first of these that has the name is meant. Where it has several that differ, or where nobody knows the
-namespace of one, the answer is unknown. Nothing is known to be absent, unless somebody says that the files are whole:
-then they are all there is, and an object without a namespace is in `default`.
+The first layer that has an object with the name counts. If this layer has several different objects, or one with an
+unknown namespace, the answer is unknown. An object is never known to be absent, unless the user says that the files are
+whole. Then the files have all objects, and an object without a namespace is in `default`.
 
 CustomResourceDefinitions and the Deployments of controllers are those of all files: a tree that defines a kind in one
 folder, or installs its controller, uses it in others.
@@ -29,11 +29,11 @@ class ClusterViewFromFile:
     """The view of the cluster from one file, or from one of its objects.
 
     Args:
-        layers: the objects that may be meant, those that count first before the others.
-        unsaid: the namespace that the request carries although nobody knows that of the object; "" where it is known.
+        layers: the candidates, in the order in which they count.
+        unsaid: the namespace of the request, although the namespace of the object is not known; "" if it is known.
         is_whole: whether there is nothing else.
         definitions: the CustomResourceDefinitions of all files.
-        controllers: the Deployments of controllers whose releases the files state, by namespace and name.
+        controllers: the Deployments of controllers with releases in the files, by namespace and name.
         configurations: the Configurations of Kueue in all files, for `elsewhere`.
         tell: is called with what differs and the files that have it.
     """
@@ -60,11 +60,11 @@ class ClusterViewFromFile:
         self._indexed: Final[dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[JSON]]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if none of the files has it.
+        """Return the object, or None if no file has it.
 
         Raises:
-            UnknownNamespaceOrName: the namespace or the name of one that may be meant is unknown.
-            Ambiguous: several objects may be meant.
+            UnknownNamespaceOrName: a candidate has an unknown namespace or name.
+            Ambiguous: there are several candidates.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
@@ -79,7 +79,7 @@ class ClusterViewFromFile:
         return self._controllers[namespace, name].value if is_stated else None
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
-        """Return the objects whose namespace is known, by namespace and name.
+        """Return the objects with a known namespace, by namespace and name.
 
         Raises:
             Ambiguous: one of them may be one of several that differ.
@@ -134,7 +134,7 @@ class ClusterViewFromFile:
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return the Configurations of Kueue in all files of the tree; of other kinds nobody asks."""
+        """Return the Configurations of Kueue in all files of the tree; no rule looks up other kinds so."""
         return self._configurations if (gvk.group, gvk.kind) in NAMELESS else ()
 
     def _namespace_or_unknown(self, namespace: str) -> str | None:
@@ -166,7 +166,7 @@ class ClusterViewFromFile:
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
     ) -> Mapping[Place, Sequence[FileObject]]:
-        """Return the objects of a kind by namespace and name, without those whose presence is not known."""
+        """Return the objects of a kind by namespace and name, without those that may be absent."""
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
             where = self._namespace_of_object(each)

@@ -26,7 +26,7 @@ class FileTree:
         objects: each object, or kustomization, with its file.
         context: objects that every cluster of these files has, with their files.
         is_whole: whether there is nothing else.
-        files: all files that have objects, where only those objects are given that somebody looks up.
+        files: all files that have objects, if only the looked-up objects are given.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FileTree:
         """Return the view of the cluster from an object.
 
         Args:
-            file: where it stands, "" for nowhere: then only the context is there.
+            file: its file, "" without a file: then only the context counts.
             unsaid: the namespace of the request where that of the object is unknown.
         """
         path = normalize_path(file)

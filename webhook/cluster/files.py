@@ -1,8 +1,8 @@
 """A view of objects from files of one cluster. An object that is missing may still exist elsewhere.
 
-An object without a namespace is in `default`, where kubectl would put it; a cluster-scoped one is found there too, for
-no kind has both, and whatever namespace it names: the API server clears that (k8s.io/apiserver v1.36
-pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace).
+An object without a namespace is in `default`, where kubectl would put it. A cluster-scoped object is also found there,
+because no kind is both, and with any namespace in its metadata, because the API server clears it (k8s.io/apiserver
+v1.36 pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.yamltext import yamlfile
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name. Of two with the same key, the first stays.
+    """Objects by group, kind, namespace and name. If two objects have the same key, the first stays.
 
     is_whole: whether there is nothing else in the cluster.
     """
@@ -44,7 +44,7 @@ class FilesCluster:
         return None if held is None else held.get((namespace or "default", name))
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
-        """Return the objects of a kind, by namespace and name, whatever their labels."""
+        """Return the objects of a kind with any labels, by namespace and name."""
         kind = gvk.group, gvk.kind
         if kind not in self._objects:
             return ()

@@ -23,8 +23,8 @@ from webhook.errors import LookupFailed
 
 
 class WatchTimes(Struct, frozen=True):
-    """Times of watches in seconds: how long a watch is asked to last, how late its end may be noticed, and how long
-    objects that did not fit into the view are not asked for again.
+    """Times of watches in seconds: the requested duration of a watch, the delay until its end is noticed, and the wait
+    before objects that did not fit into the view are listed again.
     """
 
     least_s: int = 30

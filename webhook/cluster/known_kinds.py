@@ -73,7 +73,7 @@ KNOWN_KINDS: Final = CLUSTER_SCOPED | {
 }
 """The groups and names of these kinds."""
 COMPLETE_GROUPS: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
-"""Groups of which every kind is known, so that any other name is a mistake."""
+"""Groups with only known kinds, so that any other name is a mistake."""
 
 
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:

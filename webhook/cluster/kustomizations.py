@@ -32,8 +32,8 @@ _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 class Kustomization(Struct, frozen=True, kw_only=True):
     """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
-    components: those of the folders whose own settings count for everything that the kustomization takes.
-    patches: the files that it merges into the objects of others.
+    components: those of the folders whose settings also apply to everything that the kustomization includes. patches:
+    the files that it merges into the objects of others.
     """
 
     folder: str
@@ -44,7 +44,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
-    """Return the kustomization of a document; None if the document is none."""
+    """Return the kustomization of a document; None if the document has none."""
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
@@ -57,7 +57,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
 
 
 def read_flux_target(value: JSON) -> tuple[str, str] | None:
-    """Return the folder that an object of Flux applies, as it stands there, and the namespace that it puts all into.
+    """Return the folder that an object of Flux applies, unchanged, and the namespace of all its objects.
 
     None for other objects, for one that sets no namespace, and for one of a whole repository. Source:
     fluxcd/kustomize-controller api/v1 KustomizationSpec (path, targetNamespace).
@@ -126,8 +126,8 @@ class Kustomizations:
                 self._takers.setdefault(path, []).append(each.folder)
 
     def outermost_kustomization_of_file(self, file: str) -> str | None:
-        """Return the folder of the outermost kustomization that certainly uses a file; None if there is none, or
-        several.
+        """Return the folder of the outermost kustomization that certainly uses a file; None if there is no such
+        kustomization, or if there are several.
         """
         above, seen = self._only_kustomization_using(file), dict[str, None]()
         while above is not None and above not in seen:
@@ -154,7 +154,7 @@ class Kustomizations:
         return files
 
     def is_naming_ambiguous(self, file: str) -> bool:
-        """Return whether several kustomizations use a file, one of which may name its objects differently."""
+        """Return whether several kustomizations use a file, so that its objects may have different names."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)

@@ -53,10 +53,11 @@ class WatchedCluster(Struct, frozen=True):
         self.cluster.watch(interests)
 
     def why_not_ready(self) -> str:
-        """Return why reviews cannot be answered yet: kinds of which nothing is known; "" if they can.
+        """Return why reviews cannot be answered yet: kinds that the view knows nothing about; "" if they can.
 
-        Bindings choose namespaces: a server that never read these denies whatever a policy fails closed about. Where
-        rights are missing, it must not be asked, so that the webhook configuration's failurePolicy decides.
+        Bindings select namespaces: a server that has never read namespaces denies everything for which a policy fails
+        closed. If it has no right to read them, it must not get calls, so that the failurePolicy of the webhook
+        configuration decides.
         """
         return (
             self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait_until_synced(0) else self.describe_failures()

@@ -1,7 +1,7 @@
 """Reads the objects of a live cluster once for an audit, without watching or keeping them.
 
 Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. A list that takes long loses
-the state that it began with; the answer, 410, names where the rest goes on as it is by then.
+its initial state. The answer, 410, has a token with which the list continues on the current state.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
 
     Args:
         connection: the API server.
-        wanted: pairs of group and plural, either of which may be `*`.
+        wanted: pairs of group and plural, each of which may be `*`.
 
     Raises:
-        LookupFailed: nobody can say.
+        LookupFailed: the kinds are not known.
     """
     pairs = sorted(set(wanted))
     for group, versions in [("", ["v1"]), *_groups_with_versions(connection)]:

@@ -13,15 +13,15 @@ from webhook.cluster.interest import Index
 class Cluster(Protocol):
     """A view of the cluster. Answers come from memory: an evaluation never waits for the network.
 
-    Kinds are told apart by group and kind; the version only says how an object would be written. Objects are shared and
-    must not be changed.
+    Group and kind identify a kind; the version only says how an object would be written. Objects are shared and must
+    not be changed.
     """
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when the view has none. namespace is "" for cluster-scoped kinds.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         ...
 
@@ -32,7 +32,7 @@ class Cluster(Protocol):
         itself, for a view may give more.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         ...
 
@@ -40,15 +40,15 @@ class Cluster(Protocol):
         """Return the objects of a namespace, or of all with None, that an index has under a key.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         ...
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether objects of a kind have namespaces; None if none of them is known.
+        """Return whether objects of a kind have namespaces; None if it is not known.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         ...
 
@@ -74,7 +74,7 @@ class Cluster(Protocol):
 
 
 def namespace_and_name(obj: JSON) -> tuple[str, str]:
-    """Return namespace and name of an object, "" for each that is not set."""
+    """Return namespace and name of an object, "" for each field that is not set."""
     return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
 
 

@@ -28,7 +28,7 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     Args:
         namespace: where it is put, "" for where it says.
         prefix, suffix: what its name gets.
-        is_known: whether nobody else may name it otherwise.
+        is_known: whether no other kustomization may give it another name.
     """
 
     namespace: str = ""

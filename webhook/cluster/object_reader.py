@@ -1,4 +1,4 @@
-"""Reads one object after the other from lists and watches: where each stands, and what of it is kept.
+"""Reads one object after the other from lists and watches: its place, and the kept fields.
 
 An object that cannot be read is noted by its name, with why. Knows one interest, and nothing of connections or of what
 is held already.
@@ -28,11 +28,11 @@ OMITTED: Final = "claimgate.dev/omitted-bytes"
 """The field of a stub that has the size of the object; no field of an object has a slash in its name."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
-"""Characters of an error that is told of an object."""
+"""Characters of the shown error of an object."""
 
 
 class Event(Struct, frozen=True):
-    """What is read of an event: `place` and `kept` of a change, `status` of an error."""
+    """The parts of an event: `place` and `kept` of a change, `status` of an error."""
 
     type: str
     version: str
@@ -86,14 +86,14 @@ class ObjectReader:
     def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
         """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
 
-        Of an object that cannot be read, only why is kept: no object may end the watch of the others.
+        If an object cannot be read, only the reason is kept: no object may end the watch of the others.
         """
         place = _namespace_and_name_of_object(obj)
         try:
             return place, self._kept_fields_of_object(place, obj)
         except TooDeepObject as error:
             return place, UnreadableObject(str(error))
-        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
+        except Exception as error:  # noqa: BLE001 - users choose the content of the object
             return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
 
     def _kept_fields_of_object(self, place: Place, obj: JSON) -> HeldObject:
@@ -115,7 +115,7 @@ class ObjectReader:
 
 
 def _stub_of_object(obj: JSON, size: int) -> JSON:
-    """Return what tells an object from others, with its size in the place of what it says."""
+    """Return the identity of an object, with its size instead of its content."""
     metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
     status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}

@@ -1,9 +1,9 @@
 """Holds the larger objects of a view as JSON text, a quarter of the memory of their values.
 
-A user may write objects of 1.5 MB, a few each second. Sharing their keys, counting their values and comparing them
-took the interpreter 0.1 s for each megabyte, and the event loop waited for it. A text is encoded, counted and compared
-in short calls. Forked processes share a text for as long as it is held, but copy each page of values that one of them
-reads. A lookup decodes the text, of LARGEST_HELD bytes at most.
+A user may write objects of 1.5 MB, a few each second. Sharing their keys, counting their values and comparing them took
+the interpreter 0.1 s for each megabyte, and the event loop waited for it. A text is encoded, counted and compared in
+short calls. Forked processes share a text as long as it exists, but copy each page of values that one of them reads. A
+lookup decodes the text, of LARGEST_HELD bytes at most.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SMALL: Final = 8 << 10
 """Bytes of JSON up to which an object is held as values: nearly all that people write, and what caches keep by identity
 (docs/caches.md)."""
 LARGEST_HELD: Final = 128 << 10
-"""Bytes of JSON of an object that is held and may be in any namespace. Whoever may write larger ones could fill the
-memory of the server, and hold the event loop with each lookup. Objects that people write have some KB; etcd takes
-1.5 MB."""
+"""Bytes of JSON of an object that is held and may be in any namespace. Otherwise a user who may write larger objects
+could fill the memory of the server, and block the event loop with each lookup. Objects that people write have some KB;
+etcd takes 1.5 MB."""
 WORK_BYTES: Final = 100
 """Bytes that are decoded in one unit of work of a deadline."""
 
@@ -46,7 +46,7 @@ class PackedObject(Struct, frozen=True):
         return PLACE_BYTES + getsizeof(self) + getsizeof(self.text)
 
     def read(self) -> JSON:
-        """Return the object, decoded anew each time."""
+        """Return the object, decoded on each call."""
         return json.loads(self.text)  # not msgspec, which takes hundreds of times as long for numbers like 1e308
 
 
@@ -63,11 +63,11 @@ def encode_kept(value: JSON) -> bytes:
 
 
 def _refuse(_value: object) -> JSON:
-    raise TooDeepObject  # the only value that JSON does not have stands for what was nested too deeply
+    raise TooDeepObject  # TOO_DEEP, the only value that is not JSON, marks a part that was nested too deeply
 
 
 class PackedList(Sequence[JSON]):
-    """A list with packed objects, each decoded when somebody reads it. `held` has them as the view has them."""
+    """A list with packed objects, each decoded on access. `held` has them as the view has them."""
 
     __slots__ = ("held",)
 
@@ -89,7 +89,7 @@ class PackedList(Sequence[JSON]):
 
 
 def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
-    """Return objects of a view as a sequence of plain JSON: the same tuple where none of them is packed."""
+    """Return objects of a view as a sequence of plain JSON: the same tuple if no object is packed."""
     return PackedList(held) if PackedObject in map(type, held) else held  # no code of Python for each object
 
 
@@ -107,14 +107,14 @@ def _charged_objects(objects: PackedList, deadline: Deadline) -> Iterator[JSON]:
 
 
 def places_of_objects(objects: Sequence[JSON]) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of each object of a view's list, none of which is decoded for it."""
+    """Yield namespace and name of each object of a view's list, without decoding the objects."""
     return map(_place_of_object, _held_objects(objects))
 
 
 def replace_object(
     objects: Sequence[JSON], place: tuple[str, str], held: JSON | None, new: JSON | None
 ) -> Sequence[JSON]:
-    """Return a view's list with `new` in the place of `held`, by namespace and name; None stands for no object."""
+    """Return a view's list with `new` instead of `held`, by namespace and name; None means no object."""
     kept = [obj for obj in _held_objects(objects) if obj is not held and not _is_packed_at(place, obj)]
     if new is not None:
         kept = sorted((*kept, new), key=_place_of_object)

@@ -25,7 +25,7 @@ _UNREAD: Final = "managedFields"
 
 
 class TooDeepObject(ValueError):
-    """The error for an object of which a field that is read is nested deeper than DEEPEST."""
+    """The error for an object with a field that is read and is nested deeper than DEEPEST."""
 
     def __init__(self) -> None:
         super().__init__(f"is nested deeper than {DEEPEST} levels and cannot be read")
@@ -36,7 +36,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     managers.
 
     The function raises TooDeepObject where a field is too deep itself; what is below one may be so still
-    (`with_shared_keys`, `is_too_deep`). Fields that are not read may be nested as deeply as they are.
+    (`with_shared_keys`, `is_too_deep`). Other fields may have any depth.
     """
     if fields is None:
         return _without_managed_fields

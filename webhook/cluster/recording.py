@@ -19,8 +19,8 @@ class RecordingCluster:
 
     Attributes:
         objects: those that were found, by their kind, namespace and name.
-        counts: of each kind of which objects were listed, how many there were.
-        failures: the kinds of which nobody could say anything, each with the reason.
+        counts: the number of objects of each listed kind.
+        failures: the kinds that could not be read, each with the reason.
     """
 
     def __init__(self, view: Cluster) -> None:
@@ -104,7 +104,7 @@ class RecordingCluster:
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files, which is recorded nowhere."""
+        """Return objects of other files, which are not recorded."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:

@@ -1,8 +1,9 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
-As client-go's reflector does (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last resourceVersion,
-list anew on 410, back off on errors. Each object is cut to what is read as soon as it is decoded. One that cannot be
-read is noted by its name, and the others go on: whoever writes an object must not end the watch of all.
+Works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
+resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read as soon as it
+is decoded. An object that cannot be read is noted by its name, and the watch continues: the author of one object must
+not end the watch of all.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def cause_of_error(error: LookupFailed) -> str:
 class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
-    `failure` is why nothing is known, and `cause` is the same for all kinds that fail for one reason.
-    `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
-    `heard_at` is when the API server was last heard of what is held, on the monotonic clock; `listed_at` is when it
-    was last asked for all objects. `memory` bounds what all watches of the view keep.
+    `failure` is why nothing is known, and `cause` is the same for all kinds that fail for one reason. `before` is a
+    reflector of an earlier interest in the same objects. It answers until the first list of this one is complete.
+    `heard_at` is the time of the last message of the API server about the objects, on the monotonic clock; `listed_at`
+    is the time of the last complete list. `memory` bounds what all watches of the view keep.
     """
 
     interest: Interest
@@ -112,11 +113,11 @@ class Reflector:
     def version(self) -> object:
         """Return what says by `==` whether lookups still have the same answers; the caller has the memory's lock."""
         before = self.before
-        failure = "" if self._store.is_listed else self.failure  # what was listed answers, whatever failed since
+        failure = "" if self._store.is_listed else self.failure  # listed objects answer, even if the watch failed since
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None when there is none. Raises LookupFailed."""
+        """Return the object, or None if it does not exist. Raises LookupFailed."""
         answering = self._answering_reflector
         if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
@@ -148,7 +149,9 @@ class Reflector:
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
-        """Return the namespaces whose objects exist and are not held; "" stands for objects without a namespace."""
+        """Return the namespaces with existing objects that the view does not keep; "" means objects without a
+        namespace.
+        """
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
@@ -178,14 +181,14 @@ class Reflector:
             has_most = "it has most of the objects" if which else "the objects without a namespace"
             told = f"{has_most} that policies look up, and all together take more than {most}"
             fix = "delete some of them, bound them by a ResourceQuota, or raise --view-memory"
-            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not held: {told}; {fix}")
+            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not in the view: {told}; {fix}")
 
     def _unreadable_object_error(self, place: Place, unreadable: UnreadableObject) -> LookupFailed:
         return LookupFailed(f"{self.interest.gvk.kind} {'/'.join(filter(None, place))}: it {unreadable.why}")
 
     @property
     def is_namespaced(self) -> bool:
-        """Return whether objects of the kind have namespaces; true until the API server was asked."""
+        """Return whether objects of the kind have namespaces; true until the API server has answered."""
         return self.resource is None or self.resource.is_namespaced
 
     def _list_and_watch(self) -> None:
@@ -198,7 +201,7 @@ class Reflector:
                 self._watch_from_version(self.resource, version)
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
-            except Exception as error:  # noqa: BLE001 - a thread that ends would leave a view that nobody updates
+            except Exception as error:  # noqa: BLE001 - if this thread ends, nothing updates the view any more
                 self._note_failure_and_wait(
                     LookupFailed(f"the API server sent an answer that cannot be read: {error!r}")
                 )
@@ -222,7 +225,7 @@ class Reflector:
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed is asked for every half a minute, and nothing fails
+        else:  # the server asks for a kind that is not installed every half a minute, and this is not a failure
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
@@ -231,7 +234,7 @@ class Reflector:
     def _log_watch_too_old(self, error: ServerRefused) -> None:
         """Log that all objects are listed again, with the status that the API server sent."""
         gvk = self.interest.gvk
-        with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
+        with suppress(OSError, ValueError):  # a failure to write the log must not end this thread
             self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
 
     def _reset_failures(self) -> None:
@@ -244,7 +247,7 @@ class Reflector:
         """Drop the previous reflector, because this one can answer alone now."""
         before = self.before
         if before is not None:
-            self._earlier = before.change_count  # first: whoever counts meanwhile counts them once
+            self._earlier = before.change_count  # first, so that a count at this moment counts them once
             self.before = None
             before.stop()
 
@@ -311,7 +314,7 @@ class Reflector:
         return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
     def _open_watch(self, resource: ServedResource, version: str) -> tuple[LineStream, int]:
-        """Open a watch, and return its lines and how many seconds it is asked to last."""
+        """Open a watch, and return its lines and its requested duration in seconds."""
         query = {
             **self._query_of_scope(),
             "watch": "true",
@@ -338,7 +341,7 @@ class Reflector:
             self._lines = None
         self.heard_at = monotonic()
         if count < 0 and monotonic() - begun < lasting_s / 2:
-            self._wait_before_next_try()  # or a server that ends every watch at once would be asked without end
+            self._wait_before_next_try()  # otherwise a server that ends every watch at once would get endless requests
 
     def _apply_event(self, event: Event) -> None:
         """Apply one event to the store."""

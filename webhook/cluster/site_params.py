@@ -3,9 +3,9 @@
 Policies, bindings and facts write `claimgate-system` for this namespace. Where claimgate runs in another one, a policy
 set is loaded for that one (policy/load.py), and views hold the ConfigMaps of that one.
 
-claimgate ships a ConfigMap for each policy with parameters, and applies it at each upgrade. Nobody ships or applies
-`claimgate-site`: it has what an operator sets of the shipped parameters, where no upgrade changes it. Its key
-`kueue.deny` counts in the place of the key `deny` of ConfigMap `kueue` in the same namespace.
+claimgate ships a ConfigMap for each policy with parameters, and applies it at each upgrade. `claimgate-site` is not
+shipped or applied: it has the settings of an operator for the shipped parameters, so that no upgrade changes them. Its
+key `kueue.deny` replaces the key `deny` of ConfigMap `kueue` in the same namespace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.lookup import namespace_and_name
 
 OWN_NAMESPACE: Final = "claimgate-system"
-"""What policies and facts write for the namespace where claimgate runs, and the default of that namespace."""
+"""The placeholder of policies and facts for the namespace where claimgate runs, and its default."""
 NAME: Final = "claimgate-site"
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name=NAME))
@@ -35,7 +35,7 @@ def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interes
 
 
 def is_below_site(gvk: GroupVersionKind, namespace: str, name: str, own_namespace: str) -> bool:
-    """Return whether keys of the site's ConfigMap may count in the place of those of an object."""
+    """Return whether keys of the site's ConfigMap may replace keys of an object."""
     return (gvk.group, gvk.kind, namespace) == ("", CONFIG_MAP.kind, own_namespace) and name not in ("", NAME)
 
 

@@ -67,7 +67,7 @@ class _NamespaceObjects:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         if isinstance(obj, UnreadableObject):
-            self.unreadable[name] = obj  # first: no list may lack an object that is not told of
+            self.unreadable[name] = obj  # first, so that no list lacks an object without a note
         self.by_name[name] = obj
         if is_held:
             before = self.sizes[place]
@@ -103,7 +103,7 @@ class _NamespaceObjects:
 
     def _note_change(self) -> None:
         self.changes += 1
-        self._listed = None  # or what is gone would stay in memory until somebody asks for the next list
+        self._listed = None  # otherwise a deleted object would stay in memory until the next list is requested
 
     def _place_of_name(self, name: str) -> int:
         names = self.names
@@ -137,8 +137,8 @@ class ObjectStore:
     Attributes:
         is_listed: whether the objects were listed, so that what is missing is known to be absent.
         unreadable_count: how many objects exist and are not held because each cannot be read or is too large.
-        not_held: the namespaces whose objects exist and are not held because they are too large together; "" stands
-            for objects without a namespace.
+        not_held: the namespaces with existing objects that are too large together for the view; "" means objects
+            without a namespace.
     """
 
     __slots__ = (
@@ -154,7 +154,7 @@ class ObjectStore:
         Args:
             memory: counts the bytes of all watches of the view.
             indexes: what objects are found by, beside their names.
-            are_namespaces: whether the objects are Namespaces, each of which counts as an object of its own namespace.
+            are_namespaces: whether the objects are Namespaces, each of which counts as an object in its own namespace.
         """
         self.not_held: frozenset[str] = frozenset()
         self.changes = 0
@@ -176,7 +176,7 @@ class ObjectStore:
         return self._namespaces is not None
 
     def get(self, place: Place) -> HeldObject | None:
-        """Return an object, None where there is none or its namespace is not held."""
+        """Return an object, None if it does not exist or its namespace is not in the view."""
         held = (self._namespaces or {}).get(place[0])
         return None if held is None else held.by_name.get(place[1])
 
@@ -242,7 +242,7 @@ class ObjectStore:
         assert self._listing is not None
         with self._memory.lock:
             missing = frozenset(self._listing_not_held)
-            self.not_held |= missing  # first: nobody may take for absent what is not held
+            self.not_held |= missing  # first, so that no lookup takes a dropped object as absent
             before, listed = self._namespaces or {}, self._listing
             for namespace, held in before.items():
                 now = listed.get(namespace)
@@ -268,7 +268,9 @@ class ObjectStore:
             self._memory.add_bytes(self, owner, -size)
 
     def _count_listed(self, owner: str, size: int) -> None:
-        """Count bytes of the new list; the lock is held. What is too large may be dropped, and this owner with it."""
+        """Count bytes of the new list; the lock is held. An object that is too large may be dropped, and this owner
+        with it.
+        """
         self._listing_bytes[owner] = self._listing_bytes.get(owner, 0) + size
         self._memory.add_bytes(self, owner, size)
 
@@ -323,7 +325,7 @@ class ObjectStore:
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)
-        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
+        except Exception as error:  # noqa: BLE001 - users choose the content of the object
             kept, keys = UnreadableObject(f"cannot be indexed: {error!r}"), ()
         size = kept.memory_bytes if isinstance(kept, PackedObject) else bytes_of_object(kept, self._memory.keys)
         return kept, keys, size + sum(_KEY_BYTES + len(key) for _, key in keys)
@@ -340,7 +342,7 @@ class ObjectStore:
         return held if held is not None and _is_same_json(held, obj) else obj
 
     def clear(self) -> None:
-        """Remove all objects, of which nobody knows anything any more."""
+        """Remove all objects; nothing is known about them any more."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
@@ -362,7 +364,7 @@ class ObjectStore:
             if self._listing is not None:
                 self._listing_not_held.add(namespace)
                 self._listing.pop(namespace, None)
-            self.not_held |= {namespace}  # first: nobody may take for absent what is not held
+            self.not_held |= {namespace}  # first, so that no lookup takes a dropped object as absent
             if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
                 self.unreadable_count -= len(held.unreadable)
         self._listing_bytes.pop(namespace, None)
@@ -379,7 +381,7 @@ class ObjectStore:
 
     def _note_change(self) -> None:
         self.changes += 1
-        self._listed = None  # or what is gone would stay in memory until somebody asks for the next list
+        self._listed = None  # otherwise a deleted object would stay in memory until the next list is requested
 
     @property
     def has_dropped_objects(self) -> bool:

@@ -1,8 +1,8 @@
 """The view of a cluster before the change that the reviewed request asks for.
 
-What is created is not there yet, and what is updated or deleted is still what `oldObject` says. A view says otherwise
-where it is made of the very files that are reviewed, or where a watch is late or early. Kinds are told apart by group
-and kind, as every view does.
+A created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view says otherwise
+where it is made of the very files that are reviewed, or where a watch is late or early. Group and kind identify a kind,
+as in every view.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     namespace = "" if kind == NAMESPACE else attributes.namespace
     try:
         held = cluster.get(kind, namespace, name)
-    except LookupFailed:  # nobody holds objects of this kind, or not yet
+    except LookupFailed:  # the view does not have objects of this kind, or not yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
     if (held is None and old is None) or _is_part_of_object(held, old):

@@ -1,7 +1,7 @@
 """Groups files that are applied together, with the names of their objects.
 
-Files are applied together that one kustomization takes, or that are in one chart; of others nobody can say more than
-that they are in one folder. Copies of other projects and test data are applied with nothing.
+Files are applied together if one kustomization includes them, or if they are in one chart. Of other files it is only
+known that they are in one folder. Copies of other projects and test data are applied with nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 from webhook.yamltext import templates
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
-"""Folders whose files are context only for files inside them."""
+"""Folders with files that are context only for files inside them."""
 Unit: TypeAlias = tuple[str, str]
 """The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
 
@@ -40,7 +40,7 @@ class FilesAppliedTogether:
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
             self._listed.setdefault(unit, []).append(file)
-            if unit[0] == "kustomization":  # a file that no kustomization takes may still be meant for those beside it
+            if unit[0] == "kustomization":  # a file outside of all kustomizations may still belong to its neighbours
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
     def unit_of_file(self, file: str) -> Unit:
@@ -61,7 +61,7 @@ class FilesAppliedTogether:
         Flux takes everything below its path, but where that has a kustomization it takes what this one takes.
 
         Args:
-            folder: where the objects stand.
+            folder: the folder of the objects.
             root: the folder of their kustomization, "" where they have none.
         """
         namespaces: set[str] = set()

@@ -2,9 +2,9 @@
 
 Above the bound, the namespace that has most loses the kind that it has most of: lookups of these objects then fail,
 which policies report as unknown, and other namespaces keep theirs. A Namespace counts as an object of its own
-namespace, since whoever asks for one may choose its labels. Other objects without a namespace are made by those who run
-the cluster: a kind of them is let go only where they alone exceed the bound. Knows namespaces and bytes, and nothing of
-objects.
+namespace, because the user who creates a namespace may choose its labels. Other objects without a namespace are made by
+those who run the cluster: a kind of them is let go only where they alone exceed the bound. Knows namespaces and bytes,
+and nothing of objects.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class EvictableStore(Protocol):
 
 
 _OF_CLUSTER: Final = ""
-"""What objects without a namespace count for."""
+"""The namespace that objects without a namespace count for."""
 _MOST_SHARED: Final = 4096
 _LONGEST_SHARED: Final = 64
 """The most keys that all objects of a view share, and the characters of one: Kubernetes' longest field name has 47."""
 
 
 class SharedKeys:
-    """The keys of objects of which a view has one copy: the first ones that come, which stay for as long as the view.
+    """The shared keys of objects of a view: the first keys that arrive, which stay as long as the view.
 
-    They are names of fields, of which there are some hundred. Users choose other keys, as many and as long as they
-    like: those that are not here count for their objects.
+    They are names of fields, about a hundred. Users choose other keys, as many and as long as they like: those that are
+    not here count for their objects.
     """
 
     __slots__ = ("_keys",)
@@ -65,13 +65,13 @@ class ViewMemory:
     """Counts the bytes of each namespace for all watches of a view; their threads change it, any thread reads it.
 
     Attributes:
-        most_bytes: the bound; None is none.
+        most_bytes: the bound; None means no bound.
         lock: held by a thread of a watch while it changes what is kept; lookups never wait for it.
         decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that one
             whole object at a time takes memory, however many kinds change at once.
         bytes: of all objects together.
         dropped: how often a kind of a namespace was let go.
-        keys: those that the objects share; written by whoever holds `decoding`.
+        keys: the shared keys; only the thread with the lock `decoding` writes them.
     """
 
     __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "keys", "lock", "most_bytes")
@@ -90,7 +90,7 @@ class ViewMemory:
         """Add bytes, negative ones where objects went, to those that a watch keeps of a namespace; the caller has the
         lock.
 
-        What exceeds the bound is let go, which may be what was just added.
+        Objects above the bound are dropped, also an object that was just added.
         """
         sizes = self._namespaces.setdefault(namespace, {})
         sizes[keeper] = sizes.get(keeper, 0) + size
@@ -131,7 +131,7 @@ class ViewMemory:
 
 
 def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
-    """Return how many bytes an object takes in a view whose objects share some keys."""
+    """Return how many bytes an object takes in a view with shared keys."""
     return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj, shared)))
 
 

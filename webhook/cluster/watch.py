@@ -1,7 +1,7 @@
 """A live view with watches of exactly the objects that are looked up.
 
-Once synced, a watch keeps answering from what it has while the API server is away; what is not watched, not served or
-not yet synced raises LookupFailed, for nobody knows whether it is absent. Reads only, and from memory.
+Once synced, a watch keeps answering from its objects while the API server is away. If a kind is not watched, not served
+or not yet synced, it raises LookupFailed, because absence is not known. Reads only, and from memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class WatchCluster:
             log: where failures go.
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
-            most_bytes: of objects that are held, which users may write; None for whoever asks for their own cluster.
+            most_bytes: the bound for all kept objects, because users may write them; None for a command that reads its
+                own cluster.
             failure_log: what several views share, so that an outage is logged once; None is one of its own.
         """
         self.memory = ViewMemory(most_bytes)
@@ -228,7 +229,7 @@ class WatchCluster:
         """Return whether objects of a kind have namespaces.
 
         Raises:
-            LookupFailed: the kind is not watched, not served, or nobody has said yet.
+            LookupFailed: the kind is not watched, not served, or not yet synced.
         """
         reflectors = self._reflectors_of_kind(gvk)
         known = next((each.resource for each in reflectors if each.resource is not None), None)

@@ -1,4 +1,4 @@
-"""What a rule can do, and who decides it: the one list (`EFFECTS`) and the one order.
+"""The effects of a rule, and who chooses them: the one list (`EFFECTS`) and the one order.
 
 Who decides, the later before the earlier:
 
@@ -7,10 +7,10 @@ Who decides, the later before the earlier:
 3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
    separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
 
-4. The configuration file: `levels` of groups and rules, of which a rule wins over its group.
+4. The configuration file: `levels` of groups and rules; the level of a rule wins over the level of its group.
 
-So params and the configuration choose what a rule does, and never more than the binding allows. A configuration sets
-keys of params, too (`params`, `releases`): then its lists of rules stand in the place of those of the ConfigMap.
+So params and the configuration choose what a rule does, and never more than the binding allows. A configuration also
+sets keys of params (`params`, `releases`): then its lists of rules replace those of the ConfigMap.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from webhook.rules.decisions import ValidationAction
 from webhook.text.caches import TwoGenerationCache
 
 Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
-"""What is done about a problem, as expressions see it."""
+"""The action for a problem, as expressions see it."""
 Level: TypeAlias = Literal["deny", "warn", "audit", "advice", "off"]
 """The same as records and params write it."""
 Chosen: TypeAlias = Mapping[str, Action]
-"""What somebody decided about some rules, by their ids."""
+"""The chosen levels of some rules, by their ids."""
 
 
 class LevelEffect(Struct, frozen=True):
-    """What a level does: the action that expressions see, and in words what follows at admission and in reports."""
+    """The effect of a level: the action that expressions see, and in words what happens at admission and in reports."""
 
     action: Action
     at_admission: str
@@ -70,7 +70,7 @@ REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
 
 OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
 OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
-"""Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
+"""Names of lists that are not actions but that people write, with the fix: `ignore` is the old name of `off`."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7

@@ -1,8 +1,8 @@
-"""The catalogue of rules: what each problem code means, who refuses it, and what a site is told of it.
+"""The catalogue of rules: the meaning of each problem code, what refuses such an object, and the explanation for sites.
 
 A rule of checks is a record beside the function that finds what breaks it (rule.py), and the row of a package in
 webhook/facts/packages.py names the modules with its rules; policies that are CEL alone declare the rules of their
-validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their modules, the most important first.
+validations in `rules.yaml` (policy_rules.py). Rules are in the order of their modules, the most important first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty.
+    """A catalogue of some groups that is read on the first look-up of a rule: it has rules, so it is never empty.
 
     Args:
         read: reads the catalogue.

@@ -35,7 +35,7 @@ Outcome: TypeAlias = Literal[
 ]
 """How the evaluation of a policy ended."""
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
-"""The severities of policies, the worst first; "" stands for none."""
+"""The severities of policies, the worst first; "" means no severity."""
 REASON_CODES: Mapping[str, int] = {
     # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
     "Unauthorized": 401,
@@ -58,7 +58,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         outcome: how it ended.
         reason: what of the policy or the request led to it: the part that did not match, the condition, the rules.
         unmet_condition: the name of the matchCondition that is false, "" where none is.
-        elapsed_s: how long it was evaluated. What several policies need is computed for the first that asks.
+        elapsed_s: how long it was evaluated. A value that several policies need is computed for the first of them.
         cost: what its expressions cost, in the units of the API server's cost model.
     """
 
@@ -82,7 +82,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 class ValidationAction(StrEnum):
     """The action for a failed validation, as in a binding (admissionregistration/v1).
 
-    `ADVICE` is this project's own and no binding's: of rules whose level it is, shown on request alone.
+    `ADVICE` exists only here, and in no binding: it is for rules of level advice, and is shown only on request.
     """
 
     DENY = "Deny"
@@ -111,24 +111,24 @@ INVALID: Final = DenialReason("Invalid", REASON_CODES["Invalid"])
 class Decision(Struct, kw_only=True):
     """The result of one validation of one policy, with one binding and param, for one object or template.
 
-    Nobody changes one.
+    Treat a decision as immutable.
 
     `rule` is the stable id of what was broken: `group/rule` of a problem, and of a validation that rules.yaml names;
     otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the
-    object; `missing` is what was needed and not there.
+    object; `missing` are the objects that were needed and not found.
 
     `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
-    found; `message` names it). `lets_pass`: a failure does not deny, because the failurePolicy, the policy's
-    `missing`, a site's exception or the enforcement action says so. `denial` is the reason with which it denies
+    found; `message` names it). `lets_pass`: a failure does not deny, because of the failurePolicy, of `missing` of the
+    policy, of an exception of the site or of the enforcement action. `denial` is the reason with which it denies
     otherwise. `actions` are the binding's.
 
     `param` is `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path`
     is the field path that the message is about: the template's path joined with the path the message starts with; "" is
     the object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations`
-    are what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
-    `withheld` is what the decision would do if the installation did not limit actions: deny, warn, or "" for no more.
-    `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
-    what could not be evaluated here. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
+    are the auditAnnotations of the policy, without its name; they are in a separate decision. `withheld` is what the
+    decision would do if the installation did not limit actions: deny, warn, or "" for no more. `is_told`: users get a
+    warning although the failurePolicy lets it pass, because an API server could have evaluated what claimgate could
+    not. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
     """
 
     policy: str
@@ -218,7 +218,7 @@ class DenialStatus(Struct, frozen=True, kw_only=True):
 class EvaluationFault(Struct, frozen=True, kw_only=True):
     """An unexpected error while a policy was evaluated: its type and place, never its text.
 
-    `checks` is the group of checks in which it happened, "" for none of them.
+    `checks` is the group of checks in which it happened, "" outside of checks.
     """
 
     policy: str
@@ -228,12 +228,12 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, kw_only=True):
-    """The enforced result of a review. Nobody changes it.
+    """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
-    `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody
-    asked for. `further` are the decisions besides a denial in the mutating phase: what the validating phase would have
-    said of the object with those mutations that could be made. They decide nothing.
+    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change. `faults` are our own bugs
+    because of which a policy could not be evaluated. `explanations` are the requested ones. `further` are the decisions
+    besides a denial in the mutating phase: what the validating phase would say about the object with the mutations that
+    could be made. They decide nothing.
     """
 
     allowed: bool

@@ -20,7 +20,7 @@ from webhook.yamltext import yamlfile
 
 FILE: Final = "rules.yaml"
 OWN: Final = (*TEXTS, "fails", "issues")
-"""What every rule may say."""
+"""The fields that every rule may have."""
 _SHARED: Final = ("group", "refused_by", "source", "fails")
 _FIELDS: Final = (*_SHARED, "policies")
 _RULE: Final = ("rule", *OWN)

@@ -1,6 +1,6 @@
 """One thing that is wrong with an object, as data: which rule it breaks, where, why, and what to do.
 
-Knows no catalogue and no policy. Whoever shows a problem renders it last; nothing is ever read back from its text.
+Knows no catalogue and no policy. The code that shows a problem renders it last; nothing parses the text of a problem.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
-    """An object that was needed and not there. `why` is `not found`, or `not looked up` with a reason."""
+    """An object that was needed and not found. `why` is `not found`, or `not looked up` with a reason."""
 
     kind: str
     name: str
@@ -28,14 +28,16 @@ class Problem(Struct, frozen=True, kw_only=True):
         path: the rendered path of the field, from the root of the object that was checked; "" is the object itself.
         message: what is wrong and why, a predicate of `found` or of the field: `must be a whole number because …`.
         fix: what to do, an imperative: `set 2`; "" where the message says it already.
-        found: what is there, shortly and as it is to be shown: "`500m`", "a list"; "" where the field is the subject.
-        also: paths of other places where the same is wrong; whoever shows the problem names them.
-        missing: what was needed and not there; with it, the rule could not be checked and nothing is known to be wrong.
+        found: the value, short and as it is shown: "`500m`", "a list"; "" if the field itself is the subject.
+        also: paths of other places with the same mistake; the code that shows the problem names them.
+        missing: the objects that were needed and not found. Then the rule could not be checked, and no mistake is
+            known.
         excess: by how much a number is too large or too small; 0 where the rule compares no numbers. An update that
             makes it no larger does not make a stored object worse.
-        is_for_administrators: only an administrator can do what the fix says; it is told after what users can mend.
-        words: what in the field is wrong, as it is written there, such as a flag of its command: reports of files mark
-            the first of these words that the field has.
+        is_for_administrators: only an administrator can apply the fix; such problems come after those that users can
+            fix.
+        words: the wrong words of the field, such as a flag of its command: reports of files mark the first of these
+            words in the field.
     """
 
     code: str
@@ -51,10 +53,10 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     @property
     def found_and_message(self) -> str:
-        """Say what is wrong, after what is there: "`500m` must be a whole number"."""
+        """Return the value and what is wrong with it: "`500m` must be a whole number"."""
         return " ".join(filter(None, (self.found, self.message)))
 
     @property
     def code_found_and_message(self) -> tuple[str, str, str]:
-        """Return the problem without its path, to compare two objects of which one is made of the other."""
+        """Return the problem without its path, to compare two objects if one is built from the other."""
         return self.code, self.found, self.message

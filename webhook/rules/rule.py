@@ -43,17 +43,19 @@ class Rule(Struct, frozen=True, kw_only=True):
         id: `group/rule`, as users see it.
         title: what is wrong, as a finding says it; no full stop.
         why: what happens to an object that breaks it, in one or two sentences.
-        refused_by: what would refuse such an object, or fail on it, without this webhook; "" for a rule of ours.
+        refused_by: what refuses such an object, or fails on it, without this webhook; "" for rules of this project
+            alone.
         source: where the rule comes from: repository, version and file, or a page.
         function: the function in that file; "" where the source says enough.
         level: what is done about it unless a site says otherwise (actions.py); the bindings of a CEL policy decide for
             its rules.
-        severity: how severe it is to break it; "" where the policy says so for all its rules.
+        severity: the severity of a violation; "" if the policy gives the severity of all its rules.
         fails: when an object that breaks it goes wrong without this webhook.
         refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
-            refuses updates that leave it broken; "" where they take them. What a CustomResourceDefinition refuses is
-            taken where the field did not change (CRDValidationRatcheting), unless a rule compares it with oldSelf.
-        updates_of: kinds of which that function reads updates; () means all that the rule is about.
+            refuses updates that leave it broken; "" where they take them. If a CustomResourceDefinition refuses a
+            value, the API server accepts an unchanged value (CRDValidationRatcheting), unless a rule compares it with
+            oldSelf.
+        updates_of: the kinds for which that function reads updates; () means all kinds of the rule.
         yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
         issues: issues and pull requests on GitHub of people who met the problem, as links.
     """
@@ -73,7 +75,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     yields_to: tuple[str, ...] = ()
 
     def refuses_updates_of(self, kind: str) -> bool:
-        """Return whether somebody else refuses updates of a kind that leave the rule broken."""
+        """Return whether another component refuses updates of a kind that leave the rule broken."""
         return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
 
     @property
@@ -194,7 +196,7 @@ def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
 
 
 def default_severity_of_level(level: str) -> str:
-    """Return how severe it is to break a rule that does not say so: "" where the policy says it."""
+    """Return the severity of a rule that has none: "" if the policy has it."""
     return "" if level == "deny" else "medium"
 
 
@@ -224,7 +226,7 @@ def _is_list_or_tuple(value: Any) -> bool:
 
 
 def denials_address(docs_address: str) -> str:
-    """Return the address of the page for people whose object was denied."""
+    """Return the address of the page for users with a denied object."""
     return f"{docs_address.rstrip('/')}/denials/"
 
 

@@ -1,6 +1,6 @@
 """The text of problems for people at a terminal: one sentence each, lists cut between sentences and never inside one.
 
-Whatever is shown to `kubectl` is put together here; what other formats show of a problem is theirs. Knows no policy.
+All texts for `kubectl` are built here; other formats build their own texts. Knows no policy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTE: Final = 100
 
 
 def problem_as_sentence(problem: Problem) -> str:
-    """Write a problem as `path (likewise path): found message: fix`, without the parts that are not there."""
+    """Write a problem as `path (likewise path): found message: fix`, without absent parts."""
     where = (
         f"{_shortened_path(problem.path)} (likewise {_paths_as_text(problem.also)})"
         if problem.also
@@ -80,7 +80,7 @@ def _paths_as_text(paths: Sequence[str]) -> str:
 
 
 def not_evaluated_sentence(missing: Iterable[str]) -> str:
-    """Say of a rule that it needed something that is not there."""
+    """Return that a rule needed an object that was not found."""
     return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
 
 
@@ -92,7 +92,7 @@ def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
 
 
 def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Yield problems whose sentences differ in more than the place, the first of each with the places of the others."""
+    """Yield problems that differ in more than the place. The first of each group has the places of the others."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         key = *problem.code_found_and_message, problem.fix, problem.missing
@@ -147,5 +147,5 @@ def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> s
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Cut a text to at most so many characters; only one that nobody here has made is ever too long."""
+    """Cut a text to at most so many characters; only texts of users and of other policies are too long."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -1,7 +1,7 @@
 """Asks the API server what a user may do, for policies that use `authorizer`; no answer is cached.
 
-Knows SubjectAccessReviews (authorization.k8s.io/v1) and who asks in whose name. What cannot be decided in time is said,
-and is then an evaluation error of the policy that asks. Source of the names: k8s.io/apiserver v0.36
+Knows SubjectAccessReviews (authorization.k8s.io/v1), and the user of each question. A question without an answer in
+time is an evaluation error of the policy that asks. Source of the names: k8s.io/apiserver v0.36
 pkg/cel/library/authz.go, pkg/authentication/serviceaccount/util.go.
 """
 
@@ -52,13 +52,13 @@ class AccessReviews:
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why there is none.
+        """Return the API server's decision, or the reason why it has none.
 
         Args:
             question: what a policy asks.
             user: who sent the request that is reviewed.
             tenant: of that request.
-            until: a moment of the monotonic clock after which nobody waits for the answer.
+            until: the end of the wait for the answer, on the monotonic clock.
         """
         try:
             await self._wait_for_slot(tenant, until)
@@ -90,8 +90,8 @@ class AccessReviews:
             following[1].set_result(None)
 
     def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
-        """Start one call in a thread; when it ends, its place goes to the next call, even if nobody waits for the
-        answer.
+        """Start one call in a thread. When the call ends, the next call starts, even if no review waits for the answer
+        any more.
         """
         begun = monotonic()
         post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))

@@ -34,7 +34,8 @@ class LazyPages:
     """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
-    `load`, or by the first call that is no review. A failure is told to those who wait, and the next call tries again.
+    `load`, or by the first call that is no review. A failure raises in all waiting calls, and the next call tries
+    again.
     """
 
     def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler) -> None:
@@ -128,7 +129,7 @@ class ReviewSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContents:
-    """What the pages show besides counters.
+    """The contents of the pages other than counters.
 
     Attributes:
         gauges: further figures for /metrics.

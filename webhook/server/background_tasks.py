@@ -1,8 +1,8 @@
 """Background work that outlives its failures: a coroutine that fails is noted, counted and started again.
 
-Knows coroutines and waits; nothing of what they do. A task of asyncio that fails alone is seen by nobody: the watch
-over policy files would be over, and policies changed later never served, while readiness stays green. Of a failure its
-type and place are told, never its text, which may hold a piece of an object.
+Knows coroutines and waits; nothing of what they do. If an asyncio task fails, nothing reports it: the watch of policy
+files would have ended, and changed policies would never be served, while readiness stays green. The log has the type
+and place of a failure, and never its text, which may quote an object.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Supervisor:
                 started = self.clock()
                 try:
                     await work()
-                except Exception as error:  # noqa: BLE001 - whatever it is, it must not end unseen
+                except Exception as error:  # noqa: BLE001 - any failure must be logged
                     self._record_failure(name, error)
                 else:
                     return

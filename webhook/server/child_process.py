@@ -8,9 +8,9 @@ Weighed and left: a pool of long-lived workers (each reload and each event of a 
 them, and be the same in all when an answer is made), subinterpreters (they share the process: one cannot be killed, and
 its memory not bounded), threads (neither, and they hold the interpreter's lock).
 
-A fork copies only the thread that calls it. What other threads hold at that moment stays held in the child: so the
-child logs nothing, takes no lock of the server's, closes every inherited socket, and is killed at its deadline whatever
-it waits for. Linux and macOS; knows nothing of reviews.
+A fork copies only the thread that calls it. Locks of other threads at that moment stay locked in the child. So the
+child logs nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline in any
+state. Linux and macOS; knows nothing of reviews.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     """Run `work` in a forked child, and return the child.
 
     Args:
-        work: gives the answer. What it raises ends the child without one.
-        deadline: a moment of the monotonic clock after which the child ends itself, should nobody do it before.
+        work: gives the answer. If it raises, the child ends without an answer.
+        deadline: the time on the monotonic clock at which the child ends itself, if it was not killed before.
         memory_bytes: what the child may take beyond what it shares with this process; more is a MemoryError in it.
 
     Raises:
@@ -121,7 +121,7 @@ def fork_without_warning() -> int:
         return os.fork()
 
 
-def answer_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
+def answer_and_exit(  # pragma: no cover - in a child, where coverage is not measured
     work: Callable[[], bytes], channel: socket.socket, deadline: float, memory_bytes: int
 ) -> NoReturn:
     """Bound this process, which was forked just now, send the answer of `work` through `channel`, and exit without

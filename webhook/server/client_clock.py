@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["handshake", "first_byte", "headers", "body", "serving", "idle", "goodbye"]
-"""What the server waits for: `serving` for nothing, since the client waits for its answer."""
+"""The event that the server waits for: `serving` means none, because the client waits for its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ClientClock:
     """The clock of one client.
 
     Attributes:
-        loop: whose time counts.
+        loop: the event loop with the clock.
         state, since: what the server waits for, and since when on the loop's clock.
     """
 

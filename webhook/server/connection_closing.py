@@ -1,4 +1,4 @@
-"""Which connections the server ends: those whose client is late, and idle ones when it stops.
+"""Chooses the connections that the server ends: those with late clients, and idle ones when the server stops.
 
 HTTP/1.1 has no way to end an idle connection that the client may be using at this moment. An idle connection is closed
 only while nothing of a request is here, not even in the system's buffers, and few are closed between two looks at the
@@ -30,7 +30,7 @@ async def close_idle_connections(
 
     Args:
         connections: those to end; asked again in each round.
-        is_hurried: whether to leave the rest as it is.
+        is_hurried: whether to leave the rest unchanged.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _FIRST_REQUEST_S
@@ -50,7 +50,7 @@ async def close_idle_connections(
 
 
 def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[str]:
-    """Abort every connection whose client took too long, and close those that were idle for long.
+    """Abort every connection with a client that took too long, and close those that were idle for long.
 
     Args:
         connections: those to look at.

@@ -1,8 +1,8 @@
 """Limits how many connections a port has, and chooses which one to end when another arrives.
 
-Knows connections by what they tell of themselves; nothing of sockets and TLS. The newcomer is always let in: whoever
-fills the port with connections, idle or half open, cannot lock the API server out, only end older ones, and first of
-all its own: a place is made by the address that has most connections.
+Knows connections by what they tell of themselves; nothing of sockets and TLS. A new connection is always accepted. So a
+client that fills the port with connections, idle or half open, cannot lock the API server out; it only ends older
+connections, first its own, because the address with the most connections loses one.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from webhook.server.http_connection import HttpConnection
 from webhook.server.request_body import ReadingPace
 
 MAX_HELD_BYTES: Final = 6 * 1024 * 1024
-"""Of what all connections hold that is not answered yet. A thousand connections with half a body of 60 KB would hold
-60 MB. A thousand reviews of usual size make 6 MB."""
+"""The bytes of all connections that have no answer yet. A thousand connections with half a body of 60 KB would hold 60
+MB. A thousand reviews of usual size make 6 MB."""
 _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
-"""The same at any moment. What comes at one moment on a thousand connections is 240 MB. All that an API server sends at
+"""The same at any moment. The bytes of a thousand connections at one moment are 240 MB. All that an API server sends at
 one time is less: it has some hundreds of requests in flight, and of large bodies only a few are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""A connection in the middle of a request is only ended before idle ones, or for its buffers, when its client made us
-wait so long: the body of an API server is there within milliseconds."""
+"""A connection in the middle of a request is ended before idle ones only if its client made the server wait so long, or
+because of its buffers: the body of an API server arrives within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places stays with connections that were not answered yet. Otherwise somebody who had every place
-answered once could end each newcomer, an API server's among them, by opening another."""
+"""A quarter of the places stays with connections that were not answered yet. Otherwise a client with an answered
+request on every connection could end each new connection, also one of an API server, by opening another."""
 _IDLE_TRIED: Final = 8
-"""How many idle connections are asked whether a request has arrived in their buffers, which takes a system call."""
+"""How many idle connections are checked for a request in their buffers, with a system call for each."""
 
 
 class _ClientAddress:

@@ -1,15 +1,15 @@
 """A fair queue: the tenant that used least recently goes first, and a tenant's own requests go in order of arrival.
 
-Of namespaces whose tenants used equally little, as all light ones did, the one is next that was given least time while
-others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged what its work took, on a clock
-of the queue that shows where whoever had the last turn began. So one of which each piece of work is long waits for as
-much of the others, one that comes anew begins where the clock stands, and debts are only made while somebody waits.
-Users of a namespace take turns.
+Among namespaces with tenants of equally little usage, such as all light ones, the next is the one that got the least
+time while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a
+clock of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much work
+of the others, a new one begins at the current time of the clock, and debts arise only while others wait. Users of a
+namespace take turns.
 
-Two levels of binary heaps: of namespaces, and of the tenants of each. What used more while it waited is put back when
-it comes to the top, so that nobody walks over all that wait; but those of one busy address are all put back when it has
-used a fifth more, a thousand of them in 6 ms. What becomes light while it waits, because its use fades, would never
-come to the top while ever new light ones do: a third heap has the moments at which that happens. Knows tenants and
+Two levels of binary heaps: of namespaces, and of the tenants of each. A tenant with more usage than before is put back
+when it comes to the top, so that a turn does not visit all waiting tenants. The tenants of one busy address are all put
+back when it has used a fifth more, a thousand of them in 6 ms. A tenant that becomes light while it waits would never
+come to the top while new light ones arrive: a third heap has the moments at which this happens. Knows tenants and
 futures, nothing of what they wait for.
 """
 
@@ -32,13 +32,13 @@ _Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]
 _Place: TypeAlias = tuple[Rank, float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
 _Fading: TypeAlias = tuple[float, int, Tenant]
-"""A tenant that is not light in all: the moment of the monotonic clock at which more of it is light if it uses nothing
-until then, a number."""
+"""For a tenant that is not light in every respect: the moment on the monotonic clock at which it becomes lighter if it
+uses nothing until then, and a number."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
-"""The virtual clock advances as each of the namespaces that wait is served. Otherwise it would stand for as long as
-ever new ones come, and they would go before all others. It counts so many more than wait: the work of one would
-otherwise put it behind the only other one by all of its length.
+"""The virtual clock advances as each of the waiting namespaces is served. Otherwise it would stand still as long as new
+ones arrive, and they would go before all others. It counts so many more than wait: the work of one would otherwise put it
+behind the only other one by all of its length.
 """
 
 
@@ -59,10 +59,10 @@ class FairQueue:
 
         Args:
             usage: who used how much.
-            lost: called with the tenant of a turn that was given to somebody who had just gone away.
+            lost: called with the tenant of a turn for a client that has just disconnected.
             turn_s: seconds that each turn costs beyond what is charged for it.
-            most_debt_s: how long, on the clock of the queue, others go before a namespace that comes to wait,
-                whatever it was charged before.
+            most_debt_s: the longest time, on the clock of the queue, for which others go before a namespace that begins
+                to wait.
         """
         self._usage = usage
         self._lost = lost
@@ -106,7 +106,7 @@ class FairQueue:
         """Wait until it is the tenant's turn.
 
         Args:
-            tenant: whose turn it will be.
+            tenant: the tenant of the turn.
             until: a moment of the monotonic clock.
 
         Raises:
@@ -124,7 +124,7 @@ class FairQueue:
             raise
 
     def pop(self, may: Callable[[Tenant], bool] = _accept_any_tenant) -> tuple[Tenant, Turn] | None:
-        """Remove and return the turn that is next, with its tenant; None when nobody may be next.
+        """Remove and return the next turn, with its tenant; None if no turn is possible now.
 
         Args:
             may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
@@ -214,8 +214,8 @@ class FairQueue:
         heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
-        """Keep a moment of each tenant that waits, and of those that have gone the first of each namespace that waits:
-        then the namespace is looked at, whoever is its first tenant.
+        """Keep a moment of each waiting tenant, and one of the tenants that have gone for each waiting namespace: then
+        the namespace is checked again, with any first tenant.
         """
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one

@@ -2,12 +2,12 @@
 
 A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that it
 changes while a worker runs. Ten workers a second took a tenth of the loop so, and small reviews 10 ms in place of 1. So
-the server forks once, and that process forks the workers: their pages are shared with a process that stands still.
+the server forks once, and that process forks the workers: their pages are shared with a process that does not change.
 
 That what it holds is what the server has is seen to by worker_lane.py.
 
-The server sends messages of one size: start a worker, whose socket comes along, or kill one. The end of the file ends
-the process and its workers, also when the server was killed. Job and answer go through the worker's socket.
+The server sends messages of one size: start a worker, with a socket attached, or kill one. The end of the file ends the
+process and its workers, also when the server was killed. Job and answer go through the worker's socket.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from webhook.server.child_process import (
 from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
-"""What a worker does: it reads its job from the socket and returns its answer; what it raises ends it without one."""
+"""The work of a worker: it reads its job from the socket and returns its answer; an exception ends it without an
+answer."""
 _MESSAGE: Final = struct.Struct("!BQd")
-"""What to do, the number of the worker, and its deadline on the monotonic clock."""
+"""The command, the number of the worker, and its deadline on the monotonic clock."""
 _START: Final = 1
 _KILL: Final = 2
 _LOOK_MS: Final = 50
@@ -56,7 +57,7 @@ class Worker:
     forked_by: ForkServer
 
     def end(self) -> None:
-        """Kill the worker, if it runs still; call this once, whatever became of it."""
+        """Kill the worker if it still runs; call this once, in any case."""
         self.channel.close()
         self.forked_by.end_worker(self.number)
 
@@ -121,7 +122,7 @@ class ForkServer:
 
 
 def _end_process(process: Child, owner: int) -> None:
-    """End a process that nobody ended, when the server's loop is gone; not in a fork, which has the object, too."""
+    """End a process that is still running when the server's loop is gone; not in a fork, which has the object, too."""
     if os.getpid() != owner:
         return
     process.channel.close()
@@ -144,7 +145,7 @@ def _reap(process: Child, tries: int) -> None:
 # ---- the process itself
 
 
-def _fork_workers_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
+def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is not measured
     control: socket.socket, work: Work, memory_bytes: int
 ) -> NoReturn:
     """Fork workers until the server closes its end, then kill those that are left."""
@@ -164,7 +165,7 @@ def _fork_workers_and_exit(  # pragma: no cover - in a child, whose lines nobody
     finally:
         for pid in running.values():
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)  # or whoever inherits it, the server in a container, would have to
+            os.waitpid(pid, 0)  # otherwise the process that inherits it, the server in a container, would have to
         os._exit(code)
 
 

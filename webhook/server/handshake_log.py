@@ -15,7 +15,7 @@ from webhook.logs.structured import Level, Log
 from webhook.server.counters import Counters
 
 LINES_PER_S: Final = 5
-"""Whoever looks for the cause needs no more; a line has about 500 bytes."""
+"""This is enough to find the cause; a line has about 500 bytes."""
 
 Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
 
@@ -69,7 +69,7 @@ class HandshakeLog:
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
     def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:
-        """Count and log a client certificate from the right authority whose names are not allowed."""
+        """Count and log a client certificate from the right authority with a name that is not allowed."""
         fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
         self._note("warning", "client_name", fields)
 

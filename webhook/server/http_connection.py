@@ -2,8 +2,8 @@
 
 A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows what the client owes
 (client_clock.py) and how much of one request may come (request_head.py). A request that comes before the answer to the
-one before it waits; a further one is refused. A connection whose client is late or sends too much is aborted: `close()`
-would wait until the client has read everything, which an attacker never does.
+one before it waits; a further one is refused. A connection with a client that is late or sends too much is aborted:
+`close()` would wait until the client has read everything, which an attacker never does.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _READ_BYTES: Final = 64 * 1024
 _REFUSED_S: Final = 0.1
 """Seconds for a client that is read no more to read why."""
 _DISCARDED_BYTES: Final = 16 * 1024
-"""How much is read of a client of which nothing more is taken: its goodbye, and bytes that were on their way."""
+"""How much is still read after the end of a request: the client's goodbye, and bytes that were on their way."""
 _UNREAD_BYTES: Final = 8 * 1024
 """How many unsent bytes count as an unread answer: most answers have 200 bytes and may be on their way."""
 _NOTICED_BYTES: Final = 4 * 1024
-"""How much what a connection holds must change before the others of its port are weighed anew."""
+"""How much the bytes of a connection must change before all connections of its port are compared again."""
 
 
 class Register(Protocol):
@@ -80,14 +80,14 @@ class Register(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """What the connections of one listening socket share.
+    """The shared state of the connections of one listening socket.
 
     Attributes:
         application: answers requests.
         register: counts the connections.
         timeouts: how long a client may take.
         tls: what to show and whom to trust; None for plain HTTP.
-        client_names: only clients whose certificate is for one of these names are let in; empty lets in all.
+        client_names: only clients with a certificate for one of these names are accepted; empty accepts all.
         handshakes: where failed handshakes are noted.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
@@ -187,7 +187,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
                 self._pause_when_full()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
-        """Stop the review that nobody waits for any more, and break the circles that would keep the connection."""
+        """Stop a review without a waiting client, and break the reference cycles that would keep the connection."""
         self._port.register.forget(self)
         self._port.state.connections.discard(self)
         if self.state == "handshake":
@@ -212,7 +212,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._drained = self.loop.create_future()
 
     def resume_writing(self) -> None:
-        """Let answers go on."""
+        """Resume writing answers."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
@@ -227,7 +227,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.transport.write(data if self._tls is None else self._tls.encrypt(data))
 
     def abort(self) -> None:
-        """End the connection at once, whatever state it is in."""
+        """End the connection at once, in any state."""
         if self.state == "handshake":
             self.enter("goodbye")
         self.is_ended = True
@@ -245,7 +245,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.loop.call_soon(self._decrypt)
 
     def _pause_when_full(self) -> None:
-        """Pause the transport while much is held back. With little it goes on, to see when the client is gone."""
+        """Pause the transport while much is held back. With few buffered bytes it continues to read, to notice when the
+        client is gone.
+        """
         is_full = self._is_held and (self._tls is None or self._tls.waiting_bytes > FREE_BYTES)
         if is_full == self._is_paused or self.is_ended or self.transport.is_closing():
             return
@@ -268,7 +270,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
     def _discard(self, size: int) -> None:
-        """Read some bytes of a client of which nothing more is taken, to see when it closes its side, but not many."""
+        """Read a few bytes after the end of the request, to notice when the client closes its side."""
         self._discarded_bytes += size
         if self._discarded_bytes > _DISCARDED_BYTES and not self.transport.is_closing():
             self.transport.pause_reading()
@@ -276,7 +278,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def _weigh(self, size: int) -> None:
         """Note how much the connection holds after `size` bytes came.
 
-        Of a body, no more than twice FREE_BYTES count: above that, memory is reserved for it, or it is thrown away.
+        For a body, at most twice FREE_BYTES count: above that, memory is reserved for it, or it is discarded.
         """
         if self._large_body_bytes is None and self.state not in ("idle", "goodbye"):
             self._unanswered_bytes = min(self._unanswered_bytes + size, 2 * FREE_BYTES)
@@ -393,7 +395,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         elif self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes:
             self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
         if self.state != "headers" or self._begun_requests > 1 or state == "body":
-            self._header_bytes = 0  # or nobody knows where the last request began
+            self._header_bytes = 0  # otherwise the beginning of the next request is not known
             return
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES:
@@ -426,7 +428,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         """Start to answer the request; one that comes before the answer to another waits, and its clock with it."""
         version = self._parser.get_http_version()
         self._head.check_all_headers(version)
-        if self._parser.should_upgrade():  # the parser would take the body for bytes of the other protocol
+        if self._parser.should_upgrade():  # the parser would read the body as bytes of the other protocol
             raise self._head.create_malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
         port = self._port
         keeps_alive = version == "1.1" and self._parser.should_keep_alive() and not self._is_parting

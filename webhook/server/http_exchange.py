@@ -23,7 +23,8 @@ AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 PIECE_BYTES: Final = 64 * 1024
-"""Answers are written in pieces of this size, so that one that nobody reads is not encrypted whole."""
+"""Answers are written in pieces of this size, so that an answer that the client does not read is not encrypted as a
+whole."""
 _BODILESS: Final = frozenset((204, 304))
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
@@ -98,7 +99,7 @@ class Exchange:
             wire: where the answer is written.
             scope: the request.
             headers: of each answer.
-            keeps_alive: whether the request lets the connection stay.
+            keeps_alive: whether the request allows the connection to stay open.
             expects_continue: whether the client waits for a word before it sends the body.
         """
         self._wire = wire
@@ -134,7 +135,7 @@ class Exchange:
         self._end_request()
 
     def _end_request(self) -> None:
-        """Drop what nobody receives any more, and tell the application."""
+        """Drop data without a receiver, and notify the application."""
         self._pieces.clear()
         self.buffered_bytes = 0
         self._tell_application()
@@ -171,7 +172,7 @@ class Exchange:
         except asyncio.CancelledError:
             self._wire.abort()
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
+        except Exception as error:  # noqa: BLE001 - any failure here is our own bug
             self._wire.record_application_error(error)
         if self.is_answered or self.is_abandoned:
             return

@@ -54,7 +54,7 @@ class ListenerSettings:
     """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
 
     probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
-    the only clients that are let in; empty lets in whomever it signed. max_connections: on the port of the reviews.
+    the only accepted clients; empty accepts all that it signed. max_connections: on the port of the reviews.
     """
 
     host: str = DEFAULTS.host
@@ -215,8 +215,8 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Install the handlers of SIGTERM, SIGINT and SIGHUP; a closed terminal drains the server as SIGTERM does.
 
-        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. What is ignored, as
-        SIGHUP is under nohup, stays so.
+        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. A signal that is
+        ignored, as SIGHUP under nohup, stays ignored.
         """
         wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
         before = {}
@@ -247,10 +247,10 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; `::` takes IPv4 and IPv6, and IPv4 alone on a node whose kernel has no IPv6.
+    """Return a listening socket; `::` accepts IPv4 and IPv6, and only IPv4 on a node without IPv6 in its kernel.
 
     Raises:
-        ConfigurationError: the address is not ours, taken or forbidden.
+        ConfigurationError: the address is not local, in use or forbidden.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family == socket.AF_INET6 and host == _ALL and socket.has_dualstack_ipv6()
@@ -258,7 +258,7 @@ def bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except OSError as error:
         if host == _ALL and error.errno in _NO_IPV6:
-            return bind("0.0.0.0", port)  # noqa: S104 - all addresses are meant
+            return bind("0.0.0.0", port)  # noqa: S104 - all addresses are intended
         raise _listen_error(host, port, error) from None
     except OverflowError as error:
         raise _listen_error(host, port, error) from None

@@ -1,6 +1,6 @@
 """The policies of files and those that the cluster stores, as one set that follows both.
 
-Files that cannot be used leave their last good policies in service, and stored objects are taken up all the same. A
+If files cannot be used, their last good policies stay in service, and changed stored objects are still applied. A
 stored object that does not compile takes no other away (live_policies/compile.py). The set is compiled in a thread and
 swapped whole, like every reload.
 
@@ -79,7 +79,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return tried or changed
 
     def _combine_if_changed(self, *, is_anew: bool) -> bool:
-        """Combine the policies anew when stored objects or files changed, and return whether they did."""
+        """Combine the policies again if stored objects or files changed, and return whether they did."""
         if self._compile_changed_objects() or is_anew:
             made = combine_file_and_stored_policies(self._files.current, self._compiled, is_server=True)
             made.policies.compile_ahead_of_requests()
@@ -110,7 +110,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return True
 
     def explain_refusal(self, attributes: Attributes, deadline: Deadline) -> Decision | None:
-        """Return the denial of a stored policy or binding whose new spec has errors; None for every other request.
+        """Return the denial of a stored policy or binding with errors in its new spec; None for every other request.
 
         Raises:
             Exception: the deadline's, where there is no time to compile it.

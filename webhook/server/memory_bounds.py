@@ -1,7 +1,7 @@
-"""Adds up the most memory that the server may take, whatever clients send.
+"""Adds up the most memory that the server may take, with any requests.
 
-Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
-settings stands first: the process with its policies. Pages of program files do not count: the system gives them back
+Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. The part that settings do
+not bound comes first: the process with its policies. Pages of program files do not count: the system gives them back
 when memory is short.
 """
 
@@ -24,7 +24,7 @@ MAX_PROBE_CONNECTIONS: Final = 64
 WARM_BYTES: Final = 14_000_000
 """Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
-"""Bytes of one idle connection that was answered: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
+"""Bytes of one idle connection after an answer: 500 of them took 16.4 MB, two thirds of it in OpenSSL."""
 HELD_FACTOR: Final = 1.5
 """Bytes of memory for each byte that a connection holds: they are copied where a body is put together."""
 WAITING_BYTES: Final = 400_000
@@ -102,7 +102,7 @@ class MemoryBounds:
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:
-        """Refuse settings whose parts add up to more than `limit`; None refuses nothing.
+        """Refuse settings with parts that add up to more than `limit`; None refuses nothing.
 
         Raises:
             ConfigurationError: it says what each part takes, and what makes it smaller.

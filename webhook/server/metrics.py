@@ -180,7 +180,7 @@ def _histograms(
 
 
 def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels, Value]]:
-    """Yield the entries as they are now in maps of at most `most`; an empty map once where there are none."""
+    """Yield the current entries of maps of at most `most`; an empty map once if there are no entries."""
     now = list(entries.items())
     for start in range(0, len(now) or 1, most):
         yield dict(now[start : start + most])

@@ -1,6 +1,6 @@
 """Asks the operating system to take memory back and to allow enough open files, and reads memory limits.
 
-Knows glibc and POSIX, nothing of the server. Elsewhere (musl, Windows) nothing is asked.
+Knows glibc and POSIX, nothing of the server. Elsewhere (musl, Windows) it does nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
-"""Blocks from this size on come from the system and go back to it. uvloop keeps one of exactly 256 KB for each TLS
-connection, of which few bytes are used; from a heap that larger work has left dirty, all of it would be resident. Left
-to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one small object above such
-blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at 530 MB for good."""
+"""Blocks from this size on come from the system and go back to it. uvloop keeps a buffer of exactly 256 KB for each TLS
+connection and uses few of its bytes. From a heap that larger work has left dirty, the whole buffer would be resident.
+Left to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one small object above
+such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at 530 MB for
+good."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
@@ -130,7 +131,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
     """Return the bytes that the container may use; None where it has no limit, or the system cannot tell.
 
     A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
-    which says nearly 2**63 where there is none.
+    which is nearly 2**63 without a limit.
     """
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         try:

@@ -1,7 +1,7 @@
 """Values that are built from files and built again when the files change, such as the policies of a running server.
 
-Knows files and when they are quiet; what is made of them is the caller's. A value is made while the last one serves,
-and swapped whole; files that cannot be used leave the last good value in service, and say so.
+Knows files and when they are quiet; what is made of them is the caller's. A value is built while the last one serves,
+and replaced as a whole. If files cannot be used, the last good value stays in service, and `error` says why.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ReloadableValue(Generic[Value]):
 
     Attributes:
         current: the last value that could be made.
-        error: why the files as they are now cannot be used, or "".
+        error: why the current files cannot be used, or "".
         reloads, failures: how often files were taken up, and how often they could not be.
     """
 
@@ -37,7 +37,7 @@ class ReloadableValue(Generic[Value]):
         Args:
             make: reads the files.
             mark: what the files are right now, without reading them.
-            prepare: what is done to a value before it takes another's place, so that no caller waits for it.
+            prepare: the preparation of a value before it replaces another, so that no caller waits for it.
 
         Raises:
             ClaimgateError: it cannot be made: refuse to start.
@@ -62,7 +62,7 @@ class ReloadableValue(Generic[Value]):
         except Exception as error:  # noqa: BLE001 - as below
             return self._record_error(
                 error, is_new=_text(error) != self.error
-            )  # a folder that stays away is told of once
+            )  # a missing folder is logged once
         try:
             return self._rebuild_if_changed(mark)
         except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz

@@ -3,10 +3,10 @@
 It knows ASGI messages, lengths and deadlines, and nothing of reviews. Bodies of up to FREE_BYTES, and the first piece
 of larger ones, are read as they come: the number of connections bounds them. For a larger body, its declared length, or
 the limit when it is streamed, is reserved first. While the budget does not cover it nothing more is read, so TCP makes
-the client wait, and nothing is lost. A call whose turn does not come in time is answered by what its beginning says. A
-call for which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver answers. An
-API server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies its
-failurePolicy then.
+the client wait, and nothing is lost. A call without a turn in time is answered by the beginning of its body. A call for
+which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver answers. An API
+server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies its failurePolicy
+then.
 
 A large body has memory of its own, which goes back to the system when the call is answered. On the heap, bodies that
 come in turns of 64 KB leave holes below other objects, and each forked process keeps the holes of the moment of its
@@ -111,16 +111,16 @@ DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 BYTES_PER_S: Final = 64 * 1024 * 1024
-"""The rate at which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered
-meanwhile …
+"""The rate at which large bodies together are read: TLS decrypts a few hundred MB/s, and answers no other call during
+this time …
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
 """… but for so many bytes at once, which is more than an API server stores in one object."""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
-"""The rate at which bodies are read that are thrown away: nobody needs them quickly."""
+"""The rate at which discarded bodies are read: they are not urgent."""
 MAX_WAITING: Final = 16
-"""How many calls wait in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one
-is sent away: the last of the address that has most of them.
+"""How many calls wait in the queue; each holds up to 640 KB that TLS had read before it could be stopped. If there are
+more, one is refused: the last one of the address with the most bodies.
 """
 
 
@@ -145,7 +145,7 @@ class _BodyPieces(Protocol):
 
 
 class _NoClock(ClientClock):
-    """Replaces the clock of a call that came without a connection of ours."""
+    """Replaces the clock for a call without one of our connections."""
 
     def pause_clock(self) -> None:
         pass
@@ -159,8 +159,8 @@ _NO_CLOCK: Final = _NoClock()
 class BodyBudget:
     """The memory budget for large bodies, and the queue of calls that wait for it.
 
-    The queue is fair between clients: addresses take turns, and within one the first come is the first served. Nobody
-    is overtaken because the body is smaller. Event loop only.
+    The queue is fair between clients: addresses take turns, and within one the first come is the first served. A
+    smaller body does not go before a larger one. Event loop only.
 
     Attributes:
         reserved: bytes given out now.
@@ -250,7 +250,7 @@ class BodyBudget:
             queue.remove((size, turn))
             if not queue:
                 del self._queues[address]
-        self._serve_waiting_calls()  # a smaller one may stand behind it
+        self._serve_waiting_calls()  # a smaller one may wait behind it
 
 
 def client_address(scope: Scope) -> str:
@@ -309,8 +309,8 @@ class BodyReader:
 
         Raises:
             CallError: 429 when too many wait.
-            IncompleteBodyError: 413 when it is longer than the limit, declared or not; 429 when its turn did not come
-                before the deadline; 408 when it was not whole by then.
+            IncompleteBodyError: 413 if it is longer than the limit, declared or not; 429 if its turn did not come
+                before the deadline; 408 if it was not complete by then.
             ClientGone: the client went away.
         """
         try:
@@ -391,7 +391,7 @@ class BodyReader:
     async def _discard_rest_of_body(self, size: int, begun: LargeBody, *, more: bool = True) -> CallError:
         """Read and drop the rest of a body that is too long, and return the error for it with the body's beginning.
 
-        It needs no budget. Of one that is far too long, its first piece alone is read.
+        It needs no budget. Only the first piece of a far too long one is read.
         """
         read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit

@@ -15,7 +15,7 @@ MAX_FRAMING_BYTES: Final = 64 * 1024
 parser collects them without bound.
 """
 MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""Bytes that a body may go on for after its answer. Go's server reads as much before it closes (net/http, server.go,
+"""Bytes by which a body may continue after its answer. Go's server reads as much before it closes (net/http, server.go,
 maxPostHandlerReadBytes).
 """
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
@@ -27,8 +27,8 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 200
 """An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
 MAX_URL_BYTES: Final = 4 * 1024
-"""An API server asks for a path and a timeout. What a query of 64 KB holds takes the loop 15 ms to read, and comes on
-every connection at the same time."""
+"""An API server asks for a path and a timeout. The loop takes 15 ms to read a query of 64 KB, and every connection may
+send one at the same time."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and

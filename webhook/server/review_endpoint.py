@@ -1,8 +1,8 @@
-"""The ASGI application that answers POST /validate and /mutate. Other paths go on to FastAPI (pages.py).
+"""The ASGI application that answers POST /validate and /mutate. Other paths go to FastAPI (pages.py).
 
-It knows HTTP: methods, media types, lengths, deadlines, status codes. Of a review it knows the head, which says who
-sent it, and that bytes go in and bytes come out. It stands before FastAPI because a FastAPI route costs three times as
-much. review_handler.py decides where a review is evaluated.
+It knows HTTP: methods, media types, lengths, deadlines, status codes. It knows only the head of a review, which says
+who sent it; the bodies of reviews and answers are bytes for it. It comes before FastAPI because a FastAPI route costs
+three times as much. review_handler.py decides where a review is evaluated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from webhook.settings.serving import DEFAULTS
 def read_head(body: bytes | LargeBody) -> Attributes | None:
     """Return the request that the beginning of a body names, without its objects; None if it names none.
 
-    Of a large body a longer beginning is tried when the first is not enough.
+    For a large body, a longer beginning is tried if the first is not enough.
     """
     beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
     return next(filter(None, map(decode_request_without_objects, beginnings)), None)
@@ -81,7 +81,7 @@ class Handler(Protocol):
         ...
 
     def record_abandoned_review(self) -> None:
-        """Count a review whose client closed the connection before the answer."""
+        """Count a review with a client that closed the connection before the answer."""
         ...
 
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
@@ -167,7 +167,7 @@ class ReviewEndpoint:
             return self._refuse(phase, error)
         except ClientGone:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
+        except Exception as error:  # noqa: BLE001 - our own bug: HTTP 500 leaves it to the failurePolicy
             status = self._handler.record_unexpected_error(phase, error)
             return _Reply(status.code, encode_failure_status(status))
 
@@ -245,5 +245,5 @@ def _timeout(query: bytes, most_s: float) -> float:
     if not _DURATION.fullmatch(given):
         raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
     asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
-    seconds = min(asked, 2 * most_s)  # of hundreds of digits a float makes infinity, of which a tenth less is no number
+    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and infinity minus a tenth of it is no number
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)

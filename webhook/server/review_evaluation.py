@@ -1,7 +1,7 @@
 """Evaluates one review, on the event loop or in a worker process that reads the review from a socket.
 
-It evaluates, encodes the answer and counts. Its protocols name what it needs of others: who reviews, who answers
-questions of the authorizer, who is told of a trace. review_handler.py decides when it runs and what becomes of the
+It evaluates, encodes the answer and counts. Its protocols name what it needs from others: the reviewer, the answers to
+questions of the authorizer, the receiver of a trace. review_handler.py decides when it runs and what becomes of the
 result.
 """
 
@@ -44,7 +44,7 @@ class Reviewer(Protocol):
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
+        """Return the verdict on a request. Raises UnansweredQuestion if the authorizer must answer first."""
         ...
 
     def version(self) -> object | None:
@@ -52,7 +52,7 @@ class Reviewer(Protocol):
         ...
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
-        """Return the verdict on a request whose evaluation was given up."""
+        """Return the verdict on a request with an interrupted evaluation."""
         ...
 
 
@@ -62,7 +62,7 @@ class AuthorizationSource(Protocol):
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why there is none by `until`."""
+        """Return the API server's decision, or the reason why it has none by `until`."""
         ...
 
 
@@ -143,7 +143,7 @@ class ReviewEvaluation:
         counters, deadline, attributes = Counters(), Deadline(), None
         try:
             instructions, body = receive(channel)
-            phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it, from which this was forked
+            phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it
             deadline = Deadline(end, BudgetExceeded)
             attributes = decode_review_bytes(body, deadline)
             try:
@@ -157,7 +157,7 @@ class ReviewEvaluation:
             result = WorkerResult(outcome="refused", fields=fields)
         except _NO_MEMORY:
             return OUT_OF_MEMORY
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the server logs it and answers HTTP 500
+        except Exception as error:  # noqa: BLE001 - our own bug: the server logs it and answers HTTP 500
             if isinstance(error, BudgetExceeded) and (attributes is None or deadline.is_over):
                 result = WorkerResult(outcome="out of time", fields={})  # before a body is read slowly, it ends early
             else:
@@ -166,5 +166,5 @@ class ReviewEvaluation:
 
 
 def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
-    """Return the warning for a user whose request passes because a policy that asked has failurePolicy Ignore."""
+    """Return the warning for a user with a request that passes because a policy that asked has failurePolicy Ignore."""
     return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"

@@ -2,8 +2,8 @@
 
 A review is evaluated on the event loop, because that costs tens of microseconds. A review that uses up its slice there
 moves to a child process (worker_lane.py). A body that will surely use it up starts there. The child is killed at the
-deadline while the loop goes on. If no turn or no worker came in time, or the child was killed, the failurePolicy of the
-policies decides. scheduler.py decides who may run when.
+deadline while the loop continues. If no turn or no worker came in time, or the child was killed, the failurePolicy of
+the policies decides. scheduler.py decides who may run when.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ReviewCall(NamedTuple):
 
     Args:
         phase: which of the two it asks for.
-        address: where it comes from, "" where that is not known.
+        address: the address of the client, "" if it is not known.
         started: when work on it began, on the monotonic clock.
         deadline: when it must be answered.
     """
@@ -169,7 +169,7 @@ class ReviewHandler:
     async def answer_incomplete_body(
         self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str = ""
     ) -> bytes | None:
-        """Answer a review whose body was not read whole, for its deadline or its size; None when its beginning names no
+        """Answer a review with an incomplete body, because of its deadline or its size; None if its beginning names no
         request.
         """
         attributes = self._read_head(came, address)
@@ -193,7 +193,7 @@ class ReviewHandler:
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def record_abandoned_review(self) -> None:
-        """Count a review whose client closed the connection before the answer."""
+        """Count a review with a client that closed the connection before the answer."""
         self._counters.lanes["abandoned",] += 1
 
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
@@ -205,7 +205,7 @@ class ReviewHandler:
     async def _answer_with_authorizer(
         self, body: bytes, call: ReviewCall, *, head: Attributes, asks: AuthorizationQuestion
     ) -> bytes:
-        """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
+        """Answer a review with policies that ask the authorizer; after each answer the evaluation starts again."""
         known: Known = {}
         tenant = call.tenant_of(head)
         answer: bytes | AuthorizationQuestion | None = asks
@@ -219,7 +219,7 @@ class ReviewHandler:
         return answer or await self._by_worker(body, head, call, known=known)
 
     async def _wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
-        """Wait for the namespace of a request where the view does not have it yet (namespace_arrivals.py)."""
+        """Wait for the namespace of a request if the view does not have it yet (namespace_arrivals.py)."""
         if self._arrivals is not None and head is not None and self._arrivals.is_awaited(head):
             await self._arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
 
@@ -320,7 +320,7 @@ class ReviewHandler:
         return result.body
 
     async def _answer_unreadable(self, head: Attributes, call: ReviewCall, message: str) -> bytes:
-        """Answer by the policies' failurePolicy a review of which the head alone can be read.
+        """Answer a review by the policies' failurePolicy if only its head can be read.
 
         An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
         """

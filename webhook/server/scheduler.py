@@ -20,8 +20,8 @@ from webhook.server.fair_queue import FairQueue
 from webhook.server.usage import BoundedMap, Tenant, Usage
 
 LIGHT_S: Final = 0.010
-"""Seconds for tenants that used little recently, while nobody waits. Decoding and cleaning up come on top: some 20 ms
-in all, which nobody notices who waits for an answer over a network.
+"""Seconds for tenants with little recent usage, while no others wait. Decoding and cleaning up take additional time:
+about 20 ms in all, which a client on a network does not notice.
 """
 HEAVY_S: Final = 0.006
 """Seconds for all other tenants: ten times an ordinary review, so that a busy controller's reviews stay on the loop."""
@@ -105,7 +105,7 @@ class Overruns:
 
     One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
     that take half of their slice. So others have to overrun, too, before half a minute of forks begins: one, or three
-    where the reviews are small. A small review takes long for the large objects that it names.
+    where the reviews are small. A small review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)
@@ -164,17 +164,18 @@ _SHORT_S: Final = ROUND_S / 4
 _SHORT_WORK_S: Final = ROUND_S / 2
 """Seconds up to which work is short: a small review, and one that copies the pages that it touches after a fork.
 
-Short work has another ROUND_S in each round: it need not wait for the next one, two looks at hundreds of sockets later,
-because somebody's long work filled this round. Longer work is charged more than it took, in the queue: twice as long is
-charged four times, for that is what it makes others wait, twice as many for twice as long (the residual service time of
-the Pollaczek-Khinchine formula). One long piece may be chance: only a second one is charged so."""
+Short work has another ROUND_S in each round: it need not wait for the next round, which first checks hundreds of
+sockets twice, because long work of others filled this round. Longer work is charged more than it took, in the queue:
+twice as long is charged four times, for that is what it makes others wait, twice as many for twice as long (the
+residual service time of the Pollaczek-Khinchine formula). One long piece may be chance: only a second one is charged
+so."""
 _TURN_S: Final = 0.000_2
 """Seconds that a small request costs the loop in addition to the measured work: reading, decrypting, writing."""
 
 _HALF_LIFE_S: Final = 0.25
-"""The time in which half of what somebody used of the loop is forgotten. Whoever used more than an eighth of it while
-nobody waited is behind light tenants until it is: with the half-life of workers, a namespace that had used a sixth
-waited for 0.8 s when a crowd came."""
+"""The time in which half of the usage of the loop is forgotten. A tenant that used more than an eighth of it while no
+others waited comes after light tenants until its usage is lower: with the half-life of workers, a namespace that had
+used a sixth waited for 0.8 s when many others came."""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each further work of it."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
@@ -186,7 +187,7 @@ class Scheduler:
 
     Attributes:
         usage: what tenants used of the loop.
-        overruns: whose larger reviews take too long for it.
+        overruns: the tenants with larger reviews that take too long for it.
         is_warm: set but for the seconds after the start in which policies are compiled.
     """
 
@@ -228,7 +229,7 @@ class Scheduler:
             await self._queue.wait(tenant, until)
 
     def _may_skip_queue(self, tenant: Tenant) -> bool:
-        """Return whether a light tenant may skip the queue: the round has time for its work and nobody who waits goes
+        """Return whether a light tenant may skip the queue: the round has time for its work, and no waiting tenant goes
         before it.
         """
         has_time = self.has_time or (self._short_spent_s < ROUND_S and self._is_short(tenant))
@@ -252,12 +253,12 @@ class Scheduler:
             self._plan_next_round()
 
     def charge_for_reading(self, tenant: Tenant, seconds: float) -> None:
-        """Charge a tenant for seconds in which its bytes were read, in short pieces and before anybody knew whose."""
+        """Charge a tenant for seconds in which its bytes were read, in short pieces and before the tenant was known."""
         self.usage.add(tenant, seconds, monotonic())
         self._queue.charge(tenant.namespace, seconds)
 
     def slice_s(self, tenant: Tenant) -> float:
-        """Return the seconds that a review of a tenant may run now: light tenants get more while nobody waits."""
+        """Return the seconds that a review of a tenant may run now: light tenants get more while no others wait."""
         if not self.is_warm.is_set():
             return WARMING_S
         return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S
@@ -274,7 +275,8 @@ class Scheduler:
         self._give_turn()
 
     def _give_turn(self) -> None:
-        """Give the next turn, which is used in the next step of the loop; the step after that says how to go on."""
+        """Give the next turn, which is used in the next step of the loop; the step after that decides how to continue.
+        """
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
             self._is_planned = True

@@ -1,7 +1,7 @@
 """The policies, context and view of the cluster that a server evaluates with, and whether it is ready.
 
-Everything a review needs is read anew for each review, so a reload is one assignment. Readiness knows named checks and
-nothing of what they look at; the text follows the API server's /readyz?verbose.
+Each review reads everything that it needs, so a reload is one assignment. Readiness knows named checks and nothing of
+what they look at; the text follows the API server's /readyz?verbose.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _short_lines(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ServedState:
-    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew.
+    """The policies, context and view of the cluster for reviews; each review reads the current ones.
 
     `policies` are compiled under the last good `configuration`.
     """
@@ -206,7 +206,7 @@ class ServedState:
         )
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
-        """Return the verdict on a request whose evaluation was given up."""
+        """Return the verdict on a request with an interrupted evaluation."""
         most = self.settings.enforcement_action
         return answer_unevaluated_request(
             attributes, self.policies.current, self.cluster(), phase=phase, why=why, most=most

@@ -1,4 +1,4 @@
-"""What the parts of one serving process share: its log, its counters, its readiness and its scheduler."""
+"""The shared parts of one serving process: its log, its counters, its readiness and its scheduler."""
 
 from __future__ import annotations
 

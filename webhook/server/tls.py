@@ -1,9 +1,9 @@
 """Loads the serving certificate, and changes it while the server runs.
 
-A context that took a mismatched pair is broken for all clients. A context that holds an ECDSA pair goes on serving it
-when an RSA pair is loaded. So a changed pair gets a context of its own, which is proven before it is used. Each
-handshake begins with the newest context. A context keeps the keys of its session tickets, so a client whose authority
-was replaced has to show its certificate again.
+A context that took a mismatched pair is broken for all clients. A context with an ECDSA pair keeps serving it when an
+RSA pair is loaded. So a changed pair gets a context of its own, which is proven before it is used. Each handshake
+begins with the newest context. A context keeps the keys of its session tickets. So with a new context, a client of a
+replaced authority has to show its certificate again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TlsFiles:
         """Return modification time, size and inode of all files.
 
         Raises:
-            OSError: one of them is not there.
+            OSError: one of them does not exist.
         """
         paths = [self.certificate, self.key] + ([self.client_ca] if self.client_ca else [])
         states = [path.stat() for path in paths]
@@ -129,8 +129,8 @@ class Certificates:
 def key_warning(key: Path) -> str:
     """Return a warning if other users can read the private key, else "".
 
-    A Secret volume with fsGroup gives the file to root and to a group of the Pod, through which alone the server can
-    read it: a file of somebody else that is readable by one of our groups is as it must be.
+    A Secret volume with fsGroup gives the file to root and to a group of the Pod, and the server can read it only
+    through this group: so a file of another user that is readable by one of our groups is correct.
     """
     state = key.stat()
     is_foreign = state.st_uid != os.geteuid() and state.st_gid in {os.getegid(), *os.getgroups()}

@@ -1,8 +1,8 @@
 """One TLS connection without a socket: bytes of the network go in, data comes out, one record at a time (RFC 8446).
 
-OpenSSL works on all that came until it finds data. 256 KB of key updates (section 4.6.3) are 9,700, which take it
-85 ms; in records of one byte they are 11,000 calls. So each record is given to OpenSSL alone, and a client whose
-records hold hardly any data is refused after some forty of them.
+OpenSSL works on all that came until it finds data. 256 KB of key updates (section 4.6.3) are 9,700, which take it 85
+ms; in records of one byte they are 11,000 calls. So each record is given to OpenSSL separately, and a client that sends
+records with hardly any data is refused after about forty of them.
 """
 
 from __future__ import annotations

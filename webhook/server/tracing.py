@@ -78,7 +78,7 @@ class Tracing:
     """The spans of one server."""
 
     def __init__(self, exporter: SpanExporter, counters: Counters) -> None:
-        """Make spans that go to `exporter`, which logs by itself when it cannot send them."""
+        """Create spans that go to `exporter`, which logs if it cannot send them."""
         self._queue = SpanQueue(counters)
         self._exporter = exporter
         self._counters = counters

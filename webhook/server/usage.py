@@ -25,11 +25,11 @@ Value = TypeVar("Value")
 MAX_ENTRIES: Final = 4096
 """A cluster has fewer namespaces with traffic within the seconds that are remembered."""
 MAX_KEY_BYTES: Final = 512 * 1024
-"""What the names take together: 4,096 names of 79 characters, or as many as fit of those that clients make longer."""
+"""The bytes of all names together: 4,096 names of 79 characters, or fewer if clients choose longer names."""
 
 
 class BoundedMap(Generic[Key, Value]):
-    """A map of at most MAX_ENTRIES, whose keys take at most MAX_KEY_BYTES. For one thread alone.
+    """A map of at most MAX_ENTRIES, with keys of at most MAX_KEY_BYTES together. For one thread alone.
 
     Setting one more drops the entries that were set longest ago.
     """
@@ -48,7 +48,7 @@ class BoundedMap(Generic[Key, Value]):
         return self._entries.get(key)
 
     def discard(self, key: Key) -> None:
-        """Remove the key and its value, if it is there."""
+        """Remove the key and its value, if it exists."""
         if key in self._entries:
             del self._entries[key]
             self._key_bytes -= _bytes_of_key(key)
@@ -98,12 +98,12 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """Return the tenant of a request that is not a review; its slash keeps it apart from namespaces.
+    """Return the tenant of a request that is not a review; no namespace has its slash.
 
     All paths that the server does not know share one namespace: a client can invent as many as it likes, each of 4 KB.
 
-    Each address has an account of its own for each probe, so that nobody's flood of probes makes a kubelet wait, and
-    that what else comes from the kubelet's address does not, either.
+    Each address has a separate account for each probe. So a flood of probes from one address does not delay a kubelet,
+    and neither do other requests from the kubelet's address.
     """
     if path in _PROBES:
         return Tenant(f"/{path} {address}", "", f"/{path} {address}")
@@ -120,15 +120,15 @@ def handshake_tenant(address: str) -> Tenant:
 
 
 HALF_LIFE_S: Final = 2.0
-"""Of workers and of questions, which take up to seconds: long enough to outlast the pauses of an attacker, short enough
-that a large rollout is forgotten in ten seconds."""
+"""For workers and for questions, which take up to seconds: long enough to outlast the pauses of an attacker, short
+enough that a large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.125
 """A tenant that uses less than this share of the loop or of a worker is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]
 """Who is lower goes first: by the address, then the larger of namespace and user, then the user; -inf for each that is
 light."""
 _STEPS: Final = 4
-"""Steps in a doubling of use. Tenants whose use differs by less have the same rank and take turns."""
+"""Steps in a doubling of use. Tenants with a smaller difference of usage have the same rank and take turns."""
 
 
 class Usage:
@@ -137,7 +137,7 @@ class Usage:
     __slots__ = ("_addresses", "_half_life_s", "_light_level", "_namespaces", "_users")
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
-        """Know nobody yet; half of a count is forgotten in `half_life_s` seconds."""
+        """Begin without tenants; half of a count is forgotten in `half_life_s` seconds."""
         self._half_life_s = half_life_s
         self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # which steady use of LIGHT_SHARE reaches
         self._addresses: BoundedMap[str, float] = BoundedMap()
@@ -172,9 +172,8 @@ class Usage:
     def rank(self, tenant: Tenant, now: float) -> Rank:
         """Return a tenant's rank.
 
-        All light tenants have the same. Otherwise somebody who sends for the first time would go before everybody until
-        the use of both is the same. The address is first: whoever sends reviews past the API server names other
-        namespaces and users as often as they like.
+        All light tenants have the same. Otherwise a new tenant would go before all others until its usage is the same.
+        The address comes first: a client that sends reviews past the API server names any other namespaces and users.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)

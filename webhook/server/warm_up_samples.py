@@ -1,6 +1,6 @@
 """Objects that are reviewed once before a server is ready, so that no review of a user pays for what is made once.
 
-What is made once are the types of fields, tables that are read from files, and the selector of the claim.
+The types of fields, the tables of files, and the selector of the claim are built once.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ pickle: a process that reads what users send must not make its parent run anythi
 
 A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came, or
 a later one. So the fork server is used for reviews that came before it was forked, and for others while the version of
-the server's state is the same. It is forked anew otherwise, and after a second, because the server learns compiled
+the server's state is the same. Otherwise it is forked again, also after a second, because the server learns compiled
 texts, and each page that the server changes meanwhile takes memory twice.
 """
 
@@ -42,7 +42,7 @@ _LENGTHS: Final = struct.Struct("!II")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one worker does with the body of a call, and with which instructions."""
+    """The instructions of a worker for the body of a call."""
 
     instructions: bytes
     body: bytes | LargeBody
@@ -87,9 +87,9 @@ class WorkerResult:
     """The result of one call.
 
     Attributes:
-        outcome: answered is a verdict, question what somebody has to answer before there can be a verdict, refused a
-            call that cannot be read, failed a fault of our own, out of time an evaluation that its deadline ended
-            outside of every policy.
+        outcome: answered is a verdict, question is a question that must be answered before there can be a verdict,
+            refused is a call that cannot be read, failed is our own bug, out of time is an evaluation that its deadline
+            ended outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: what is logged of it; of one refused or failed its code, reason and message too.
         seconds: how long the evaluation of a verdict took; without limit where there is no verdict.
@@ -140,7 +140,8 @@ attack 28 MB of its pages were its own, after one second 14 to 20."""
 
 
 class WorkerStarter:
-    """The fork server of this moment, forked anew whenever the state of the server has changed; for one event loop."""
+    """The current fork server, which is forked again whenever the state of the server has changed; for one event loop.
+    """
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
         """Fork nothing yet.

@@ -74,8 +74,8 @@ class ServerSettings(ReportSettings):
     view_memory: int = declare_setting(
         96 << 20,
         values.byte_size_type(least=1 << 20),
-        "Memory for objects that policies look up. If it is full, the largest namespace is not held: policies report "
-        "that they do not know its objects.",
+        "Memory for objects that policies look up. If it is full, the view drops the largest namespace, and policies "
+        "report that they do not know its objects.",
     )
     live_policies: bool = declare_setting(
         False,
