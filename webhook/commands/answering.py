@@ -51,7 +51,7 @@ def check_answer_to_dry_run_pod(
 
     Args:
         connection: to the API server.
-        ours: claimgate's own configurations there.
+        ours: claimgate's own configurations in the cluster.
         namespaces: all of them, with their labels.
         is_changed: whether the loaded policies give `gpu` the name that it has in the cluster.
 
@@ -83,7 +83,7 @@ def _is_about_pods(webhook: Webhook) -> bool:
 
 
 def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
-    """Return a namespace that all webhooks select, `default` if it is one; "" if there is none."""
+    """Return a namespace that all webhooks select, `default` if possible; "" if there is none."""
     chosen = [compile_selector(one.namespace_selector) for one in webhooks]
     asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
     return min(asked, key=lambda name: (name != "default", name), default="")
@@ -111,7 +111,7 @@ def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
 
 
 def translates_gpu_in_empty_cluster(loaded: PolicySet) -> bool:
-    """Return whether the policies translate `gpu` in a cluster of which nothing is known."""
+    """Return whether the policies translate `gpu` in a cluster without known objects."""
     view = ClusterWithAssumedNamespaces(FilesCluster(()))
     patch = answer_request(
         attributes_of_fixture(_restricted_pod_with_device("gpu")), loaded, view, phase=Phase.MUTATE

@@ -1,10 +1,10 @@
 """Finds the objects in audited files that policies look up, without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
-that may serve a version which releases serve no more; of Deployments and charts those that state the release of a
-controller. Of other Deployments and StatefulSets those that name a device are kept, with the fields that budgets and
-autoscalers are compared with.
+one. Memory grows with the objects of these kinds alone. Definitions of kinds are long, so only those are read that may
+serve a version which releases do not serve any more. Of Deployments and charts, those are read that state the release
+of a controller. Of other Deployments and StatefulSets, those that name a device are kept, with the fields that budgets
+and autoscalers are compared with.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KEPT: Final = projection_of_fields(
 )
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
-"""What the name of a device has, or a container with claims."""
+"""A text that contains the name of a device, or a container with claims."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
 

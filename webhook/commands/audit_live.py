@@ -1,7 +1,6 @@
 """Audits a live cluster: the objects of every kind that policies apply to, read once and not kept.
 
-What policies look up besides is watched, as a server does. Where one kind cannot be listed, the others are audited all
-the same.
+Objects that policies look up are watched, as by a server. If one kind cannot be listed, the others are still audited.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
-"""The name of the cluster in problems, in the place of a file."""
+"""The name of the cluster in problems, instead of a file."""
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 

@@ -47,16 +47,14 @@ class PartResult(Struct):
     """The messages about a part, in addition to its findings; complete once all findings were read.
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
-    pods_not_read: objects whose pods come from parts that are not read, by their kind; they have no passes.
-    warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
-    exceptions: those that were used, with how often. ignored: objects that the configuration leaves alone. hidden:
-    findings that it leaves unreported.
-    demands: what jobs would take of their queues, where a report draws those.
-    not_compared: files that could not be compared with a revision, with the reasons.
-    differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
-    params: objects of the part that say as params of policies which rules hold.
-    texts: the findings as lines of each format, where they were written in the process that found them; then counts
-    counts them, and findings has none.
+    pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines for
+    a person, of mistakes that are no findings. notes: lines that are printed once for a run. exceptions: those that
+    were used, with how often. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
+    unreported. demands: what jobs would take of their queues, where a report draws those. not_compared: files that
+    could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
+    files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules
+    hold. texts: the findings as lines of each format, where they were written in the process that found them; then
+    counts counts them, and findings has none.
     """
 
     findings: Sequence[Finding] = ()
@@ -96,7 +94,7 @@ class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the process that found them, so that the main process only copies text.
 
     Args:
-        formats: those of the report, each of which writes a finding without looking at others.
+        formats: those of the report that write a finding without knowing the others.
         filters: what is reported; without a baseline, which looks at all findings of a run.
         shown: results that have rows in addition to those of a format.
     """
@@ -215,7 +213,7 @@ class PartAudit:
         try:
             sent = self._submissions.of(each)
         except CallError as error:
-            # what follows the semicolon tells a webhook's owner what to send, which nobody audits for
+            # the text after the semicolon is for the owner of a webhook, not for an audit
             why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
@@ -273,5 +271,5 @@ def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
 
 
 def _has_part_of_object(value: JSON) -> bool:
-    """Return whether a document that is not an object has a part of one, such as a kind without apiVersion."""
+    """Return whether a document that is not an object has a part of an object, such as a kind without apiVersion."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))

@@ -40,7 +40,7 @@ class AuditSource(Protocol):
         ...
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues of the cluster with what jobs would take; they are asked for once, at the end."""
+        """Return the queues of the cluster with the demands of the jobs; read once, at the end."""
         ...
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:

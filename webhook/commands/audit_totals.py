@@ -146,7 +146,7 @@ class AuditTotals:
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         failed = {each.file for each in self._problems}
-        left = [each for each in self._templates.values() if each.chart not in failed]  # a failed chart is told already
+        left = [each for each in self._templates.values() if each.chart not in failed]  # failed charts were reported
         if template := templates.summarize_templates(left):
             self._print_to_stderr([f"note: {template}"])
         self._print_to_stderr(f"note: {each}" for each in notes)

@@ -57,8 +57,8 @@ class RuleCount:
 class PolicySetCounts:
     """The counts of one set of policies.
 
-    exceptions: those of the configuration and of annotations that were used, with how often. ignored: requests that
-    the configuration leaves alone. configuration: what says so.
+    exceptions: those of the configuration and of annotations that were used, with how often. ignored: requests that the
+    configuration leaves alone. configuration: the file that sets it.
     """
 
     denied: int = 0
@@ -97,9 +97,9 @@ class PolicySetCounts:
 class PartCounts:
     """All counts of a part.
 
-    skipped: events without a request, by their reason. broken: lines that are no events, of which `broken_lines` has
-    the first. changed: rules by what the second set does otherwise, as
-    `newly denied` or `no longer denied`, with the first request.
+    skipped: events without a request, by their reason. broken: the first of the lines that are not events;
+    `broken_lines` is their number. changed: rules by what the second set does otherwise, as `newly denied` or `no
+    longer denied`, with the first request.
     """
 
     events: int = 0
@@ -129,7 +129,8 @@ class PartCounts:
 
 
 def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, Mapping[str, JSON]]]:
-    """Yield each part of a log with the namespaces that the parts before it have changed, as they are by then."""
+    """Yield each part of a log with the namespaces that the parts before it have changed, in their state at that point.
+    """
     namespaces: dict[str, JSON] = {}
     for part in parts:
         yield part, dict(namespaces)
@@ -138,7 +139,8 @@ def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, 
 
 
 def note_namespace(line: bytes, namespaces: dict[str, JSON]) -> None:
-    """Note the Namespace that a line of a log changes; one of which the line does not say all is not known then."""
+    """Note the Namespace that a line of a log changes. If the line has only a part of it, it is not known from then on.
+    """
     changed = namespace_of_audit_event(line)
     if changed is None:
         return

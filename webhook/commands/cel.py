@@ -1,6 +1,6 @@
 """`claimgate cel`: one expression, a prompt, or a corpus of expressions with known answers.
 
-Top-level names of the bindings are variables of type dyn. `Object{…}` and `JSONPatch{…}` are there as in mutating
+Top-level names of the bindings are variables of type dyn. `Object{…}` and `JSONPatch{…}` are available as in mutating
 policies. Knows nothing of policies.
 """
 

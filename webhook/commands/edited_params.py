@@ -1,7 +1,7 @@
 """Which edits of the shipped ConfigMaps the next upgrade takes back: `claimgate webhook-config --check --live`.
 
-Reads the ConfigMaps that policies are shipped with, and who set each key (metadata.managedFields). What the installing
-tool set is not an edit, also where it differs from what is shipped: a folder or values of the site say so.
+Reads the ConfigMaps that policies are shipped with, and who set each key (metadata.managedFields). Values of the
+installing tool are not edits, also if they differ from the shipped ones: they come from a folder or values of the site.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELM: Final = "helm"
 
 
 def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield each key of a shipped ConfigMap that somebody set in the cluster, and where to set it instead.
+    """Yield each key of a shipped ConfigMap that was edited in the cluster, and where to set it instead.
 
     Args:
         cluster: where to look.

@@ -1,8 +1,8 @@
 """Checks whether a cluster is ready for claimgate to fail closed, and explains why Pods behind a Service are not ready.
 
 Reads the webhook configurations, the Service, its endpoints, the certificate and the rights, and nothing else. Each
-line names one thing that is missing, or one thing that could not be read. Of a Pod it reads the status that kubelet
-v1.36 and kube-scheduler v1.36 write, and no logs or events.
+line names one thing that is missing, or one thing that could not be read. It reads the status of a Pod as kubelet v1.36
+and kube-scheduler v1.36 write it, and no logs or events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
 
 
 def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Iterator[str]:
-    """Yield a line for each Pod that is not ready and is not about to end, with the reason.
+    """Yield a line for each Pod that is not ready and is not terminating, with the reason.
 
     Args:
         pods: Pod objects, as the API server stores them.
@@ -97,7 +97,7 @@ class ClusterReader(Struct, frozen=True):
         return list(self.connection.get(path, query).get("items") or ())
 
     def get_or_none(self, path: str) -> dict[str, Any] | None:
-        """Return an object, or None when there is none."""
+        """Return an object, or None if it does not exist."""
         try:
             return dict(self.connection.get(path, {}))
         except ServerRefused as refused:
@@ -113,7 +113,7 @@ def steps_before_enforcing(
 
     Args:
         cluster: where to look.
-        ours: claimgate's own configurations there.
+        ours: claimgate's own configurations in the cluster.
         role: the ClusterRole that the loaded policies need.
         phases: how many configurations there should be.
     """
@@ -151,7 +151,7 @@ def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterato
     ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
     if len(ready) < _REPLICAS:
         yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
-        if chosen := (stored.get("spec") or {}).get("selector"):  # else nothing says which Pods are meant
+        if chosen := (stored.get("spec") or {}).get("selector"):  # otherwise nothing selects the Pods
             selector = ",".join(f"{key}={value}" for key, value in chosen.items())
             yield from describe_unready_pods(
                 cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace

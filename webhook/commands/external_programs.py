@@ -1,7 +1,7 @@
-"""Starts every external program: git, helm, kubectl and unshare, for files that somebody else wrote.
+"""Starts every external program: git, helm, kubectl and unshare, for files of other people.
 
 A program gets a fixed environment, an empty home that is also its working directory, no standard input, and bounds of
-time, output and memory. It is looked for in folders of PATH that nobody can write by writing the audited files.
+time, output and memory. It is searched in folders of PATH that are not part of the audited files.
 docs/untrusted-files.md lists who starts what.
 """
 
@@ -52,7 +52,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
     Args:
         program: its name, which is looked for in PATH.
-        options: its subcommand and options, none of which an audited file chose.
+        options: its subcommand and options, which never come from an audited file.
         operands: names and paths. None of them may begin with `-`.
         separator: what ends the options; "" for a program that knows none.
         environment: variables in addition to the fixed ones; None takes one of those away.
@@ -84,7 +84,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """What a program printed. `message` is the start of its standard error on one line."""
+    """The output of a program. `message` is the start of its standard error on one line."""
 
     code: int
     stdout: bytes
@@ -92,7 +92,7 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class ExternalPrograms:
-    """Finds and starts programs whose files are outside of audited folders.
+    """Finds and starts programs outside of audited folders.
 
     Args:
         audited: the folders that are audited. The work tree of git around each of them counts as audited, too.
@@ -109,7 +109,7 @@ class ExternalPrograms:
         """Return the absolute path of a program.
 
         Raises:
-            ProgramError: it is nowhere in PATH, or only where it is not used.
+            ProgramError: it is not in PATH, or only in a folder that is not used.
         """
         for path in _executables(self._folders, name):
             if not self._is_audited(path):
@@ -121,10 +121,10 @@ class ExternalPrograms:
         raise ProgramError(f"`{name}` is not installed or not in PATH")
 
     def run(self, invocation: Invocation) -> Output:
-        """Start a program and return what it printed, whatever its exit code.
+        """Start a program and return its output, with any exit code.
 
         Raises:
-            ProgramError: it is not there, an operand looks like an option, or it exceeded a bound.
+            ProgramError: it does not exist, an operand looks like an option, or it exceeded a bound.
         """
         command = (self.find(invocation.program), *invocation.arguments())
         if not invocation.network:
@@ -169,7 +169,7 @@ class ExternalPrograms:
         return {name: value for name, value in variables.items() if value is not None}
 
     def _prefix_without_network(self) -> tuple[str, ...]:
-        """Return the command that starts another one in an empty network namespace; () where that is not possible."""
+        """Return the command that starts another one in an empty network namespace; () if that is not possible."""
         if self._network_prefix is None:
             self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
         return self._network_prefix
@@ -201,7 +201,7 @@ def enclosing_work_tree(folder: str) -> str:
 
 def _executables(folders: Iterable[str], name: str) -> Iterator[str]:
     for folder in folders:
-        path = os.path.join(folder, name)  # noqa: PTH118 - a folder of PATH as it is written
+        path = os.path.join(folder, name)  # noqa: PTH118 - the folder of PATH, not resolved
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
             yield path
 

@@ -98,5 +98,5 @@ class FolderCopies:
         except NotReadError as error:
             self.not_read.append(FoundFile(file, str(error.strerror)))
         except OSError as error:
-            if error.errno != errno.ENOENT:  # it was there a moment ago
+            if error.errno != errno.ENOENT:  # it existed a moment ago
                 raise

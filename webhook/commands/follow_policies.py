@@ -2,7 +2,7 @@
 --watch`.
 
 Reads the stored policies, and writes the webhook configurations, one ClusterRole and the condition Registered, each
-only where it differs. It makes and deletes nothing: what it changes was installed. Where nobody can say what is stored,
+only where it differs. It makes and deletes nothing: what it changes was installed. If the stored objects are not known,
 nothing is changed.
 """
 
@@ -55,7 +55,7 @@ EVERY_S: Final = 2.0
 """Seconds between two looks, as often as replicas look at their files."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
-"""The ClusterRole whose rules follow the stored policies."""
+"""The ClusterRole with rules that follow the stored policies."""
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MISSING_RIGHTS: Final = "MissingRights"
@@ -158,7 +158,7 @@ class PolicyFollower:
             raise
 
     def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
-        """Replace the webhooks, unless somebody changed them in between: then the next look does."""
+        """Replace the webhooks, unless they changed in between: then the next run replaces them."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
@@ -183,7 +183,9 @@ class PolicyFollower:
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
-        """Return whether this account may watch the objects of a grant, because nobody may grant more than he has."""
+        """Return whether this account may watch the objects of a grant, because an account may grant only its own
+        rights.
+        """
         group, resource, name = grant
         for verb in ("get", "list", "watch"):
             attributes = {"group": group, "resource": resource, "verb": verb, **({"name": name} if name else {})}
@@ -207,7 +209,7 @@ def _print_line(line: str) -> None:
 
 
 def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
-    """Return the JSON Patch that replaces a part of an object unless somebody changed the object in between."""
+    """Return the JSON Patch that replaces a part of an object unless the object changed in between."""
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
 

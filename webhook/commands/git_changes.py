@@ -1,8 +1,7 @@
 """Finds objects of files that differ from a git revision: new ones, and those with another value.
 
-git runs at the top of a work tree that was named, and nowhere else. It starts no other program and reads no
-configuration that could start one, so the commands are those that print objects as they are stored: `rev-parse`,
-`ls-tree`, `cat-file`.
+git runs only at the top of a work tree that the user named. It starts no other program and reads no configuration that
+could start one. So it uses only commands that print stored objects: `rev-parse`, `ls-tree`, `cat-file`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _OVERRIDES: Final = {
     "core.packedGitLimit": "512m",
     "core.packedGitWindowSize": "32m",
 }
-"""What the configuration of a repository may set to a program, and to sizes beyond the bounds of a program."""
+"""Settings of a repository that can start a program, or allow sizes beyond the bounds of a program."""
 _ENVIRONMENT: Final = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
@@ -75,15 +74,15 @@ class _WorkTree(Struct, frozen=True):
 class GitChanges:
     """Compares the files of a work tree with a revision.
 
-    An object is unchanged where its file had an equal one at that revision, wherever it stood in it. A file that moved
-    is new. A file that cannot be compared counts as new, and is reported.
+    An object is unchanged if its file had an equal one at that revision, at any place. A file that moved is new. A file
+    that cannot be compared counts as new, and is reported.
 
     Args:
         revision: a commit, branch or tag, such as `origin/main`.
         named: what is audited, all of it in work trees of git.
 
     Raises:
-        ConfigurationError: git is not there, a folder is in no work tree, or the revision does not exist.
+        ConfigurationError: git does not exist, a folder is in no work tree, or the revision does not exist.
     """
 
     def __init__(self, revision: str, named: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Asks what each audited job would take of its queue, for reports that draw the queues of Kueue and Volcano."""
+"""Computes the demand of each audited job in its queue, for reports that draw the queues of Kueue and Volcano."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def add_demand(
 
     Args:
         demands: those of a part of the input.
-        attributes: the object as it is submitted.
-        outcome: what policies make of it; where they deny it, the object as it is submitted counts.
+        attributes: the submitted object.
+        outcome: the result of the policies; if they deny the object, the submitted object counts.
         cluster: where queues are looked up.
         policies: what the object was reviewed with.
     """
@@ -60,7 +60,7 @@ def add_demand(
     obj = outcome.patched_object if isinstance(outcome.patched_object, dict) else attributes.object
     submitted = replace(attributes, object=obj)
     if not isinstance(obj, dict) or is_mistyped(submitted, until):
-        return  # a finding says so
+        return  # a finding reports this
     view = ClusterView(cluster, attributes.namespace, until, own_namespace=policies.own_namespace)
     about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=policies.table)
     denied = "" if outcome.verdict.allowed else "is denied"

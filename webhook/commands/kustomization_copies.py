@@ -23,7 +23,7 @@ from webhook.yamltext.input_files import InputFile
 
 _RESOURCES: Final = ("resources", "bases", "components")
 _PLUGINS: Final = ("generators", "transformers", "validators")
-"""Fields whose entries may be folders; those of plugins may also be the text of an object."""
+"""Fields with entries that may be folders; entries of plugins may also be the text of an object."""
 _FIELDS: Final = {each.casefold(): each for each in (*_RESOURCES, *_PLUGINS)}
 
 
@@ -58,7 +58,7 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
 def _json_of_kustomization(value: dict[str, JSON], file: str) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError):  # a part that was not decoded, or a number that is none
+    except (TypeError, ValueError):  # a part that was not decoded, or not a number
         raise ProgramError(f"`{file}` has a value that cannot be copied") from None
 
 
@@ -84,7 +84,7 @@ def _folders_of_kustomization(
         for entry in entries if isinstance(entries, list) else ():
             if not isinstance(entry, str):
                 continue
-            path = posixpath.normpath(posixpath.join(folder, entry))  # as Go joins: `a/../b` is `b` whatever `a` is
+            path = posixpath.normpath(posixpath.join(folder, entry))  # as Go joins: `a/../b` is `b` for any `a`
             target = os.path.realpath(path)
             if not (copies.root_of(path) and copies.root_of(target)):
                 raise ProgramError(
@@ -100,6 +100,6 @@ def _folders_of_kustomization(
 
 
 def _is_object_text(entry: str) -> bool:
-    """Return whether an entry is the text of an object in the place of a path."""
+    """Return whether an entry is the text of an object instead of a path."""
     read = yamlfile.read_parts_of_text(entry)
     return bool(read.documents) and all(isinstance(each.value, dict) for each in read.documents)

@@ -1,4 +1,4 @@
-"""The flags of an audit of a live cluster. What reads a cluster is imported for --live alone."""
+"""The flags of an audit of a live cluster. Modules that read a cluster are imported only for --live."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         """Return the scope of objects to audit.
 
         Raises:
-            ConfigurationError: the shard is none.
+            ConfigurationError: the text is not a shard.
         """
         from webhook.commands.audit_live import LiveScope, Shard
 

@@ -1,8 +1,8 @@
 """Decides what a cluster must register and allow for its stored policies; follow_policies.py writes it.
 
-A stored policy that would let the webhook block its cluster is left out, by the rules of `webhook-config --check`, as
-if everything failed closed; the others are registered all the same. Of a webhook that is registered only rules and
-matchConditions change: how it is called, its caBundle, its failurePolicy and its selectors are the administrator's.
+A stored policy that would let the webhook block its cluster is not registered. The rules are those of `webhook-config
+--check`, as if every webhook failed closed. The other policies are still registered. Only rules and matchConditions of
+a registered webhook change. Its address, caBundle, failurePolicy and selectors belong to the administrator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifes
 DOMAIN: Final = ".claimgate.dev"
 """The end of the names of our webhooks; others in the same configuration are left alone."""
 STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
-"""The webhook that is asked about stored policies themselves: it fails open, whatever the others do."""
+"""The webhook for the stored policies themselves: it always fails open."""
 
 
 def split_registrable_policies(
@@ -39,13 +39,13 @@ def split_registrable_policies(
     Args:
         policies: all in force.
         stored: those of them that the cluster stores.
-        current: the configurations as they are registered.
+        current: the registered configurations.
         render: how webhooks become configurations.
         any_pod: whether rules about any Pod are registered.
     """
 
     def dangers_of(kept: PolicySet) -> dict[str, Danger]:
-        """The dangers by what happens: one that another webhook has already is none of this policy's."""
+        """The dangers by their effect; a danger of another webhook does not count for this policy."""
         wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
         every = (
             danger
@@ -85,8 +85,8 @@ def _with_failure_policy_fail(configuration: Manifest) -> dict[str, Any]:
 def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
     """Return the present configurations with the wanted rules and matchConditions.
 
-    A configuration that is not there is not made. A new webhook is called and selects like the first one of its
-    configuration, whose caBundle it has from the start.
+    A missing configuration is not created. A new webhook has the address and selectors of the first one of its
+    configuration, and its caBundle from the start.
     """
     by_kind = {one["kind"]: one for one in wanted}
     return [
@@ -99,8 +99,8 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
     """Return the wanted configurations with the webhooks that the policies of files alone have, about nothing.
 
-    A stored policy about any Pod makes the webhook about Pods of file policies needless. Removed, it would lose its
-    caBundle, and each upgrade would install it anew without one.
+    A stored policy about any Pod makes the webhook about Pods of file policies needless. If it were removed, it would
+    lose its caBundle, and each upgrade would install it again without one.
     """
     by_kind = {one["kind"]: one["webhooks"] for one in of_files}
     return [
@@ -137,7 +137,7 @@ def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
 
 
 def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
-    """Return whether something must be written, in whatever order the webhooks are."""
+    """Return whether something must be written; the order of the webhooks does not matter."""
 
     def parts(configuration: Manifest) -> dict[str, Any]:
         webhooks = configuration.get("webhooks") or ()

@@ -1,4 +1,4 @@
-"""What a cluster leaves out of reviews by a label: namespaces, and objects where the installation says so."""
+"""The namespaces of a cluster that a label excludes from reviews, and objects if the installation allows it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
 
 OPT_OUT: Final = ("claimgate.dev/admission", "disabled")
-"""The label of a namespace whose objects are not sent to claimgate; on objects it counts with --object-opt-out
-alone.
+"""The label of a namespace with objects that are not sent to claimgate; on objects it counts only with
+--object-opt-out.
 """
 _SHOWN: Final = 20
 
@@ -29,7 +29,7 @@ def notes_about_opt_out(
 
     Args:
         cluster: where to look.
-        ours: claimgate's own configurations there.
+        ours: claimgate's own configurations in the cluster.
         namespaces: the labels of all namespaces.
     """
     key, value = OPT_OUT

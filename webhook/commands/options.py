@@ -91,7 +91,7 @@ _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
 _COMPLETIONS: Final = {"rule": complete_rule_or_group, "skip": complete_rule_or_group}
-"""What a shell offers for the value of a setting, by its name."""
+"""The completions that a shell offers for the value of a setting, by its name."""
 
 
 def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -132,9 +132,7 @@ def _add_flags(kind: type[Settings], wanted: Sequence[Setting]) -> Callable[[Cal
 
 
 def _typer_parameter(each: Setting) -> inspect.Parameter:
-    """Return the flag as Typer reads it from a signature: None stands for not given, so that the environment
-    applies.
-    """
+    """Return the flag as Typer reads it from a signature: None means not given, so that the environment applies."""
     flag = typer.Option(
         None,
         each.flag,

@@ -29,7 +29,7 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
 
     Args:
         work: is called in the workers; what it changes there is lost.
-        pieces: are asked for in this process, when a worker will soon need one.
+        pieces: the input of the workers; this process iterates over it when a worker will soon need one.
         jobs: how many workers there are, at least 1.
 
     Raises:

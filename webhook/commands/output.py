@@ -36,7 +36,7 @@ class Output(Struct, frozen=True):
 
 
 def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
-    """Return the outputs of the flags; text on stdout when there are none.
+    """Return the outputs of the flags; text on stdout without flags.
 
     Args:
         chosen: flag values, `FORMAT` or `FORMAT=FILE`; the file `-` is stdout.
@@ -70,7 +70,7 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
         texts: format -> the function that makes its text.
     """
     for output in _outputs_with_files_first(outputs):
-        # made now and not before: a text that nobody chose may be long
+        # created here and not earlier, because a text may be long and not requested
         text = texts[output.format]()
         if output.file:
             with _open_for_writing(output.file) as stream:
@@ -82,7 +82,7 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
 class Report(Generic[Entry]):
     """Entries written to every output as they come; a context manager that closes the files.
 
-    Nothing is written before the first entry or the end, so that a run that cannot start leaves files as they are.
+    Nothing is written before the first entry or the end, so that a run that cannot start does not change files.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Report(Generic[Entry]):
             stream.close()
 
     def write_entry(self, entry: Entry) -> None:
-        """Write one entry to every output; when stdout's reader has gone away, go on with files."""
+        """Write one entry to every output; if stdout was closed, continue with files."""
         for stream in tuple(self._streams):
             try:
                 stream.write_entry(entry)
@@ -141,7 +141,7 @@ class Report(Generic[Entry]):
             raise self._gone
 
     def _drop_stream(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
-        """Write no more to an output whose reader has gone away; raise the error if it was the only one."""
+        """Write no more to an output with a closed reader; raise the error if it was the only one."""
         self._streams.remove(stream)
         if not self._streams:
             raise error

@@ -108,7 +108,7 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
-    """Return what a policy applies to; an expanded one names pods, and the other resources whose pods are read."""
+    """Return what a policy applies to; an expanded one names pods, and the other resources with pods that are read."""
     apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
     names = [name for name in one["covers"] if name not in apart]
     if one["expands"] and len(names) > 1:

@@ -25,7 +25,7 @@ class Progress:
     Nothing is shown if stderr is not a terminal, or with the variable CI set: logs of CI keep each line.
 
     Args:
-        total_bytes: how much there is to read; 0 where nobody knows.
+        total_bytes: the number of bytes to read; 0 if it is not known.
         what: what is counted, in the plural.
         is_shown: whether a bar may be shown, as where stdout does not write to the same terminal meanwhile.
         clock: seconds that only grow.

@@ -1,7 +1,7 @@
 """Publishes reports in the cluster: one for each object, removed when the object has no findings.
 
-A report that says the same already is not written. Kubernetes deletes those of deleted objects, which own them; the
-last part of a run removes those of objects of which nothing is told any more.
+A report that says the same already is not written. Kubernetes deletes the reports of deleted objects, which own them.
+The last part of a run deletes the reports of objects without findings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WRITES_PER_S: Final = 20.0
 WRITE_S: Final = 10.0
 """Seconds that one write may take."""
 _MOST_NAMED: Final = 10
-"""Reports that were not written, of which each is named."""
+"""Names of reports that were not written."""
 _MOST_UNANSWERED: Final = 5
 """Writes without an answer in a row, after which the API server counts as away."""
 
@@ -99,7 +99,7 @@ class ReportPublisher:
     def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[InputProblem]:
         """Write the last report, and remove those of objects without findings.
 
-        Only a run that saw all objects of its scope knows that; nobody knows what a selector left out.
+        Only a run that saw all objects of its scope knows this; a selector hides objects.
         """
         self._publish_report_of_object()
         if not is_interrupted and not self._scope.selector:

@@ -1,4 +1,4 @@
-"""The option `--ray`, and an audit on the machines of a Ray cluster, whose modules are imported for --ray alone."""
+"""The option `--ray`, and an audit on the machines of a Ray cluster; its modules are imported only for --ray."""
 
 from __future__ import annotations
 

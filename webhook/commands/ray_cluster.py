@@ -27,7 +27,7 @@ _STORE_BYTES: Final = 256 << 20
 """Memory for the results that are on their way, of a Ray that is started here."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 _ENVIRONMENT: Final = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to others
+    "RAY_USAGE_STATS_ENABLED": "0",  # no data is sent to others
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # its processes write to our stderr
 }
 _LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -114,7 +114,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
 
     Args:
         address: `local`, `auto` for the cluster that this machine is part of, HOST:PORT, or ray://HOST:PORT.
-        workers: how many processes work; None for as many as there are processors.
+        workers: the number of worker processes; None means one for each processor.
 
     Raises:
         ConfigurationError: there is no Ray at the address.
@@ -125,7 +125,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
         _require_reachable_address(address)
     for name, value in {**_ENVIRONMENT, **(_LOOPBACK_ONLY if is_local else {})}.items():
         os.environ.setdefault(name, value)
-    import fsspec as _  # noqa: F401 - so that a missing extra is told before anything is started
+    import fsspec as _  # noqa: F401 - so that a missing extra is reported before anything starts
     import ray
 
     started = {"num_cpus": workers or os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
@@ -158,10 +158,10 @@ def _without_native_stderr() -> Iterator[None]:
 
 
 def _require_reachable_address(address: str) -> None:
-    """Try the port of an address, which takes seconds where Ray tries for a minute.
+    """Connect to the port of an address, which takes seconds, while Ray tries for a minute.
 
     Raises:
-        ConfigurationError: it is not an address, or nobody listens there.
+        ConfigurationError: it is not an address, or no program listens there.
     """
     if address == "auto":
         return

@@ -1,4 +1,5 @@
-"""What the processes of a Ray cluster do with a file: the same as the processes of this machine do with its parts."""
+"""The work of the processes of a Ray cluster on a file: the same as that of the processes of this machine on its parts.
+"""
 
 from __future__ import annotations
 

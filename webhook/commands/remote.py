@@ -38,8 +38,8 @@ class RemoteWebhook:
 
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
-        """Return a client for the webhook at `url`, whose chain must end in the certificates of `ca`, or in the
-        system's.
+        """Return a client for the webhook at `url`; its certificate chain must end in the certificates of `ca`, or of
+        the system.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.

@@ -82,7 +82,9 @@ def _parts_of_chart(folder: Path) -> frozenset[str]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the files that a kustomization uses, itself or through others, and folders of which that is not known."""
+    """Return the files that a kustomization uses, itself or through others, and the folders for which this is not
+    known.
+    """
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:
         path = waiting.pop()
@@ -97,8 +99,8 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
-    """Yield the kustomization of a file, and whether it is a component, which is not rendered by itself; one that
-    cannot be read is reported when it is rendered.
+    """Yield the kustomization of a file, and whether it is a component, which is not rendered alone; one that cannot be
+    read is reported when it is rendered.
     """
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)

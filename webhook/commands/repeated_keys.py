@@ -1,9 +1,9 @@
 """Finds keys that one mapping of an object has twice, as findings of an audit.
 
-Equal values are let be, since nothing is lost.
+Equal values are not reported, because nothing is lost.
 
-kubectl sends the last value and nobody speaks of the first one: a Pod loses its GPUs that way. What is decoded shows
-nothing of it, so that no policy can ask; the reader of YAML and JSON notes each place.
+kubectl sends the last value and does not mention the first one: a Pod can lose its GPUs that way. The decoded object
+does not show this, so no policy can check it; the reader of YAML and JSON notes each place.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RepeatedKeys:
         is_object: whether the value of an input is an object that is audited.
 
     Attributes:
-        elsewhere: those that are in no such object, which a person should know of all the same.
+        elsewhere: those outside of such objects, which are reported too.
     """
 
     def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:

@@ -177,7 +177,7 @@ def _local_backend(
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
     """Yield the objects of all reviews with their files, as a cluster holds them afterwards, each in its namespace.
 
-    Of what a review itself changes, webhook.cluster.stored makes what it is before.
+    webhook.cluster.stored undoes what a review itself changes.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
@@ -283,7 +283,7 @@ def _problem_of_document(document: documents.InputDocument, message: str) -> Inp
 def _answer_for_report(
     document: documents.InputDocument, attributes: Attributes, phase: PhaseName, outcome: PhasesOutcome
 ) -> Answer:
-    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
+    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may be in the response
     body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),

@@ -115,7 +115,7 @@ def report_filters(given: ReportFlags, settings: ReviewSettings, policies: Polic
     """Return the filters: those of flags, then those of the configuration.
 
     Raises:
-        ConfigurationError: a rule that nobody has.
+        ConfigurationError: a rule that does not exist.
         InputError: the baseline cannot be read.
     """
     report, file = settings.configuration.value.report, settings.configuration

@@ -57,7 +57,7 @@ _TEMPLATES: Final = frozenset(
         *("WorkflowTemplate", "ClusterWorkflowTemplate", "Task", "Pipeline"),
     )
 )
-"""Kinds whose objects start nothing by themselves."""
+"""Kinds with objects that start nothing."""
 
 
 @options.add_flags_of_door(ReviewSettings, "simulate")

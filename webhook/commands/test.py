@@ -111,7 +111,7 @@ def command(
 
 
 def _run_after_each_change(run_suites: Callable[[], int], named: Sequence[Path]) -> int:
-    """Run suites now and after each change of their files, until somebody stops it; return the code of the last run."""
+    """Run suites now and after each change of their files, until Ctrl+C; return the code of the last run."""
     code = 0
     with suppress(KeyboardInterrupt):
         while True:

@@ -1,4 +1,4 @@
-"""`claimgate version`: which one this is, and on what it stands."""
+"""`claimgate version`: the version of claimgate, and of what it uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.apimachinery.releases import DEFAULT, release_as_text
 
 
 def command() -> int:
-    """Print the version, the Kubernetes release whose CEL is the default, and the version of Python."""
+    """Print the version, the default Kubernetes release for CEL, and the version of Python."""
     sys.stdout.write(version_text())
     return 0
 

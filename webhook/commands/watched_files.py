@@ -11,7 +11,7 @@ from webhook.yamltext import yamlfile
 
 INTERVAL_S: Final = 0.5
 MOST_FILES: Final = 5_000
-"""Files that are asked for in each interval: some 20 milliseconds."""
+"""Files that are checked in each interval: about 20 milliseconds."""
 
 
 def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep: Callable[[float], None]) -> None:

@@ -43,7 +43,8 @@ _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACT
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
-    """Print how the configurations of files can block a cluster, or not be asked; return 1 when there is anything.
+    """Print how the configurations of files can block a cluster, or fail to call a webhook; return 1 if there is
+    anything.
 
     Args:
         named: files.
@@ -92,7 +93,8 @@ def servers_that_deny_nothing(
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
-    """What an installation needs: the name of its configurations, a ClusterRole, and in how many phases it is asked."""
+    """The properties of an installation: the name of its configurations, its ClusterRole, and the number of its phases.
+    """
 
     name: str
     role: Mapping[str, Any]
@@ -100,10 +102,11 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
 
 
 def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
-    """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
+    """Print how any configuration of a cluster can block it, with ours as if it failed closed, and what ours lacks for
+    that.
 
-    Notes tell what is left out by a label. Of ours it prints also which matchConditions may cost too much; those of
-    others are others' business.
+    Notes tell what is left out by a label. For ours it also prints which matchConditions may cost too much; those of
+    other webhooks are not our business.
 
     Args:
         connection: to the cluster.

@@ -1,5 +1,5 @@
-"""`claimgate webhook-config`: what an API server must be told so that it calls for exactly what the policies match,
-and so that it lets the webhook read what they look up.
+"""`claimgate webhook-config`: prints the configurations that make an API server call for exactly what the policies
+match, and the rights to read what they look up.
 
 Knows admissionregistration.k8s.io/v1 and good manners of webhooks; the rules come from the policies.
 """
@@ -60,7 +60,7 @@ Manifest: TypeAlias = dict[str, Any]
 
 
 class FailurePolicy(StrEnum):
-    """What an API server does when the webhook cannot be called (admissionregistration/v1)."""
+    """What an API server does if it cannot call the webhook (admissionregistration/v1)."""
 
     FAIL = "Fail"
     IGNORE = "Ignore"
@@ -263,7 +263,7 @@ def _policies_with_stored(settings: Settings, connection: Connection, loaded: Po
     """Return the policies of files and those that the cluster stores.
 
     Raises:
-        InputError: the cluster cannot be asked.
+        InputError: the cluster cannot be read.
     """
     from webhook.live_policies.combine import combine_file_and_stored_policies
     from webhook.live_policies.compile import Compiler
@@ -362,8 +362,8 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that refuses stored policies with errors. It fails open, or nobody could mend a policy while
-    claimgate does not answer.
+    """Return the webhook that refuses stored policies with errors. It fails open, because otherwise nobody could fix a
+    policy while claimgate does not answer.
     """
     rule = WebhookRule(
         groups=(GROUP,),

@@ -36,7 +36,7 @@ from webhook.text import terminal
 from webhook.yamltext.source_line import Place
 
 _CLUSTER: Final = "the cluster"
-"""The name of the cluster in the place of a file."""
+"""The name of the cluster instead of a file."""
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
 

@@ -29,7 +29,7 @@ _METRIC: Final = "claimgate_broken_rules_total"
 
 @dataclass(frozen=True, slots=True)
 class WithheldRequest:
-    """A request that would have been refused or warned of, and where a log has it."""
+    """A request that would have been refused or warned about, and its place in a log."""
 
     time: str
     operation: str
@@ -62,8 +62,8 @@ class WithheldCount:
 class WithheldCounts:
     """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
 
-    lines: those that were understood. old: those before `since`. undated: those of which nobody can say whether they
-    are. others: lines that are nothing of ours.
+    lines: those that were understood. old: those before `since`. undated: requests without a known time. others: lines
+    that are not from claimgate.
     """
 
     since: datetime | None = None
@@ -77,7 +77,7 @@ class WithheldCounts:
     _mutated: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def count_lines(self, lines: Iterable[bytes], file: str, first: int) -> None:
-        """Count the lines of a file, of which the first has a number."""
+        """Count the lines of a file; the first line has this number."""
         for number, line in enumerate(lines, first):
             if line.startswith((b"claimgate_", b"# HELP claimgate_", b"# TYPE claimgate_")):
                 self._count_metric(line)

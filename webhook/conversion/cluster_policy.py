@@ -1,8 +1,8 @@
 """ClusterPolicy and Policy of kyverno.io, where all of their rules are `validate.cel`.
 
 Each rule becomes a ValidatingAdmissionPolicy with a binding. A rule about Pods has rules for pod controllers beside it,
-as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. What these cannot say, such as
-roles of the user, is refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1, pkg/engine/utils/match.go,
+as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a native
+form, such as roles of the user, are refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1, pkg/engine/utils/match.go,
 pkg/engine/handlers/validation/validate_cel.go.
 """
 
@@ -33,7 +33,7 @@ from webhook.workloads.table import Table
 GROUP: Final = "kyverno.io"
 KINDS: Final = ("ClusterPolicy", "Policy")
 OF_MATCH: Final = "kyverno-match-"
-"""The names of matchConditions that stand for a part of `match` or `exclude` begin with this."""
+"""The names of matchConditions for a part of `match` or `exclude` begin with this."""
 _CONTROLLERS: Final = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",

@@ -1,6 +1,6 @@
 """Rewrites expressions for an API server: plain functions of Kyverno's, and variables where it allows none.
 
-An expression without these stays as it is written, to the last space.
+An expression without these stays unchanged, to the last space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACCOUNT_FIELDS: Final = {
     "Namespace": f"{_IS_ACCOUNT} ? {{user}}.substring({len(_ACCOUNT)}, {{user}}.indexOf(':', {len(_ACCOUNT)})) : ''",
     "Name": f"{_IS_ACCOUNT} ? {{user}}.substring({{user}}.indexOf(':', {len(_ACCOUNT)}) + 1) : ''",
 }
-"""What Kyverno finds in the name of a user, as templates of expressions."""
+"""The parts that Kyverno finds in the name of a user, as templates of expressions."""
 _MOST_NODES: Final = 5_000
 _DEEPEST: Final = 200  # Python's stack bears three times that
 

@@ -35,7 +35,8 @@ TEMPLATE_GROUP: Final = "templates.gatekeeper.sh"
 CONSTRAINT_GROUP: Final = "constraints.gatekeeper.sh"
 ENGINE: Final = "K8sNativeValidation"
 EVERY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-"""What gator reviews. A webhook of Gatekeeper is registered for what the template names, or CREATE and UPDATE."""
+"""The objects that gator reviews. A webhook of Gatekeeper is registered for what the template names, or CREATE and
+UPDATE."""
 _BY_DEFAULT: Final = ("CREATE", "UPDATE")
 _ACTIONS: Final = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
 _MATCH: Final = (
@@ -103,7 +104,7 @@ def policy_and_binding(
     Args:
         template: the ConstraintTemplate.
         constraint: the constraint. The API server has filled in the defaults of its CRD.
-        table: the kinds whose resource is known.
+        table: the kinds with a known resource.
         operations: those to match; () for those of the template.
 
     Raises:

@@ -64,7 +64,7 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
 
 
 def notes_on_policy(policy: JSON) -> tuple[str, ...]:
-    """Return what Kyverno does besides at admission."""
+    """Return the names of what Kyverno does in addition to admission."""
     if get(policy, ("spec", "evaluation", "mutateExisting", "enabled")) is True:
         return ("it no longer mutates objects that exist: admission sees those that are written",)
     return ()
@@ -73,8 +73,8 @@ def notes_on_policy(policy: JSON) -> tuple[str, ...]:
 def without_failing_variants(manifests: Sequence[JSON]) -> tuple[tuple[JSON, ...], tuple[str, ...]]:
     """Return the manifests without policies for pod controllers that fail for every object, and notes on these.
 
-    Kyverno wraps `Object{…}` in the path of the template, and leaves a type such as `Object.metadata` in it, which is
-    none of a template's.
+    Kyverno wraps `Object{…}` in the path of the template, and leaves a type such as `Object.metadata` in it, which a
+    template does not have.
     """
     failing = {
         str(each["metadata"]["name"])
@@ -118,7 +118,7 @@ def _policies_with_bindings(
 
 
 def with_plain_expressions(value: Any) -> Any:
-    """Return a part of a spec, whose expressions have Kyverno's plain functions written out."""
+    """Return a part of a spec, with Kyverno's plain functions in its expressions written out."""
     if isinstance(value, dict):
         return {
             key: with_plain_functions(item)

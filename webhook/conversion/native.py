@@ -29,7 +29,7 @@ def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) 
 
 
 def _with_messages_of_one_line(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec whose messages have no line breaks, which an API server refuses."""
+    """Return a spec with messages without line breaks, which an API server refuses."""
     listed = spec.get("validations")
     if not isinstance(listed, list):
         return dict(spec)
@@ -53,7 +53,7 @@ def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name:
 
 
 def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
-    """Return a map, after checking that it has no field whose meaning is not known here.
+    """Return a map, after checking that it has no field with an unknown meaning.
 
     Raises:
         NotConverted: it is no map, or has another field.
@@ -112,7 +112,7 @@ def name_of(value: JSON) -> str:
     """Return `metadata.name`.
 
     Raises:
-        NotConverted: there is none.
+        NotConverted: the list does not exist.
     """
     name = get(value, ("metadata", "name"))
     if not isinstance(name, str) or not name:

@@ -123,7 +123,7 @@ def _mutation_of_template(mutation: Mapping[str, Any], rewrite: Callable[[str], 
 
 
 def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
-    """Return the expression for a template, whose outermost `Object{…}` is wrapped in those of the template's path."""
+    """Return the expression for a template, with its outermost `Object{…}` wrapped in those of the template's path."""
     inner = ".".join(template)
     for part in ("spec", r"metadata\.labels", r"metadata\.annotations"):
         plain = part.replace("\\", "")

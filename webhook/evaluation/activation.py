@@ -110,11 +110,11 @@ class Activation(dict[str, Any]):
 
 
 def build_activation(invocation: Invocation, budget: CostBudget) -> Activation:
-    """Return the variables of one evaluation; the policy's own variables are evaluated anew and paid from `budget`.
+    """Return the variables of one evaluation; the policy's own variables are evaluated again and paid from `budget`.
 
     Raises:
         BindingError: the namespace that an expression asks about does not exist.
-        LookupFailed: nobody can say something that an expression asks about; of facts, when they are read.
+        LookupFailed: something that an expression reads is not known; for facts, when they are read.
     """
     body, context = invocation.policy.body(), invocation.context
     needs = body.needs

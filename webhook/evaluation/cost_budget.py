@@ -1,8 +1,9 @@
 """Evaluates the expressions of one policy on one request within their cost budget, with the API server's error texts.
 
 Knows nothing of what a result means. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
-pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a limit of their own, are paid for
-by the expression that first uses them, and are computed anew for messages, audit annotations and every mutation).
+pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a separate limit, the expression
+that first uses a variable pays for it, and variables are computed again for messages, audit annotations and every
+mutation).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class OutOfBudget(EvaluationError):
 class CostBudget(CostMeter):
     """The cost that several expressions may still use together, and their deadline.
 
-    `owed` is the cost of variables that nobody has paid for yet.
+    `owed` is the cost of variables that no expression has paid yet.
     """
 
     __slots__ = ("owed",)

@@ -6,7 +6,7 @@ verdict changes because of the bound.
 One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others is silent
 where one of them reports the same field with at least the same actions. A warning in the same words about one field in
 several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a problem for
-each place, because each place must be mended.
+each place, because each place must be fixed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def without_repeats(
     """Return the decisions on one object without repeats, in their order; unchanged if there is no time to compare
     them.
 
-    `policies` are those that made them.
+    `policies` are the policies of the decision.
     """
     failed = [decision for decision in decisions if decision.evaluation == "deny"]
     if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):

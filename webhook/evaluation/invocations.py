@@ -30,9 +30,9 @@ from webhook.policy.static_params import Param
 
 
 class Invocation(Struct):
-    """One policy with one binding and parameter, to be evaluated on one object of a request. Nobody changes it.
+    """One policy with one binding and parameter, to be evaluated on one object of a request. Treat it as immutable.
 
-    `gate` has the matchConditions that may not hold for the object, None where there are none.
+    `gate` has the matchConditions that may not hold for the object, None if there are none.
     """
 
     context: RequestContext
@@ -59,7 +59,7 @@ class Invocation(Struct):
 class UnusablePolicy(Struct, frozen=True):
     """A policy, or one of its bindings, that cannot be used on this request.
 
-    `error` is what matching it raised, if anything. `is_told`: users are warned of it though the failurePolicy lets it
+    `error` is what matching it raised, if anything. `is_told`: users get a warning although the failurePolicy lets it
     pass.
     """
 
@@ -110,7 +110,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
-        LookupFailed: nobody can say.
+        LookupFailed: it is not known.
         BudgetExceeded: the time is up.
     """
     objects = context.objects
@@ -166,7 +166,7 @@ def _matching_targets(
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
-        LookupFailed: nobody can say.
+        LookupFailed: it is not known.
         BudgetExceeded: the time is up.
     """
     own = context.objects.typed_own

@@ -97,7 +97,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     Raises:
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail, or what they ask the
             authorizer is not known.
-        LookupFailed: nobody can say something that they ask about.
+        LookupFailed: something that they read is not known.
     """
     gate, context = invocation.gate, invocation.context
     if gate is None:

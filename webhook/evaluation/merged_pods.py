@@ -1,10 +1,10 @@
-"""The pods of a request that stand nowhere in its object: those of TrainJobs, merged, and those made of single fields.
+"""The pods of a request that are not in its object: those of TrainJobs, merged, and those built from single fields.
 
-A policy with `expand: pods` is evaluated on the pods that Trainer makes of a TrainJob and its runtime. What it says of
-a field is told where the field comes from: spec.trainer, the patches, or the runtime. Without the runtime the pods are
-not known. Of kinds whose controllers make pods of single fields, the policy is evaluated on what these fields say, and
-not evaluated where it asks for more. Of these kinds only files are told: in a cluster, the pods come to the policy
-themselves.
+A policy with `expand: pods` is evaluated on the pods that Trainer makes of a TrainJob and its runtime. A problem of a
+field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
+are not known. For kinds with controllers that build pods from single fields, the policy is evaluated on these fields,
+and is not evaluated if it reads more. For these kinds this is only done for files: in a cluster, the pods themselves
+reach the policy.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PartialPod:
 
 
 def _partial_resources(container: JSON, made: MadePod, told: str, where: str) -> JSON:
-    """Return the resources of a container of which some are not known; {} where all are."""
+    """Return the resources of a container with unknown parts; {} if all are known."""
     if not made.hidden_limits or "resources" not in made.known_in_container:
         return {}
     resources = container.get("resources") or {}
@@ -147,10 +147,10 @@ class PodsOutsideObject:
 
 
 def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView) -> PodsOutsideObject:
-    """Return the pods of a request's object that stand nowhere in it.
+    """Return the pods of a request's object that are not in it.
 
     Raises:
-        LookupFailed: nobody can say which release of Trainer is installed.
+        LookupFailed: the installed release of Trainer is not known.
     """
     now, before = attributes.object, attributes.old_object
     jobs = [*_train_jobs(now if now is not None else before, table, view)]

@@ -1,8 +1,8 @@
 """Evaluates MutatingAdmissionPolicies on one request: returns the changed object, and a decision for each mutation.
 
-Policies run in the order of their names. All are matched, with their parameters, before the first runs;
-matchConditions and expressions see the object as it is by then. After any mutation has been applied, every policy with
-reinvocationPolicy IfNeeded that ran is run once more. A failed mutation does not stop those after it. Source:
+Policies run in the order of their names. All policies are matched, with their parameters, before the first runs;
+matchConditions and expressions see the current object. After a mutation was applied, every policy with
+reinvocationPolicy IfNeeded that ran before runs again. A failed mutation does not stop those after it. Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
 generic/policy_dispatcher.go.
 """
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 _REVERSIBLE: Final = ("none", "version")
 """Conversions that allow changes to be put back into the object as it was sent."""
 _INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
-"""The code of every failed mutation, whatever its reason (admission.NewForbidden)."""
+"""The code of every failed mutation, for any reason (admission.NewForbidden)."""
 
 
 def apply_mutating_policies(
@@ -83,7 +83,7 @@ def apply_mutating_policies(
     """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
 
     Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE. `context`
-    is that of the request, where it is at hand.
+    is that of the request, if it exists already.
     """
     if attributes.operation is Operation.DELETE or attributes.object is None:
         return attributes.object, ()
@@ -117,8 +117,8 @@ class MutationRun(Struct):
     round.
 
     `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
-    the CustomResourceDefinition of the object, where a policy asked for it. `reinvocable` are the keys of what may run
-    once more. When the run `is_aborted` nothing more is asked.
+    the CustomResourceDefinition of the object, where a policy asked for it. `reinvocable` are the keys of the policies
+    that may run again. If the run `is_aborted`, no further policy is evaluated.
     """
 
     object: JSON
@@ -172,7 +172,7 @@ class MutationRun(Struct):
             self._add_decision(_decision_of_failed_policy(invocation, text))
 
     def _run_if_conditions_hold(self, matched: Invocation) -> None:
-        """Run one policy on one target if its conditions hold for the object as it is now."""
+        """Run one policy on one target if its conditions hold for the current object."""
         if matched.key[:2] in self.stopped:
             return
         if matched.target.merged is not None or matched.target.missing:
@@ -205,7 +205,7 @@ class MutationRun(Struct):
             self.reinvocable[invocation.key] = None
 
     def _add_decision_about_pods_outside_object(self, invocation: Invocation) -> None:
-        """Report that a policy would change pods that stand nowhere in the object, so that nothing can be written."""
+        """Report that a policy would change pods that are not in the object, so that nothing can be written."""
         if self.only is not None:
             return
         policy, binding, target = invocation.policy, invocation.binding, invocation.target
@@ -223,7 +223,7 @@ class MutationRun(Struct):
             self._is_time_over(invocation)
 
     def _changes_pod(self, invocation: Invocation) -> bool:
-        """Return whether a policy changes a pod that stands nowhere in the object; true where only a part is known."""
+        """Return whether a policy changes a pod that is not in the object; true if only a part is known."""
         target, deadline = invocation.target, invocation.context.deadline
         if isinstance(target.merged, PartialPod):
             return True

@@ -46,12 +46,12 @@ def apply_mutation(
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
-    """Return the object after a mutation whose expression gave `value`; the same object if nothing changed.
+    """Return the object after a mutation with the value `value` of its expression; the same object if nothing changed.
 
     Args:
         change: the mutation.
         value: what its expression gave.
-        obj: the object as it is.
+        obj: the current object.
         kind: its kind.
         deadline: of the review.
         given: what of the value is JSON that the expression has read.
@@ -133,7 +133,7 @@ def _wrong_type_names(value: Any, expected: str) -> Iterator[str]:
 
 
 def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
-    """Return the target as it is in the object now; None if its template is gone."""
+    """Return the current target in the object; None if its template is gone."""
     podset = target.podset
     if podset is None:
         seen = convert_to_version(obj, target.match, deadline or Deadline())
@@ -162,9 +162,9 @@ def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadl
 class TemplateRewriting:
     """Changes templates of an object one after the other, and copies each part at most once.
 
-    What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
-    would otherwise be as many copies of that list. Whoever shows the object, or an object inside it, to somebody who
-    may remember it by its identity must call `seal` first.
+    The path to a template is copied once and then changed in place: otherwise thousands of templates of one list would
+    be as many copies of that list. Code that gives the object, or an object inside it, to code that may remember it by
+    its identity must call `seal` first.
     """
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ def with_changed_pod(
 def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
     """Return the object with changed labels and annotations of a pod at the places that the pod has them from.
 
-    What is new goes to the last place, which counts most; what is removed is removed from all.
+    Additions go to the last place, which counts most; removals apply to all places.
     """
     for name in ("labels", "annotations"):
         old, new = before.get(name) or {}, after.get(name) or {}
@@ -248,10 +248,10 @@ def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON,
 def find_crd_of_target(invocation: Invocation) -> JSON:
     """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
-    None, too, of an object that the policy is asked about although its rules name Pods.
+    None, too, for an object to which the policy applies although its rules name Pods.
 
     Raises:
-        LookupFailed: nobody can say, and the policy needs it.
+        LookupFailed: it is not known, and the policy needs it.
     """
     target, policy = invocation.target, invocation.policy
     resource = (target.attributes if target.podset else target.match).resource

@@ -55,7 +55,7 @@ _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
 
 
 def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
-    """Return the error of a policy as a whole, such as one whose time ran out; its failurePolicy decides."""
+    """Return the error of a policy as a whole, such as a timeout; its failurePolicy decides."""
     is_validating = policy.kind == "validating"
     return Decision(
         kind=policy.kind,
@@ -75,8 +75,8 @@ def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decis
 def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]:
     """Yield the decision about a policy or a binding that cannot be used on this request.
 
-    A configuration error denies under Fail whatever the actions of the binding are. A policy whose time ran out before
-    its bindings were matched fails under each of them.
+    A configuration error denies under Fail with any actions of the binding. A policy that timed out before its bindings
+    were matched fails under each of them.
     """
     policy, binding, error = unusable.policy, unusable.binding, unusable.error
     if isinstance(error, AmbiguousObject):
@@ -134,7 +134,7 @@ def decision_of_unknown_pods(
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
     """Return the decision of a policy that needs an object version to which only an API server can convert.
 
-    Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
+    The version in which an API server would send an object of a file is not known: nothing is decided about it.
     """
     error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
     if not target.attributes.is_plain:
@@ -185,7 +185,7 @@ def errors_of_interrupted_policies(
     """Return an error of every policy of a phase that may concern a request, under each of its bindings.
 
     For a review that was stopped from outside, so that only the request without its object is known. Policies and
-    bindings whose namespaceSelector excludes the request's namespace are left out.
+    bindings with a namespaceSelector that excludes the request's namespace are left out.
     """
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)

@@ -2,9 +2,9 @@
 
 A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
 error, empty lists and maps vanish, a null is as good as absent. Only what a patch changed is looked at; the rest has
-been decoded before. Custom resources are not typed and stay as they are. Source: sigs.k8s.io/json as
-k8s.io/apimachinery v0.36 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the
-fields of kinds are those of the schema in patch/.
+been decoded before. Custom resources are not typed and stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery
+v0.36 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the fields of kinds are
+those of the schema in patch/.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
 class UndecodableObject(PatchError):
-    """The error for a patched object that cannot be decoded; the request fails whatever the failurePolicy says."""
+    """The error for a patched object that cannot be decoded; the request fails with any failurePolicy."""
 
 
 def decode_patched_object(
@@ -64,7 +64,7 @@ def convert_applied_object(
     """Return the object of an ApplyConfiguration after the conversion to Go's types.
 
     Raises:
-        PatchError: a number with a fraction stands where an integer belongs.
+        PatchError: a number with a fraction in a field for an integer.
     """
     node = schema_of_kind(kind)
     if not isinstance(node, str):

@@ -1,10 +1,10 @@
-"""Finds the parameters of a binding, and decides what happens when there are none.
+"""Finds the parameters of a binding, and decides what happens without parameters.
 
-Knows bindings and the cluster view. One evaluation per parameter; None stands for "without parameters". Source:
+Knows bindings and the cluster view. One evaluation per parameter; None means "without parameters". Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
 
-A policy over checks has its defaults in the catalogue of its rules. Where its parameter is missing and the binding
-allows that, it is evaluated with an empty one: a ConfigMap that somebody deletes must not switch every rule off.
+A policy over checks has its defaults in the catalogue of its rules. If its parameter is missing and the binding allows
+that, it is evaluated with an empty one: a deleted ConfigMap must not switch every rule off.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
-    """The parameters of all bindings for one request: from the cluster, or else as they are shipped.
+    """The parameters of all bindings for one request: from the cluster, or else the shipped ones.
 
-    `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
+    `static` are the parameters that do not depend on the request, in the view of the request (policy/static_params.py).
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class RequestParams:
 
         Raises:
             BindingError: the reference cannot be used for this request, or none is found and that is denied.
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         params = self.static.get(binding)
         if params is None:
@@ -81,7 +81,7 @@ class RequestParams:
             return (create_param(binding, None),)
         objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
-            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
+            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # an empty one
         if is_below_site(kind, source.namespace, source.name, self._own_namespace):
             objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
@@ -93,7 +93,7 @@ class RequestParams:
         """Return the keys of a ConfigMap that the cluster's `claimgate-site` sets.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
@@ -121,8 +121,8 @@ def _with_configured_keys(
 def _with_own_keys(
     objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with other values of some keys; where there is none and some key is set, one with these keys
-    and the others.
+    """Return ConfigMaps with other values of some keys; if there is no ConfigMap and some key is set, one with these
+    keys and the others.
     """
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
@@ -157,7 +157,7 @@ def _namespace_of_params(kind: GroupVersionKind, source: ParamSource, namespace:
 
 
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
-    """Return whether objects of a parameter kind have no namespace; for a custom kind the cluster is asked."""
+    """Return whether objects of a parameter kind have no namespace; for a custom kind the cluster knows."""
     if is_cluster_scoped(kind):
         return True
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False

@@ -1,4 +1,4 @@
-"""Objects of which only some fields are known: what is not known is an error to whoever asks, never an absent field.
+"""Objects with only some known fields: reading another field is an error, and never an absent field.
 
 A policy that asks for such a field is not evaluated. Expressions, facts and checks read these objects as any other.
 """
@@ -13,13 +13,13 @@ from webhook.errors import NoDecision
 
 
 class PartialObject(dict[str, Any]):
-    """A JSON object of which some fields are not known.
+    """A JSON object with some unknown fields.
 
     Args:
         fields: the fields that are set and known.
         is_known: returns whether it is known if a field is set, and to what.
         where: the path of the object, with a dot at its end.
-        told: what is said of a field that is not known, with `{}` for its path.
+        told: the text for an unknown field, with `{}` for its path.
     """
 
     def __init__(self, fields: JSON, is_known: Callable[[str], bool], where: str, told: str) -> None:
@@ -40,7 +40,7 @@ class PartialObject(dict[str, Any]):
         """Return whether a field is set.
 
         Raises:
-            NoDecision: that is not known.
+            NoDecision: it is not known.
         """
         if super().__contains__(name):
             return True

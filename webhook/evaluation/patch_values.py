@@ -2,9 +2,9 @@
 
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; each has
 its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
-objects that an expression reads are JSON, and so is a list that `+` has made. A field may also hold CEL's own, whose
-items are converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of cel-go, which
-no schema takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
+objects that an expression reads are JSON, and so is a list that `+` has made. A field may also have a value of CEL,
+with items that are converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of
+cel-go, which no schema takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26 common/types
 (ConvertToNative, Value).
 """

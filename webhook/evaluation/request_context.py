@@ -46,11 +46,11 @@ _NOT_LOOKED_UP: Final = object()
 
 
 class RequestContext(Struct, eq=False):
-    """One request with the policies and the cluster at that time. Nobody changes it.
+    """One request with the policies and the cluster at that time. Treat it as immutable.
 
-    `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that are not of
-    their types, with each policy that may be about them, `faults` those of our own while policies were asked. `options`
-    are what the caller wants to know besides the verdict.
+    `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects with wrong types,
+    with each policy that may be about them, `faults` are our own bugs during the evaluation of policies. `options` are
+    what the caller wants in addition to the verdict.
     """
 
     attributes: Attributes
@@ -67,7 +67,7 @@ class RequestContext(Struct, eq=False):
     options: ReviewOptions
 
     def cost_budget(self, limit: int) -> CostBudget:
-        """Return a budget for expressions, whose cost the trace counts, if there is one."""
+        """Return a budget for expressions; the trace, if there is one, counts its cost."""
         budget = CostBudget(limit, self.deadline)
         if self.options.trace is not None:
             self.options.trace.count_cost_of_budget(budget)
@@ -116,7 +116,7 @@ def request_context(
     faults: list[EvaluationFault] | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """Return the context of a request, with the cluster as it is before the request."""
+    """Return the context of a request, with the cluster before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
     view = ClusterView(
@@ -158,7 +158,7 @@ class RequestNamespace:
 
         Raises:
             UnknownLabels: no file has the namespace.
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         if self._labels is None:
             namespace = self._look_up_namespace()
@@ -169,10 +169,10 @@ class RequestNamespace:
     def assumed_labels(self) -> Labels | None:
         """Return the labels of the namespace; one that no file has is taken for one without labels.
 
-        Policies that report problems of checks see these: a mesh, for instance, is where a label says so.
+        Policies that report problems of checks see these: for example, a label of a namespace enables a mesh.
 
         Raises:
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         namespace = self._look_up_namespace()
         return labels_of(namespace) if isinstance(namespace, AssumedNamespace) else self.labels()
@@ -185,8 +185,8 @@ class RequestNamespace:
         """Return whether a namespaceSelector of a policy or its binding selects the namespace.
 
         Raises:
-            BindingError: the namespace does not exist, so nobody knows its labels.
-            LookupFailed: nobody can say what its labels are.
+            BindingError: the namespace does not exist, so its labels are not known.
+            LookupFailed: its labels are not known.
         """
         if not selector.requirements:
             return True
@@ -200,7 +200,7 @@ class RequestNamespace:
 
         Raises:
             BindingError: the namespace does not exist.
-            LookupFailed: nobody can say.
+            LookupFailed: it is not known.
         """
         name = self._attributes.namespace
         if not name or self._attributes.kind == NAMESPACE:
@@ -243,7 +243,7 @@ class RequestVariables:
     def authorizer(self) -> Mapping[str, Any]:
         """Return `authorizer` for the user of the request, and `authorizer.requestResource` for the requested resource.
 
-        Without somebody who decides, every check is an error.
+        Without an authorizer, every check is an error.
         """
         from webhook.cel.library import authorizer
 

@@ -41,18 +41,17 @@ from webhook.workloads.table import Table
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class EvaluationTarget:
-    """One object that a policy is evaluated on, in the version that matched. Nobody changes its content.
+    """One object that a policy is evaluated on, in the version that matched. Treat its content as immutable.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
-    `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
-    it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
-    without something that is written; `place` is the path of its podset as it is printed. `merged` is a pod that
-    stands nowhere in the object; `missing` is why the pods of the object are not known, and the target stands for them.
-    `has_new_spec` is whether the condition of `updates: spec` holds for it, None before a policy needs it;
-    `shown_objects` are object and old object as expressions see them, None before an expression does; `typed_objects`
-    are the object as types have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of
-    the cluster, which each keeps alive.
+    `old_object` are decoded, `written` is the unchanged object, to which changes are made; `mismatches` are its values
+    of wrong types, and if there are any, the objects are not decoded; `omitted` is the places where `object` lacks
+    something that is written; `place` is the printed path of its podset. `merged` is a pod that is not in the object;
+    `missing` is why the pods of the object are not known, and the target replaces them. `has_new_spec` is whether the
+    condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object and old object
+    as expressions see them, None before an expression does; `typed_objects` are the object as types have read it,
+    `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each keeps alive.
     """
 
     attributes: Attributes
@@ -97,7 +96,7 @@ class EvaluationTarget:
         return self.shown_objects
 
     def object_for_mutations(self, deadline: Deadline) -> JSON:
-        """Return the object that patches apply to: the request's own as it is written, those inside it as expressions
+        """Return the object that patches apply to: the request's own object unchanged, objects inside it as expressions
         see them.
         """
         return self.written if self.podset is None else self.objects_for_expressions(deadline)[0]
@@ -107,7 +106,7 @@ class EvaluationTarget:
         object.
 
         The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
-        the API server's own errors do. What checks say has its path beside it.
+        the API server's own errors do. Its path is added to the problems of checks.
         """
         path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
@@ -192,11 +191,10 @@ class RequestObjects:
         return self._pods
 
     def targets_outside_object(self) -> tuple[EvaluationTarget, ...]:
-        """Return the pods that stand nowhere in the object, such as those of a TrainJob, and one for all that are not
-        known.
+        """Return the pods that are not in the object, such as those of a TrainJob, and one for all unknown pods.
 
         Raises:
-            LookupFailed: nobody can say which release of Trainer is installed.
+            LookupFailed: the installed release of Trainer is not known.
         """
         if self._outside is None:
             outside = pods_outside_object(self.attributes, self._table, self._view)
@@ -235,11 +233,11 @@ class RequestObjects:
     def patch_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.
 
-        What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it. An API
-        server has dropped that before it asks: what it sends exists, whatever release is said to be installed.
+        Parts of a patch that the installed release of Trainer drops do not exist, and no policy is evaluated on them.
+        An API server has dropped them before it calls the webhook: what it sends exists, with any stated release.
 
         Raises:
-            LookupFailed: nobody can say which release is installed.
+            LookupFailed: the installed release is not known.
         """
         if self._patches is None:
             pods = self._virtual_pods(_patch_templates_of)
@@ -364,7 +362,7 @@ def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[Pod
 
 
 def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attributes) -> tuple[JSON, JSON]:
-    """Return a template as a Pod, decoded and as it is written; one value if both are the same."""
+    """Return a template as a Pod, decoded and unchanged; one value if both are the same."""
     written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of_template(template.value, attributes)), written

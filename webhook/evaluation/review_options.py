@@ -19,12 +19,12 @@ EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 class ReviewOptions(Struct, frozen=True, kw_only=True):
     """Options of a review. `advice` reports problems of that level too; `trace` records why policies report or not.
 
-    `is_stored`: the object is in the cluster, as the view has it, although it is reviewed as if it were created.
-    `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either.
-    `sees_all_namespaces`: messages may name objects of other namespaces, because an administrator reads them.
-    `docs_address`: where the documentation is published; denials and warnings then link to the pages of rules.
-    `authorizer`: says what users may do; without one, what depends on that is not known.
-    `rules`: ids of rules, groups and policies that alone are reported, all if it is empty. `skip`: those that are not.
+    `is_stored`: the object is in the cluster and its view, although it is reviewed as if it were created.
+    `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either. `sees_all_namespaces`:
+    messages may name objects of other namespaces, because an administrator reads them. `docs_address`: where the
+    documentation is published; denials and warnings then link to the pages of rules. `authorizer`: says what users may
+    do; without one, results that depend on it are not known. `rules`: ids of rules, groups and policies that alone are
+    reported, all if it is empty. `skip`: those that are not.
     """
 
     advice: bool = False

@@ -18,7 +18,7 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.policy.compiled import BOOKKEEPING, Policy
 
 _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
-"""Fields of metadata that the API server sets by itself."""
+"""Fields of metadata that the API server sets."""
 
 
 def is_bookkeeping(context: RequestContext, policy: Policy) -> bool:

@@ -1,10 +1,10 @@
 """Turns denials of an update into warnings for problems that the stored object already has, so that it can be changed.
 
-A rule may be newer than the objects that break it, and whoever wants to be rid of such an object changes it first. A
-problem only warns where the old object would have it, too, if it were created now, and where its rule is one that
-nobody else refuses updates for. What the webhook of its API or the API server refuses (`refused_on_updates` of the
-rule) is refused here as there; so is what policies find by CEL, as the API server does with its own policies, unless
-the policy says `stored: warn`: then a validation only warns where it says nothing that it does not say of the old
+A rule may be newer than the objects that break it, and a user who wants to delete such an object may have to change it
+first. A problem only warns if the old object would also have it if it were created now, and if no other component
+refuses updates for its rule. If the webhook of the API or the API server refuses an update (`refused_on_updates` of the
+rule), claimgate refuses it too. Policies in CEL also refuse, as the API server does with its own policies, unless the
+policy has `stored: warn`. Then a validation only warns if it reports nothing that it does not report for the old
 object.
 """
 
@@ -40,7 +40,7 @@ def with_stored_as_warnings(
 ) -> Sequence[Decision]:
     """Return the decisions on an update, with warnings in place of denials for problems that were stored before.
 
-    Policies are asked about the old object only where one of them denies what may pass.
+    Policies are evaluated on the old object only if one of them denies a problem that may pass.
     """
     policies = {
         each.policy.name: each.policy
@@ -104,7 +104,7 @@ def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool
 
 
 def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) -> bool:
-    """Return whether only claimgate refuses an update that leaves the problem as it is."""
+    """Return whether only claimgate refuses an update that leaves the problem unchanged."""
     return not policy.catalogue[problem.code].refuses_updates_of(kind)
 
 
@@ -140,9 +140,9 @@ def _key_of_decision(decision: Decision) -> _Asked:
 
 
 class _StoredProblems:
-    """The problems of the old object. One of the new object is the same one if its field has the value that it had, if
-    its number is no further from what is right, or if it says the same of another place, since what stands in a list
-    may have moved: so often as it was said before.
+    """The problems of the old object. A problem of the new object is the same one in three cases. Its field has the old
+    value. Its number is not further from the right value. Or it has the same text at another place, because items of a
+    list may have moved; then it counts as often as before.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")

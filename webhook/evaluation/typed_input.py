@@ -1,8 +1,8 @@
 """Decodes the objects of a request by their kinds, so that policies never see a null field or a value of a wrong type.
 
-An object of a built-in kind that an API server has decoded is taken as it is. Every other is decoded by its declared
-type; of a kind that nobody declares, its pod templates alone. What is not of its type is kept as mismatches: nothing
-but the policies about them is asked about such an object or template.
+An object of a built-in kind that an API server has decoded is used unchanged. Every other object is decoded by its
+declared type; for a kind without a declared type, only its pod templates. Values of a wrong type are kept as
+mismatches: only the policies about them are evaluated on such an object or template.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def decode_request_objects(attributes: Attributes, deadline: Deadline) -> Decode
 def inner_object_as_sent(
     obj: JSON, kind: GroupVersionKind, place: PodSet, deadline: Deadline, *, is_encoded: bool
 ) -> JSON:
-    """Return a decoded object inside a request's object as an API server would send it by itself.
+    """Return a decoded object inside a request's object as an API server would send it alone.
 
     A pod template becomes a Pod with all defaults of Pods; a patch of a template is completed by nothing.
 
@@ -125,7 +125,7 @@ def inner_object_as_sent(
         kind: its kind.
         place: where it is.
         deadline: is charged for what is walked.
-        is_encoded: whether an API server has encoded the object around it, whose kind is one of its own.
+        is_encoded: whether an API server has encoded the object around it, which is of a built-in kind.
     """
     if obj is None or not is_builtin(kind):
         return obj

@@ -55,7 +55,7 @@ def validating_decisions(
 ) -> tuple[Decision, ...]:
     """Return the decisions of the validating policies of a phase, in the order of their names; () when none matches.
 
-    Never raises for a policy's fault. `context` is that of the request, where the caller has one.
+    Never raises for a policy's fault. `context` is that of the request, if the caller has one.
     """
     candidates = policies.validating_for(attributes, phase)
     trace = context.options.trace if context else None
@@ -93,7 +93,7 @@ def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestCo
 
 
 def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
-    """Add the decisions of a policy on a request. A binding whose time is over is evaluated on no further object."""
+    """Add the decisions of a policy on a request. A binding that timed out is evaluated on no further object."""
     trace = context.options.trace
     stopped: Binding | None = None
     for each in invocations_of_policy(candidate, context):
@@ -133,7 +133,7 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
         if not policy.reports_problems:
             return Validator(invocation, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or invocation.subject()
-        parts = subject.pod_parts  # of a Pod without those that the checks are about, none of them needs to be asked
+        parts = subject.pod_parts  # if a Pod has no field of the checks, none of them runs
         if parts is None or not candidate.pod_parts or not candidate.pod_parts.isdisjoint(parts):
             for group in policy.checks:
                 if problems_of_group(group, subject) is not NOTHING:

@@ -44,7 +44,7 @@ class Validator:
         Raises:
             EvaluationError: the budget is spent, or a fact cannot be computed.
             BindingError: the namespace that an expression asks about does not exist.
-            LookupFailed: nobody can say something that an expression asks about.
+            LookupFailed: something that an expression reads is not known.
         """
         body = self._policy.body()
         names = build_activation(self._invocation, self._budget)
@@ -66,8 +66,7 @@ class Validator:
         return [*decisions, *self._audit_decision()] if body.audits else decisions
 
     def _decisions_when_all_hold(self) -> Sequence[Decision]:
-        """Return the decisions when every rule holds; a rule whose facts miss an object is reported as not
-        evaluated.
+        """Return the decisions if every rule holds; a rule with facts that lack an object is reported as not evaluated.
         """
         admits = self._decisions.admitting_decisions()
         if not (self._policy.facts or self._policy.checks):
@@ -95,9 +94,10 @@ class Validator:
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
 
-        `rule_names` is what the rules read, `variables` what their variables cost at most when they are evaluated anew.
+        `rule_names` are the names that the rules read, `variables` is the most that their variables cost when they are
+        evaluated again.
 
-        The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
+        The API server evaluates them all, and no rule counts if they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
         """
         body, budget = self._policy.body(), self._budget

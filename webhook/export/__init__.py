@@ -1,1 +1,1 @@
-"""What a cluster is given of a policy set: native policies, webhook rules, a ClusterRole."""
+"""The objects that a cluster needs for a policy set: native policies, webhook rules, a ClusterRole."""

@@ -1,4 +1,4 @@
-"""What the webhook must be allowed to read: a ClusterRole for exactly what the loaded policies look up.
+"""The read access of the webhook: a ClusterRole for exactly what the loaded policies look up.
 
 Knows rbac.authorization.k8s.io/v1; what is looked up is the policies' business, and what a kind's resource is called
 the workload table's, or the rule of plurals. A list or watch with the field selector `metadata.name` is one of that
@@ -15,14 +15,14 @@ from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")
-"""What a watch cache needs."""
+"""The verbs that a watch cache needs."""
 
 _ASKING = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}
 
 
 def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_ask: bool = False) -> dict[str, Any]:
-    """Return the role: for each group one rule for what is read whole, and one for each resource of which names are
-    read.
+    """Return the role: for each group one rule for objects that are read whole, and one for each resource with named
+    objects.
 
     Args:
         name: of the role.

@@ -1,4 +1,4 @@
-"""What an object must have for a policy to have something to say of it, as CEL that an API server evaluates.
+"""The parts of an object that concern a policy, as CEL that an API server evaluates.
 
 A policy names it in its annotation `concerns`. The expressions become matchConditions of webhooks, so that an object
 without any of it never leaves the API server. They are about kinds of Kubernetes with pods, which API servers send in
@@ -67,7 +67,7 @@ _SPEC: Final = {
     "queues": '!(s.?schedulerName.orValue("") in ["", "default-scheduler"])',
     "gpu-images": "s.?runtimeClassName.hasValue()",
 }
-"""Of the spec `s` of a pod."""
+"""For the spec `s` of a pod."""
 _CONTAINER: Final = {
     "devices": (
         "[c.?resources.?limits, c.?resources.?requests].exists(m, "
@@ -90,7 +90,7 @@ _CONTAINER: Final = {
     ),
     "gpu-images": f'c.?image.orValue("").size() > {_IMAGE} || c.?image.orValue("").matches("{_IMAGES}")',
 }
-"""Of a container `c`."""
+"""For a container `c`."""
 _VARIABLE: Final = frozenset(("launchers", "gpu-images"))
 _KEYS: Final = "kueue|volcano|scheduling"
 
@@ -113,8 +113,8 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 
     Args:
         words: of MEANINGS.
-        spec: where the spec of its pods stands in the object `o`, such as `o.?spec.?template.?spec`.
-        metadata: where the metadata stand of the object and of its pods.
+        spec: the path of the spec of its pods in the object `o`, such as `o.?spec.?template.?spec`.
+        metadata: the paths of the metadata of the object and of its pods.
     """
     wanted = set(words)
     if "devices" in wanted:
@@ -143,8 +143,8 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 def bookkeeping_condition(fields: Iterable[str]) -> str:
     """Return CEL that is false of updates of what is being deleted, and of those that change nothing but some fields.
 
-    Nothing in it depends on types: objects of any kind have metadata with a schema. A list of one value is compared in
-    the place of the value, because the cost of a comparison is the number of items.
+    Nothing in it depends on types: objects of any kind have metadata with a schema. A list of one value is compared
+    instead of the value, because the cost of a comparison is the number of items.
 
     Args:
         fields: of webhook.policy.compiled.BOOKKEEPING.

@@ -1,4 +1,4 @@
-"""What the matchConditions of a webhook may cost an API server, which stops at a limit.
+"""The cost of the matchConditions of a webhook for an API server, which stops at a limit.
 
 Where a condition is stopped, `failurePolicy: Ignore` skips the webhook, so that a user makes an object that no policy
 sees, and `Fail` refuses the object without a reason. Knows expressions and sizes, no objects. Limits: k8s.io/apiserver
@@ -30,7 +30,7 @@ _LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
 
 
 def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
-    """Yield a sentence about each webhook whose matchConditions may cost more than an API server spends on them.
+    """Yield a sentence about each webhook with matchConditions that may cost more than an API server spends on them.
 
     The cost is the most that a request of any shape may have, so a webhook about which nothing is said stays inside.
 

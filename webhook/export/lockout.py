@@ -1,9 +1,9 @@
 """In which ways a webhook can block its cluster while it does not answer.
 
-Knows what a cluster needs to start and to mend itself: the Pods of kube-system and of the webhook, leases, nodes, and
-what binds, routes and admits. A webhook that fails closed and is asked about these keeps itself from coming back.
-Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the requests of
-kubelet, kube-scheduler and kube-controller-manager v1.36.
+Knows the objects that a cluster needs to start and to be repaired: the Pods of kube-system and of the webhook, leases,
+nodes, and objects that bind, route and admit. A webhook that fails closed and is called for these objects prevents its
+own recovery. Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the
+requests of kubelet, kube-scheduler and kube-controller-manager v1.36.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.text.wording import counted
 
 Namespaces: TypeAlias = Mapping[str, Labels]
-"""The labels of namespaces by name; one that is not there has the label of its name alone."""
+"""The labels of namespaces by name; a namespace without an entry has only the label of its name."""
 
 INFRASTRUCTURE: Final = (
     *("kube-system", "kube-public", "kube-node-lease"),
@@ -91,7 +91,7 @@ class Danger:
 
 
 def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
-    """Yield a sentence about each cause, whatever the number of webhooks that have it."""
+    """Yield a sentence about each cause, once for all webhooks with it."""
     causes: dict[tuple[str, str], list[Danger]] = {}
     for each in dangers:
         causes.setdefault((each.harm, each.fix), []).append(each)
@@ -155,8 +155,8 @@ def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces)
     """Yield every way in which a configuration can block the cluster.
 
     A webhook with `failurePolicy: Ignore` has none. One with matchConditions is taken as if these were true: what they
-    leave out is not looked at. One with an objectSelector that no unlabelled object meets is asked by few, and is left
-    out.
+    leave out is not looked at. A webhook with an objectSelector that no unlabelled object matches is called for few
+    objects, and is left out.
 
     Args:
         configuration: ours or any other.

@@ -1,4 +1,4 @@
-"""A Pod policy that expands, as policies for the API server itself: one for pods, and one for each way templates stand.
+"""A Pod policy that expands, as policies for the API server itself: one for pods, and one for each place of templates.
 
 Kinds with one template at the same fixed place share a policy, all kinds with several share another, so that a policy
 becomes few. Only what keeps its meaning is made: the rest is named with the reason. Knows the workload table and
@@ -30,7 +30,7 @@ _SELECTS = "its objectSelector selects by the labels of a pod, which the selecto
 
 @dataclass(frozen=True, slots=True)
 class NativePolicies:
-    """What a policy became. left_out: kinds, as kubectl names their resources, and why they are not covered."""
+    """The result for a policy. left_out: kinds, as kubectl names their resources, and why they are not covered."""
 
     manifests: tuple[JSON, ...]
     left_out: tuple[tuple[tuple[str, ...], str], ...]
@@ -46,7 +46,7 @@ class _KindGroup:
 
 
 def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
-    """Make the native policies and bindings of a validating policy whose only obstacle is that it expands.
+    """Create the native policies and bindings of a validating policy with expansion as its only obstacle.
 
     Args:
         policy: the manifest; it compiles.
@@ -116,7 +116,7 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:
-    """Yield the kinds of the table that hold templates, grouped by where these stand."""
+    """Yield the kinds of the table with templates, grouped by the places of the templates."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
     for row in table.rows:
@@ -185,7 +185,7 @@ def _match_resources_of_binding(binding: JSON) -> JSON:
 def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
     """Return rules about pods as rules about these kinds; None where there are rules, and none is about pods.
 
-    As for the webhook itself, the API server converts what is asked under other versions (matchPolicy Equivalent).
+    As for the webhook itself, the API server converts requests of other versions (matchPolicy Equivalent).
     """
     made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
@@ -208,7 +208,7 @@ def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSO
 
 
 def _operations_without_connect(rule: JSON) -> list[str]:
-    """Return the operations under which templates are expanded: nobody connects to a workload."""
+    """Return the operations for expanded templates, without CONNECT, which workloads do not have."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 

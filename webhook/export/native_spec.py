@@ -1,9 +1,9 @@
 """The spec of a Pod policy as one about pod templates: the same rules, in which `object` is the template as a Pod.
 
-A kind with one template at a fixed place gets it as the variable `pod`, and everything else stays as it is. A kind
-with several gets them as a list, and each rule becomes one about all of them; the policy's variables, which differ from
-template to template, are written out in it. Its message is that of the first template that breaks the rule, and lacks
-the template's path where the messageExpression fails. What could change the verdict on the way is refused. Manifests
+For a kind with one template at a fixed place, the template is the variable `pod`, and everything else stays unchanged.
+A kind with several gets them as a list, and each rule becomes one about all of them; the policy's variables, which
+differ from template to template, are written out in it. Its message is that of the first template that breaks the rule,
+and lacks the template's path if the messageExpression fails. A part that could change the verdict is refused. Manifests
 in, manifests out: knows neither tables nor bindings.
 """
 
@@ -29,7 +29,7 @@ _DEEPEST = 200  # Python's stack bears three times that
 
 
 class PolicyRewriteError(Exception):
-    """Raised for a policy whose expressions cannot be rewritten for pod templates."""
+    """Raised for a policy with expressions that cannot be rewritten for pod templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ def _message_with_template_path(message: str, rule: PodSetRule) -> str:
 
 
 def _static_message_expression_at_path(message: str, at: str, embeds: str) -> str:
-    """Return a validation's message as CEL, for a template whose path is itself an expression."""
+    """Return a validation's message as CEL, for a template with a path that is itself an expression."""
     path, rest = paths.split_off_leading_path(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.path_as_text(inner)

@@ -1,8 +1,8 @@
 """Which webhooks to register for a phase: kinds that every cluster makes all the time apart, with what concerns them.
 
 Pods, and the kinds of Kubernetes that make them, are most of what a cluster creates, and few of them have a device, a
-claim or a queue. Each place where their pod templates stand has a webhook of its own, whose matchConditions follow from
-the policies (concerns.py); everything else is one webhook without conditions. An object is asked about once.
+claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the policies
+(concerns.py); everything else is one webhook without conditions. The API server calls for an object once.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook for resources about whose bookkeeping nothing is asked, and one for those with every update."""
+    """Return a webhook for resources with updates of bookkeeping that no policy is about, and one for those with every
+    update.
+    """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
         seen = {_resource_without_part(wish) for _, wish in wanted}  # the wildcard has the other resources, too

@@ -28,9 +28,9 @@ _NAMED = (
 """Metadata `m` with the request's namespace, unless it has one."""
 _WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
-"""What stands before a further path in a message that names several."""
+"""The text before a further path in a message that names several."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
-"""What paths.leading takes for a path, as a regular expression."""
+"""The paths that paths.leading accepts, as a regular expression."""
 
 
 def field_expression(value: str, path: str) -> str:
@@ -66,7 +66,7 @@ def virtual_pod_expression_of_template(template: str, *, bare: bool, named: bool
     Args:
         template: an expression.
         bare: the template is a PodSpec.
-        named: somebody may ask for the namespace in its metadata.
+        named: an expression may read the namespace in its metadata.
         drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
     """
     held = (
@@ -159,7 +159,7 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
     Args:
         message: an expression without side of its own, such as a name.
         at: an expression, the path of the template.
-        bare: the template is a PodSpec, whose path stands for `spec`.
+        bare: the template is a PodSpec, and its path replaces `spec`.
     """
     further = replace_calls_for_further_paths(at, bare=bare)
     joined = f'"." + {message}{further}'

@@ -1,1 +1,1 @@
-"""What a command reads: files, streams, object stores and logs, part by part, as documents with their places."""
+"""The input of a command: files, streams, object stores and logs, part by part, as documents with their places."""

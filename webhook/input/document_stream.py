@@ -36,7 +36,7 @@ _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
 
 
 class FilePart(Struct, frozen=True):
-    """A part of a file, and how many lines stand above it."""
+    """A part of a file, and the number of lines above it."""
 
     text: str
     above: int
@@ -47,7 +47,7 @@ class RereadableFiles:
     """Files, pipes, and standard input as `-`, each of which can be read several times.
 
     Args:
-        open_file: opens a file, also one that is not on this machine.
+        open_file: opens a file, also one on another machine.
         max_copied_bytes: the most that is copied of standard input or a pipe.
     """
 
@@ -137,7 +137,7 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def _start_of_last_document(held: bytearray) -> int:
-    """Return where the last document of these bytes begins, whose end is not read yet; 0 where it is the first."""
+    """Return the start of the last document of these bytes, which may continue after them; 0 if it is the first."""
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
         at = held.rfind(b"\n---", 0, at)

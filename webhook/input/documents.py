@@ -82,10 +82,10 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 class InputDocuments(Struct, frozen=True, kw_only=True):
     """The documents that could be read, in order, and the problems of the others.
 
-    templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
-    unless a chart holds them. others: files of folders that cannot be read and do not look like manifests, with what is
-    wrong. excluded: how many files were left out. repeated: keys that stand twice in one mapping,
-    which a person should know of; what was read has the last one, as what kubectl sends has.
+    templates: files that are manifests only after rendering; their readable parts are still read, unless they belong to
+    a chart. others: files of folders that cannot be read and do not look like manifests, with what is wrong. excluded:
+    how many files were left out. repeated: keys that occur twice in one mapping, which are reported; the document has
+    the last value, as kubectl sends it.
     """
 
     documents: tuple[InputDocument, ...]
@@ -100,8 +100,8 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
 class InputSources(Struct, frozen=True, kw_only=True):
     """The files to read, each once, the names that do not exist, and how many files were left out.
 
-    ignored: how many of these a `.claimgateignore` leaves out. not_read: what is in the folders and is not read, as
-    it is no regular file or leads out of its folder.
+    ignored: how many of these a `.claimgateignore` leaves out. not_read: entries of the folders that are not read,
+    because they are not regular files or lead out of their folder.
     """
 
     sources: tuple[InputFile, ...]
@@ -155,7 +155,7 @@ def list_sources(
     Args:
         named: what to read.
         exclude: patterns as of `read`.
-        include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
+        include: patterns, one of which a file of a folder must match; a file that the user names is always read.
         listing: lists the files of names.
         patterns: as of `read_documents`.
     """
@@ -281,7 +281,7 @@ def problem_of_nothing_read(
 
 
 def source_name(name: str | Path) -> str:
-    """Return the name by which a file is read that is named so: a path without what says nothing, or an address."""
+    """Return the name by which a file is read: a path without redundant parts, or an address."""
     return str(name) if "://" in str(name) else str(Path(name))
 
 

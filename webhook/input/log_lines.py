@@ -1,6 +1,6 @@
 """Lines of log files, plain or compressed by gzip, a few megabytes at a time.
 
-A file that is cut off or damaged gives what stands before. Knows nothing of what the lines mean.
+A cut off or damaged file gives the part before the damage. Knows nothing of what the lines mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PART: Final = 2 << 20
 LONGEST: Final = 32 << 20
 """Bytes of a line: an event with two objects of the 1.5 MB that etcd takes, and room for what JSON adds."""
 _IN_NAMES: Final = (".log", ".json", ".ndjson")
-"""What the names of logs in a folder have in them; `.json` is in `.jsonl`, too."""
+"""Endings in the names of logs in a folder; `.json` also matches `.jsonl`."""
 _GZIP: Final = b"\x1f\x8b"
 _MOST_UNPACKED: Final = 200
 """Bytes that a packed byte may give; audit logs give 10 to 40, and the format allows 1,000."""
@@ -37,7 +37,7 @@ _UNPACKED_ANYHOW: Final = 64 << 20
 class LogPart:
     """Whole lines of a file, with the number of the first from 1; or what is wrong with the rest of it.
 
-    read_bytes: how many bytes of the file, as it is stored, were read for them.
+    read_bytes: the number of stored bytes of the file that were read for them.
     """
 
     file: str
@@ -50,8 +50,8 @@ class LogPart:
 def list_log_files(named: Sequence[str]) -> Listed:
     """List the files in the named files and folders, a folder's older rotated logs first, and what does not exist.
 
-    A folder gives its files whose names have `.log`, `.json`, `.jsonl` or `.ndjson` in them, by the time when they were
-    last written, which is their order when they are rotated.
+    A folder gives its files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names, by the time of their last
+    write, which is their order if they are rotated.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []

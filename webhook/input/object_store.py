@@ -1,7 +1,7 @@
 """Lists and opens files of object stores and all other places that fsspec knows, such as `s3://bucket/folder`.
 
-A name without `://` is a file or folder of this machine. fsspec is imported only where an address is used; which
-package it needs for a store, it says itself.
+A name without `://` is a file or folder of this machine. fsspec is imported only for an address. Its error names the
+package that a store needs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _list_files(
             message = "is an address of this machine, and reading it would follow links: write the path alone"
             problems.append(InputProblem(message=message, file=place))
         elif is_url(place):
-            import fsspec as _  # noqa: F401 - so that a missing extra is told as one
+            import fsspec as _  # noqa: F401 - so that a missing extra is reported as such
 
             try:
                 files.update(
@@ -92,7 +92,7 @@ def _is_of_this_machine(address: str) -> bool:
 
 
 def _root(address: str, file: str) -> str:
-    """Return the address that a file was found below; "" where somebody named the file itself."""
+    """Return the address below which a file was found; "" if the user named the file itself."""
     return "" if file == address else address
 
 

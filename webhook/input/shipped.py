@@ -9,7 +9,8 @@ from webhook.apimachinery.releases import Release
 from webhook.errors import ConfigurationError
 
 SINCE: Final[Release] = (1, 34)
-"""The Kubernetes release whose CEL the shipped policies need: its lists have flatten, and macros two variables."""
+"""The Kubernetes release with the CEL that the shipped policies need: lists with flatten, and macros with two
+variables."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -18,7 +19,7 @@ def policies_folder(package: Path = _PACKAGE) -> Path:
     """Return the folder of shipped policies: `_policies` of the wheel, else `policies` of the checkout.
 
     Raises:
-        ConfigurationError: neither is there.
+        ConfigurationError: neither exists.
     """
     folder = _first(package / "_policies", package.parent / "policies")
     if folder is None:
@@ -33,7 +34,7 @@ def samples_folder(package: Path = _PACKAGE) -> Path:
     checkout.
 
     Raises:
-        ConfigurationError: neither is there.
+        ConfigurationError: neither exists.
     """
     folder = _first(package / "_samples", package.parent / "deploy" / "samples")
     if folder is None:
@@ -45,7 +46,7 @@ def rule_pages_folder(package: Path = _PACKAGE) -> Path:
     """Return the folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
 
     Raises:
-        ConfigurationError: neither is there.
+        ConfigurationError: neither exists.
     """
     folder = _first(package / "_rules", package.parent / "docs" / "rules")
     if folder is None:

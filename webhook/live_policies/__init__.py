@@ -1,1 +1,3 @@
-"""Policies that a cluster stores as objects of claimgate.dev: compiled beside those of files, and told of in status."""
+"""Policies that a cluster stores as objects of claimgate.dev: compiled together with those of files, with their results
+in status.
+"""

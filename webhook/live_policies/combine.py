@@ -1,7 +1,7 @@
 """Policies of files and stored ones as one set, in which no name counts twice.
 
-What is shipped or mounted wins over a stored object of its name: whoever may write policies of claimgate.dev cannot
-take a shipped one away. A stored binding may name a policy of either origin.
+A shipped or mounted policy wins over a stored object with the same name: a user who may write policies of claimgate.dev
+cannot remove a shipped one. A stored binding may name a policy of either origin.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 class LivePolicies:
     """A policy set with stored objects, what became of each object, and the policies that no object is bound to.
 
-    unbound: names of PolicyBindings whose policy there is not.
+    unbound: names of PolicyBindings with a policy that does not exist.
     """
 
     policies: PolicySet

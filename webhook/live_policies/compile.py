@@ -30,13 +30,13 @@ from webhook.policy.type_check import sentences_about_types
 MOST_OBJECTS: Final = 400
 """Policies and bindings in force: about ten times what is shipped."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
-"""Of all objects as JSON."""
+"""For all objects as JSON."""
 COMPILED_FACTOR: Final = 70
 """Bytes of memory for each byte of an object, compiled and prepared: policies of many short expressions took 65."""
 _MOST_KINDS: Final = 100
 """Combinations of group, version and resource by which the expressions of a policy are typed."""
 _MOST_S_TO_TYPE: Final = 1.0
-"""Of all expressions of a policy, typed by each kind: estimated before any is typed."""
+"""For all expressions of a policy, typed by each kind: estimated before any is typed."""
 _FIX: Final = "make it smaller, or delete others"
 _TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
@@ -46,7 +46,7 @@ _TOO_SLOW_TOGETHER: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledObject:
-    """What became of one object: a policy or a binding that is in force, or why there is none.
+    """The result for one object: a policy or a binding, or the reason why it has no effect.
 
     errors: what is wrong, a line each, as `claimgate policies check` says it. reason: of condition Compiled.
     generation: which one of the object is in force where that has errors; 0 for none.
@@ -129,7 +129,7 @@ class Compiler:
             return self._compile_object(stored)
         except CompileTimeExceededError:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
-        except Exception as error:  # noqa: BLE001 - a fault of ours over one object must not take the others away
+        except Exception as error:  # noqa: BLE001 - our own bug with one object must not affect the others
             told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
             return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
 

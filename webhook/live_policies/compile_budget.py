@@ -1,8 +1,8 @@
 """How long stored policies may take to compile: one alone, and all that a replica compiles at once.
 
-Whoever may write policies must not keep a replica from its start. The processor time of the compiling thread counts, so
-that a busy machine refuses nothing. One expression is not interrupted: its tokens say before it is compiled
-what it takes at most.
+A user who may write policies must not be able to prevent the start of a replica. The processor time of the compiling
+thread counts, so that a busy machine refuses nothing. One expression is not interrupted: its tokens say before it is
+compiled what it takes at most.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from webhook.cel.types import Type
 from webhook.deadline import Deadline
 
 MOST_S: Final = 1.0
-"""Of one object: the slowest shipped policy takes a fiftieth of it."""
+"""For one object: the slowest shipped policy takes a fiftieth of it."""
 MOST_S_TOGETHER: Final = 5.0
-"""Of all objects that are compiled in one go, as at a start; an API server waits about as long for a replica."""
+"""For all objects that are compiled together, as at a start; an API server waits about as long for a replica."""
 
 
 class CompileTimeExceededError(Exception):

@@ -1,4 +1,4 @@
-"""What the status of a stored object says: conditions in words, and whether what is stored says so already."""
+"""The status of a stored object: conditions in words, and whether the stored status is the same already."""
 
 from __future__ import annotations
 

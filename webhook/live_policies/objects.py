@@ -33,12 +33,12 @@ _READ: Final = (
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
 MOST_BYTES: Final = 64 << 10
-"""Of one object as JSON; the longest shipped policy has 6 KB. Of a larger one the view keeps a stub."""
+"""For one object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger one."""
 INTERESTS: Final[tuple[Interest, ...]] = tuple(
     replace(interest_in_fields(gvk, *_READ), most_bytes=MOST_BYTES) for gvk in GVKS
 )
 MOST_VIEW_BYTES: Final = 16 << 20
-"""Of all objects in the view: eight times what is compiled of them (compile.py), as values of Python."""
+"""For all objects in the view: eight times the bytes that are compiled of them (compile.py), as values of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class StoredPolicy:
 
     @property
     def registration(self) -> str:
-        """Return what the status says of whether API servers are asked about the policy: "True", "False" or ""."""
+        """Return the condition in the status about calls of API servers for the policy: "True", "False" or ""."""
         conditions = get(self.value, ("status", "conditions"), None) or ()
         return next((str(each.get("status")) for each in conditions if each.get("type") == "Registered"), "")
 
@@ -111,8 +111,8 @@ class StoredPolicy:
 
 
 class StoredPolicies:
-    """The policies and bindings that the API server stores, as a view of the cluster has them. what is there, and
-    whether anybody can say.
+    """The policies and bindings that the API server stores, as a view of the cluster has them. the objects, and whether
+    they are known.
     """
 
     def __init__(self, view: Cluster) -> None:
@@ -123,7 +123,7 @@ class StoredPolicies:
         """Return all objects, the oldest first; none of a kind that the API server does not serve.
 
         Raises:
-            LookupFailed: nobody can say what there is.
+            LookupFailed: the objects are not known.
         """
         return tuple(sorted(map(StoredPolicy, self._list_objects_of_all_kinds()), key=lambda each: each.age_order))
 
@@ -168,5 +168,5 @@ def watch_stored_policies(connection: Connection, log: Log, failure_log: Failure
 
 
 def current_timestamp() -> str:
-    """Return the present time as conditions have it."""
+    """Return the present time in the format of conditions."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

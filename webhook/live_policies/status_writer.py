@@ -25,7 +25,7 @@ from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 from webhook.workloads.plurals import plural_of_kind
 
 MOST_WRITES: Final = 20
-"""Of one look: 400 objects that all change are told of within a minute."""
+"""For one run: the status of 400 changed objects is written within a minute."""
 SPREAD_S: Final = 3.0
 """The longest that a replica waits before the first write about something new."""
 AGAIN_S: Final = (10.0, 1800.0)
@@ -45,7 +45,7 @@ class ObjectApplier(Protocol):
 
 @dataclass(slots=True)
 class _StatusWriteAttempt:
-    """What is to be written of one object, how often it was, and when it may be again."""
+    """The status to write for one object, how often it was written, and when it may be written again."""
 
     wanted: tuple[Conditions, JSON]
     not_before: float

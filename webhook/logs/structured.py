@@ -35,7 +35,7 @@ LIBRARY_LINES_PER_S: Final = 5
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 _LEVEL: Final = 7
-"""Characters of the longest level, `warning`: messages stand below each other."""
+"""Characters of the longest level, `warning`, so that messages are aligned."""
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
@@ -64,11 +64,11 @@ class Log:
         self.write("info", message, fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:
-        """Write a line that somebody should look at."""
+        """Write a line with a warning."""
         self.write("warning", message, fields)
 
     def error(self, message: str, /, **fields: Any) -> None:
-        """Write a line that somebody must look at."""
+        """Write a line with an error."""
         self.write("error", message, fields)
 
     def exception(self, message: str, error: BaseException, /, **fields: Any) -> None:
@@ -111,14 +111,14 @@ def _fields_as_json(fields: dict[str, Any]) -> str:
 
 
 def _timestamp(seconds: float) -> str:
-    """Return a time as RFC 3339 has it, in UTC with milliseconds."""
+    """Return a time in RFC 3339, in UTC with milliseconds."""
     whole, milliseconds = divmod(int(seconds * 1000), 1000)
     return f"{_second_as_rfc_3339(whole)}.{milliseconds:03d}Z"
 
 
 @lru_cache(maxsize=2)
 def _second_as_rfc_3339(seconds: int) -> str:
-    """Return a time as RFC 3339 has it up to whole seconds, which many lines share."""
+    """Return a time in RFC 3339 up to whole seconds, which many lines share."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 

@@ -1,7 +1,7 @@
 """Lines on their way to stderr: a bounded queue, and a thread of its own that writes them in batches.
 
-Knows bytes and a file descriptor; nothing of what a line says. Whoever logs never waits for whoever reads: a pipe that
-nobody reads, or a stderr that is closed, costs lines, which are counted, and nothing else.
+Knows bytes and a file descriptor; nothing of what a line says. Logging never waits for the reader of the log: if a pipe
+is not read, or stderr is closed, lines are dropped and counted, with no other effect.
 
 The descriptor is a copy of the process's stderr, so that a file or socket that gets its number later is never written
 to. A process that is forked off has the queue but not the thread: it must not log, and it writes nothing at its end.
@@ -20,8 +20,8 @@ from typing import Final
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
-"""What waits at most, the batch that is being written included. A line of a review has some 400 characters: that is
-three seconds of the busiest replica that was measured (3,250 reviews a second)."""
+"""The most lines that wait, including the batch that is being written. A line of a review has some 400 characters: that
+is three seconds of the busiest replica that was measured (3,250 reviews a second)."""
 GATHER_S: Final = 0.02
 """How long the first line of a batch waits for others: at 1,000 reviews a second, one write for twenty."""
 FLUSH_S: Final = 1.0
@@ -46,7 +46,7 @@ class LogWriter:
         most_characters: int = MOST_CHARACTERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with an empty queue; descriptor None stands for a stderr that is closed."""
+        """Begin with an empty queue; descriptor None means a closed stderr."""
         self.dropped = 0
         self._descriptor = descriptor
         self._most_lines = most_lines
@@ -68,7 +68,7 @@ class LogWriter:
         """Return a writer to this process's stderr, which also flushes when the process ends by an error."""
         try:
             descriptor = os.dup(sys.stderr.fileno())
-        except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, one that is not a file
+        except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, or not a file
             descriptor = None
         made = cls(descriptor)
         atexit.register(made.stop)
@@ -115,7 +115,7 @@ class LogWriter:
                 batch, self._lines = self._lines, []
             if batch:
                 self._write_batch(batch)
-        with self._lock:  # nobody takes what is written from now on
+        with self._lock:  # the reader is gone
             self._most_lines = 0
             self._count_dropped_lines(len(self._lines))
             self._lines = []
@@ -146,7 +146,7 @@ class LogWriter:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # somebody who shares the file made it non-blocking
+            except BlockingIOError:  # another process that shares the file made it non-blocking
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
     def _count_dropped_lines(self, count: int) -> None:

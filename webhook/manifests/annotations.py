@@ -31,7 +31,7 @@ CONCERNS = (
     "pod-level",
     "custom-kinds",
 )
-"""What export/concerns.py has expressions for."""
+"""The words for which export/concerns.py has expressions."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
 """Those of them that the resources and claims of a Pod decide alone (evaluation/match_conditions.py)."""
 _NAMES = (
@@ -54,18 +54,18 @@ SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
     "expression": "request.operation == 'CREATE' || object.?spec != oldObject.?spec",
 }
-"""The matchCondition that `updates: spec` stands for. An object that was stored with a mistake must stay usable: its
-labels and finalizers may still change."""
+"""The matchCondition for `updates: spec`. An object that was stored with a mistake must stay usable: its labels and
+finalizers may still change."""
 
 
 class AnnotationSettings(Struct, frozen=True, kw_only=True):
-    """What a policy's annotations say; defaults where they say nothing.
+    """The settings in a policy's annotations; defaults for absent ones.
 
-    `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
-    A policy that is not registered is asked by audit, replay and test, and webhook configurations leave it out: for
-    kinds whose every write would otherwise wait for the webhook. `spares_stored`: what was stored with a problem keeps
-    working, as docs/policies.md says of `stored: warn`. `concerns` is what a Pod, or what makes one, must have
-    for the policy to speak of it, any of several; `any_pod` are the rules that speak of others, too.
+    `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
+    that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
+    with writes that should not wait for the webhook. `spares_stored`: what was stored with a problem keeps working, as
+    docs/policies.md says of `stored: warn`. `concerns` is what a Pod, or what makes one, must have for the policy to
+    speak of it, any of several; `any_pod` are the rules that speak of others, too.
     """
 
     expands: bool = False
@@ -138,7 +138,7 @@ def read_annotations(
 
 
 def expand_updates_annotation(manifest: JSON) -> JSON:
-    """Return the manifest of a policy with the matchCondition that its annotation `updates` stands for."""
+    """Return the manifest of a policy with the matchCondition of its annotation `updates`."""
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:
         return manifest

@@ -4,7 +4,7 @@
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: nobody may}
 
-The first answer whose fields all equal those of a question counts. A field that is left out means any value.
+The first answer counts that has all fields of a question. A field that is left out means any value.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1: policies that are stored in a cluster.
 
 They have the spec of the native kinds, and fields in place of the annotations `claimgate.dev/…`: an API server refuses
-native policies that read facts or deny with reason BadRequest. Each is read as the native manifest that it stands for;
-errors name the fields as they were written. Knows nothing of clusters.
+native policies that read facts or deny with reason BadRequest. Each is read as the equivalent native manifest; errors
+name the fields of the user. Knows nothing of clusters.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
-"""The native kind that a policy stands for."""
+"""The native kind of a policy."""
 
 Names: TypeAlias = list[str]
 
@@ -143,18 +143,18 @@ _FIELDS: Final = {
     "category": "category",
     "docs": "docs",
 }
-"""Fields of spec, and the annotation that each stands for."""
+"""Fields of spec, and the annotation for each."""
 _WRITTEN: Final = {PREFIX + annotation: name for name, annotation in _FIELDS.items()}
 
 
 def is_claimgate_kind(value: JSON) -> bool:
-    """Return whether an object says that it is of one of these kinds, in whatever version."""
+    """Return whether an object has one of these kinds, in any version."""
     is_object = isinstance(value, dict) and isinstance(value.get("apiVersion"), str)
     return is_object and value["apiVersion"].partition("/")[0] == GROUP and value.get("kind") in KINDS
 
 
 def native_manifest(value: JSON) -> JSON:
-    """Return the native manifest that an object stands for.
+    """Return the native manifest of an object.
 
     Args:
         value: an object of one of the kinds.
@@ -182,12 +182,12 @@ def native_manifest(value: JSON) -> JSON:
 
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
-    """Read one object of the kinds as the native manifest that it stands for. Raises as `native`."""
+    """Read one object of the kinds as the equivalent native manifest. Raises as `native`."""
     return parse_manifest(native_manifest(value))
 
 
 def path_in_claimgate_object(path: FieldPath) -> FieldPath:
-    """Return where something stands in the object, whose place in the native manifest is given."""
+    """Return the place in the object of a place in the native manifest."""
     if path[:2] == ("metadata", "annotations") and len(path) > 2 and path[2] in _WRITTEN:
         return ("spec", _WRITTEN[str(path[2])])
     return path
@@ -209,7 +209,8 @@ def _without_nulls_and_status(value: JSON) -> Any:
 
 
 def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
-    """Report annotations that are fields of these kinds: one place for each thing, or nobody knows which counts."""
+    """Report annotations that are fields of these kinds: one place for each setting, so that it is clear which counts.
+    """
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
         (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")

@@ -41,7 +41,7 @@ class ConfigurationFile(Struct, frozen=True):
         """Return the path of a file or folder that the configuration names, from where the file is.
 
         Raises:
-            InputError: nobody named the configuration, and the path is outside of its folder.
+            InputError: the configuration was not named by the user, and the path is outside of its folder.
         """
         path = (self.path.parent if self.path else Path()) / name
         if self.root and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):

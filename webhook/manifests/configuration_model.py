@@ -41,7 +41,7 @@ class CamelCaseModel(BaseModel):
 
 
 class RuleLevels(CamelCaseModel):
-    """What groups and rules do, above their records, bindings and params; a rule wins over its group."""
+    """The levels of groups and rules, above their records, bindings and params; a rule wins over its group."""
 
     groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")
     rules: dict[str, Level] = Field(default={}, description="Ids of rules, with a level each.")
@@ -109,7 +109,7 @@ class ExceptionRecord(TimeLimit):
 
 
 class RuleException(ExceptionRecord):
-    """An exception: objects that may break rules. What it does not name, it does not ask for."""
+    """An exception: objects that may break rules. A field that it does not set has no effect."""
 
     kinds: tuple[str, ...] = Field(
         default=(),
@@ -176,7 +176,7 @@ class Exemption(TimeLimit):
 
 
 class ReportSettings(CamelCaseModel):
-    """What reports show, and when a verb ends with code 1."""
+    """The findings that reports show, and when a verb ends with code 1."""
 
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",

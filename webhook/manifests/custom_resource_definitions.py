@@ -1,8 +1,8 @@
 """The CustomResourceDefinitions of the kinds of claimgate.dev: structural schemas that follow from their models.
 
-What a schema cannot say, such as whether an expression compiles, is said in the status of each object. Enumerations,
-required fields and lists by name are those of admissionregistration/v1 (k8s.io/api v0.36); fields have no defaults, so
-that an object stays as it was applied and GitOps tools see no difference. Knows no cluster.
+Errors that a schema cannot find, such as expressions that do not compile, are in the status of each object.
+Enumerations, required fields and lists by name are those of admissionregistration/v1 (k8s.io/api v0.36); fields have no
+defaults, so that an object stays as it was applied and GitOps tools see no difference. Knows no cluster.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from webhook.cel.library.go_text import quote_as_go
 
 
 class FieldError(Struct, frozen=True):
-    """What the API server says of one field; `note` adds what to do, and is not part of the server's text."""
+    """The text of the API server about one field; `note` adds a fix, and is not part of the server's text."""
 
     path: FieldPath
     body: str
@@ -36,7 +36,7 @@ def required_error(path: FieldPath, detail: str = "") -> FieldError:
 
 
 def invalid_error(path: FieldPath, value: object, detail: str) -> FieldError:
-    """Return the error of a field whose value is invalid."""
+    """Return the error of a field with an invalid value."""
     return FieldError(path, _kind_with_detail(f"Invalid value: {value_as_go_text(value)}", detail))
 
 
@@ -77,6 +77,6 @@ def value_as_go_text(value: object) -> str:
 
 
 def join_errors(errors: Iterable[object]) -> str:
-    """Join errors into one text: a single one as it is, otherwise `[a, b]`, repeated ones once."""
+    """Join errors into one text: a single one unchanged, otherwise `[a, b]`, repeated ones once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,4 +1,4 @@
-"""Policies of Kyverno, Gatekeeper and Kubewarden, by their groups: what a person is told who gives them to claimgate.
+"""Policies of Kyverno, Gatekeeper and Kubewarden, by their groups: the note for users who give them to claimgate.
 
 Knows groups and names alone. Which of them have a native form, the conversion knows.
 """
@@ -24,7 +24,7 @@ COMMAND: Final = "claimgate policies convert"
 
 
 def project_of_policy(value: JSON) -> str:
-    """Return the project whose policy an object is; "" if it is of none of them."""
+    """Return the project of the policy; "" if it is none of them."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return ""
     return _GROUPS.get(str(value.get("apiVersion", "")).rpartition("/")[0], "")

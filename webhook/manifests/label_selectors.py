@@ -33,8 +33,8 @@ class Requirement(Struct, frozen=True):
 
 
 class Selector(Struct, frozen=True):
-    """A label selector: labels must meet all its requirements; without requirements it matches everything. none of them
-    selects everything.
+    """A label selector: labels must meet all its requirements; without requirements it matches everything. none selects
+    everything.
     """
 
     requirements: tuple[Requirement, ...] = ()

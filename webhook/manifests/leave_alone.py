@@ -34,19 +34,19 @@ MOST_GROUPS: Final = 1000
 """How many groups of a user are compared with exemptions; an API server stops a matchCondition that reads more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
+"""For the annotation: a dozen exceptions, and YAML that the event loop always reads in a few milliseconds."""
 _MOST_BYTES: Final = 128 << 10
-"""Of its values: what so many characters can write takes half of it, but aliases can repeat a text 50,000 times."""
+"""For its values: so many characters can write half of it, but aliases can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 
 def is_ignored(
     ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels | None]
 ) -> bool:
-    """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count.
+    """Return whether no policy is evaluated on an object; the labels of its namespace are read only if they count.
 
-    Where these are not known, which is None, the object is ignored by the name of its namespace alone: `NotIn` would
-    take labels that nobody knows for labels that are not there.
+    If these are not known (None), the object is ignored only by the name of its namespace: `NotIn` would treat unknown
+    labels as absent.
     """
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
@@ -87,7 +87,7 @@ def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> 
 
 
 class ObjectExceptions:
-    """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
+    """The rules that an object may break on a day: exceptions of the configuration, and those of its annotation."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ def _is_about_object(exception: RuleException, kind: tuple[str, str], namespace:
 
 
 def _names_kind(text: str, kind: tuple[str, str]) -> bool:
-    """Return whether `Job.batch`, or a kind of whatever group it is, names a group and kind."""
+    """Return whether `Job.batch`, or a kind of any group, names a group and kind."""
     return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
 
 

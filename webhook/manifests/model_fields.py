@@ -1,4 +1,4 @@
-"""Which field of a model was probably meant, where a file has one that the model does not know."""
+"""Suggests a field of a model if a file has an unknown one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from webhook.text.model_errors import describe_model_error, is_unknown_field_err
 
 
 def describe_mistake_of_model(model: type[BaseModel], mistake: Mapping[str, Any]) -> str:
-    """Say what is wrong, as pydantic lists it; of an unknown field also which one may have been meant."""
+    """Return the mistakes as pydantic lists them; for an unknown field also a suggestion."""
     text = describe_model_error(mistake)
     return f"{text}{_sentence_about_near_fields(model, mistake['loc'])}" if is_unknown_field_error(mistake) else text
 
 
 def _sentence_about_near_fields(model: type[BaseModel], path: FieldPath) -> str:
-    """Say which field may have been meant, or all that there are."""
+    """Return the field that may have been meant, or all fields."""
     known = _field_names(model, path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"

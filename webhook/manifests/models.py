@@ -1,8 +1,8 @@
 """The shape of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
 
 Knows which fields exist and of what JSON type they are, nothing of what they mean: what the API server refuses beyond
-shape is in validation.py. Unknown fields are errors here, as `kubectl apply --validate=strict` has it. Source:
-k8s.io/api v0.36 admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
+shape is in validation.py. Unknown fields are errors here, as in `kubectl apply --validate=strict`. Source: k8s.io/api
+v0.36 admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class MutationManifest(_Manifest):
 
 
 class PolicySpec(_Manifest):
-    """What both kinds of policy have."""
+    """The common parts of both kinds of policy."""
 
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
@@ -181,7 +181,7 @@ class ValidatingBindingSpec(MutatingBindingSpec):
 
 
 class Object(_Manifest):
-    """What every kind has besides its spec."""
+    """The parts of every kind besides its spec."""
 
     api_version: str
     kind: str
@@ -253,7 +253,7 @@ def shape_error(error: ValidationError) -> ShapeError:
 
 
 def without_nulls(value: JSON) -> JSON:
-    """Return the value as the API reads it, which takes `field: null` for an absent field."""
+    """Return the value as the API reads it: `field: null` means an absent field."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value

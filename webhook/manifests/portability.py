@@ -1,4 +1,4 @@
-"""Can a policy be installed in a cluster as it is: portable, or why not.
+"""Whether a policy can be installed in a cluster unchanged: portable, or the reasons.
 
 Knows manifests and annotations only.
 """
@@ -27,7 +27,7 @@ def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ..
 
 
 def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> tuple[str, ...]:
-    """Return why the API server would refuse the policy or take it for something else; () for a portable one."""
+    """Return why the API server would refuse the policy or read it differently; () for a portable one."""
     texts = []
     if settings.facts:
         texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")

@@ -1,4 +1,4 @@
-"""What the API server refuses in a policy or binding beyond its shape, expressions aside.
+"""The mistakes in a policy or binding that the API server refuses beyond its shape, without expressions.
 
 Each function checks one part of a manifest and gives the server's own field errors in the server's order; compile.py
 calls them in its walk over a policy, since the server reports expressions in between. Source: kubernetes v1.36
@@ -259,7 +259,7 @@ def audit_annotation_key_errors(policy: str, key: str, path: FieldPath) -> Error
 
 
 def param_ref_errors(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
-    """Check paramRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
+    """Check paramRef of a binding; v1alpha1 sets parameterNotFoundAction."""
     if value is None:
         return
     if value.name:

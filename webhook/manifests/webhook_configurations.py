@@ -1,6 +1,6 @@
-"""Webhook configurations as Kubernetes has them (admissionregistration.k8s.io/v1), ours and other people's.
+"""Webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and others.
 
-What is not declared here is ignored: an API server has taken these objects, or will say itself what it does not take.
+Undeclared fields are ignored: an API server has accepted these objects, or will report what it does not accept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Answers as plain JSON for the page: what kubectl prints, what changes, what spoke and why, what it cost.
 
-Texts stay as they are: the page shows them as text and never as markup. Decides nothing.
+Texts stay unchanged: the page shows them as text and never as markup. Decides nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webhook.report.rule import RulesOfPolicies
 from webhook.yamltext import yamlfile
 
 WEBHOOK: Final = "validate.claimgate.dev"
-"""The name under which deploy/base registers it, which stands in what kubectl prints."""
+"""The name of the webhook in deploy/base, which kubectl prints."""
 _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Operation.DELETE: "deleted"}
 
 
@@ -84,7 +84,7 @@ def review_of_object_as_json(
 
 
 def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
-    """Return the policies that have each expression, of those that were asked."""
+    """Return the evaluated policies with each expression."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
         for expression in policy.expressions() if policy.name in asked else ():

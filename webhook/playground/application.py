@@ -1,8 +1,8 @@
 """The application of the playground: a page, its files, the samples, and the evaluation of a question.
 
-It answers on loopback alone, and only to its own page: a page of another origin that a browser shows at the same time
-must not read files or clusters through it, nor a name that somebody points to 127.0.0.1 (DNS rebinding). Nothing that
-is typed leaves the machine: the page may load nothing from elsewhere.
+It answers only on loopback, and only to its own page. A page of another origin in the same browser must not read files
+or clusters through it, nor a name that points to 127.0.0.1 (DNS rebinding). Nothing that is typed leaves the machine:
+the page may load nothing from elsewhere.
 """
 
 from __future__ import annotations

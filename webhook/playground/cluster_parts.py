@@ -1,4 +1,4 @@
-"""What the page draws beside a verdict: the pod sets that an object expands to, and the queues of its cluster."""
+"""The parts that the page draws beside a verdict: the pod sets of an object, and the queues of its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to a question of the page: the verdict of each object as `claimgate replay` has it, and how it came about.
+"""The answer to a question of the page: the verdict of each object as from `claimgate replay`, and its trace.
 
 Pure: nothing is read but the question and the policies that are loaded. It runs in a child process (worker.py), so it
 may take as long and as much as that is given.
@@ -47,7 +47,7 @@ def answer_question(
 
     Args:
         question: the texts.
-        standing: the policies that are asked where the question has none.
+        standing: the policies that are evaluated if the question has none.
         options: how policies are compiled.
         engine: that of `standing`, which notes evaluations.
 
@@ -132,7 +132,7 @@ def _review_one_object(
     question: Question,
     engine: MeasuredEngine,
 ) -> dict[str, Any]:
-    """Review one object; where it is none, raise the error of it."""
+    """Review one object; raise the error of a text that is not an object."""
     try:
         each = submissions.of(document)
     except CallError as error:

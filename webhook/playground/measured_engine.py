@@ -1,7 +1,7 @@
-"""A CEL engine that notes what each evaluation of an expression cost and gave, for whoever wants to see it.
+"""A CEL engine that records the cost and value of each evaluation of an expression.
 
-It compiles with the engine it wraps, so that an expression means the same. Nothing but the playground uses it: noting
-takes time and memory for every evaluation.
+It compiles with the engine it wraps, so that an expression means the same. Only the playground uses it: recording takes
+time and memory for every evaluation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
 
 _MOST: Final = 500
-"""Evaluations that are noted; an object with thousands of templates has more, and nobody reads them."""
+"""The most recorded evaluations; an object with thousands of templates has more, and nobody reads them."""
 _LONGEST: Final = 200
 """Characters of a value that are shown."""
 
@@ -57,7 +57,7 @@ class MeasuredEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> Program:
-        """Compile an expression, whose evaluations are noted."""
+        """Compile an expression with recorded evaluations."""
         program = self.engine.compile(expression, environment, expects=expects, deadline=deadline)
         return _MeasuredProgram(program, self)
 

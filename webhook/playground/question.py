@@ -1,4 +1,4 @@
-"""What the page asks: texts and choices, checked before anything reads them."""
+"""A question of the page: texts and choices, checked before anything reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webhook.errors import CallError
 from webhook.yamltext.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
-"""Of one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
+"""For one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
 PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
 _PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
 _TEXTS: Final = ("object", "cluster")
@@ -19,12 +19,12 @@ _TEXTS: Final = ("object", "cluster")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Two texts in YAML or JSON, and how they are meant.
+    """Two texts in YAML or JSON, and their roles.
 
     Args:
         object: objects, requests or AdmissionReviews to be reviewed.
-        cluster: policies with their bindings, their params, and whatever else the cluster holds. Without a policy in
-            it, those of the command line are asked, or the shipped ones.
+        cluster: policies with their bindings, their params, and other objects of the cluster. Without a policy in it,
+            those of the command line are evaluated, or the shipped ones.
         phase: the phase to run.
         is_whole: what `cluster` has not, does not exist.
     """
@@ -51,7 +51,7 @@ def read_question(body: bytes) -> Question:
 
 
 def question_of_mapping(value: Mapping[str, Any]) -> Question:
-    """Return the question in a mapping, such as a sample or a file that somebody shares.
+    """Return the question in a mapping, such as a sample or a shared file.
 
     Raises:
         CallError: 400 where a field has another type.

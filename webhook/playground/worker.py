@@ -1,4 +1,4 @@
-"""One question at a time in a process of its own: whatever it does, it ends after its time and within its memory.
+"""Evaluates one question at a time in a separate process, with bounded time and memory.
 
 The children are those of the server's heavy reviews (server/child_process.py), which needs `fork`: Linux and macOS.
 """
@@ -26,7 +26,7 @@ _MOST_ANSWER: Final = 32 << 20
 
 @dataclass(slots=True)
 class Workers:
-    """At most two children at once; a few more questions wait, and what is beyond is told to come again."""
+    """At most two children run at once; a few more questions wait, and others are refused with a request to retry."""
 
     timeout_s: float = _TIMEOUT_S
     memory_bytes: int = _MEMORY_BYTES

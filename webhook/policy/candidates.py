@@ -1,8 +1,8 @@
 """Selects the policies that may concern a request, before its object is looked at.
 
 Most constraints name resources and operations alone. Whether they match is the same for every request for the same
-resource and operation, so policy_set.py asks once and keeps the answer in its index. What depends on a selector or on
-the name of an object is asked of each request.
+resource and operation, so policy_set.py asks once and keeps the answer in its index. Selectors and names of objects are
+checked for each request.
 """
 
 from __future__ import annotations
@@ -45,12 +45,11 @@ class CandidateBinding(Struct, frozen=True, eq=False):
 class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
-    `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
-    object of every such request, in every namespace, and about no other.
-    `gate` has the matchConditions that may not hold, None where there are none. `concerns` are words of the annotation
-    `concerns`: a Pod that has nothing of what they stand for is not its business; () where they say nothing of that.
-    `pod_parts` are what a Pod must have any of for its checks to find a problem (typed/pod_parts.py); () where nothing
-    of that is known.
+    `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it applies to the object
+    of every such request, in every namespace, and to no other object. `gate` has the matchConditions that may not hold,
+    None if there are none. `concerns` are words of the annotation `concerns`: the policy does not apply to a Pod
+    without any of these parts; () if there is no limit. `pod_parts` are what a Pod must have any of for its checks to
+    find a problem (typed/pod_parts.py); () where nothing of that is known.
     """
 
     policy: Policy
@@ -123,7 +122,7 @@ def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozense
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return what a Pod that is created or updated must have any of, for a policy's checks to be asked about it."""
+    """Return the parts, any of which a created or updated Pod must have, for a policy's checks to run."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)

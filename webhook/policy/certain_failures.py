@@ -1,7 +1,7 @@
 """Finds mistakes that make a policy fail on every object, although it compiles.
 
-An API server takes such a policy and says so at admission alone, by its failurePolicy: with `Fail`, nobody can create
-anything that it matches. Knows the kinds of Kubernetes; of custom kinds nobody can say what they have.
+An API server accepts such a policy and reports the failure only at admission, by its failurePolicy: with `Fail`, users
+cannot create any object that it matches. Knows the kinds of Kubernetes; the fields of custom kinds are not known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
 
 
 def _bindings_without_param_ref(policy: Policy) -> Iterator[str]:
-    """Yield bindings without a paramRef, whose `params` are null (kubernetes v1.36 policy_dispatcher.go
+    """Yield bindings without a paramRef, which have null `params` (kubernetes v1.36 policy_dispatcher.go
     CollectParams).
     """
     if policy.param_kind is None or not _reads_variable_params(policy) or _asks_for_null_params(policy):

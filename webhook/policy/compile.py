@@ -119,7 +119,7 @@ def compile_policy(
 
 
 def _criteria_of_policy(manifest: MatchResources | None, *, spares_stored: bool) -> Criteria:
-    """Return what a policy matches; with `stored: warn`, the operation `*` does not stand for DELETE."""
+    """Return what a policy matches; with `stored: warn`, the operation `*` does not include DELETE."""
     criteria = compile_criteria(manifest)
     if not spares_stored:
         return criteria

@@ -1,6 +1,6 @@
 """Compiles the expressions of a policy: matchConditions, variables, validations, audit annotations and mutations.
 
-What is wrong with them, and with what stands between them, is noted in the walk, in the order of compile.py.
+Their mistakes, and those between them, are noted in the walk, in the order of compile.py.
 """
 
 from __future__ import annotations

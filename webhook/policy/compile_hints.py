@@ -1,6 +1,6 @@
-"""Hints about an expression that does not compile: the name that was probably meant, or the missing annotation.
+"""Hints about an expression that does not compile: the probable name, or the missing annotation.
 
-The errors themselves are in the API server's words (expressions.py). Hints stand below them where a person reads, and
+The errors themselves are in the API server's words (expressions.py). Hints are shown below the errors for people, and
 nowhere else.
 """
 

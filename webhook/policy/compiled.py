@@ -25,13 +25,11 @@ from webhook.rules.rule import Rule
 BOOKKEEPING: Final = frozenset(("status", "finalizers", "managedFields"))
 """Fields by which controllers and the API server keep track of an object."""
 Reads: TypeAlias = Mapping[str, frozenset[str]]
-"""The fields that are read of each fact, by the fact's name; "" stands for the whole fact."""
+"""The fields that are read of each fact, by the fact's name; "" means the whole fact."""
 
 
 class Expression(Struct, frozen=True, eq=False):
-    """One expression of a policy: its text as error messages quote it, and its program or the reason why there
-    is none.
-    """
+    """One expression of a policy: its text for error messages, and its program or the reason why it has none."""
 
     source: str
     program: Program | None = None
@@ -101,8 +99,8 @@ class Binding(Struct, frozen=True, eq=False, kw_only=True):
 class MatchConditions(Struct, frozen=True, eq=False, kw_only=True):
     """The matchConditions of a policy, and the variables that they read.
 
-    `spec_changes` is the condition that the annotation `updates: spec` stands for: it sees nothing but the request and
-    its object, so it is evaluated once for all policies that have it.
+    `spec_changes` is the condition of the annotation `updates: spec`: it reads only the request and its object, so it
+    is evaluated once for all policies with this annotation.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -152,19 +150,18 @@ class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
-    requests never reach. `reports_problems`: its one validation is `problems.size() == 0` with the messageExpression
-    `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is `pods` in the
-    annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is `resources`, `phase`
-    where a validating policy speaks, `is_registered` whether webhook configurations name its kinds,
-    `spares_stored` whether it lets be what was stored with a problem, `is_about_specs` whether it has the annotation
-    `updates: spec`, `named_bookkeeping` the words of
-    BOOKKEEPING that it has, `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others,
-    `judges_types` whether it is about what is not of its type. `checks` are the groups whose problems it reads,
-    `catalogue` their rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without
-    an object that it needs, `mentions_namespace` whether the text of an expression has `namespaceObject`, `computed`
-    the names whose values are computed when an expression reads them. `obstacles` say why the policy cannot be
-    installed natively.
+    The parts that decide whether the policy applies are here and in the gate; the other expressions are in the body,
+    which most requests never reach. `reports_problems`: its one validation is `problems.size() == 0` with the
+    messageExpression `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is
+    `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is
+    `resources`, `phase` is the phase of a validating policy, `is_registered` whether webhook configurations name its
+    kinds, `spares_stored` whether it only warns of problems of stored objects, `is_about_specs` whether it has the
+    annotation `updates: spec`, `named_bookkeeping` its words of BOOKKEEPING, `concerns` the parts that a Pod must have
+    for it to apply, `any_pod` its rules about other Pods, `judges_types` whether it is about values of wrong types.
+    `checks` are the groups with the problems that it reads, `catalogue` their rules, `named` the rules of its
+    validations from rules.yaml, `missing` the result of a rule without an object that it needs, `mentions_namespace`
+    whether the text of an expression has `namespaceObject`, `computed` the names with values that are computed when an
+    expression reads them. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -209,8 +206,8 @@ class Policy:
 
     @property
     def ignores_bookkeeping(self) -> bool:
-        """Return whether updates that only keep track of an object are none of its business: a policy as the API server
-        knows it sees every update.
+        """Return whether the policy skips updates that only keep track of an object; a native policy of the API server
+        sees every update.
         """
         return self.spares_stored or self.is_about_specs or self.reports_problems
 
@@ -225,8 +222,8 @@ class Policy:
 
     @property
     def reads_merged_pods(self) -> bool:
-        """Return whether it is evaluated on pods that stand nowhere in an object, such as those of TrainJobs. Checks,
-        and policies that read patches or resources, look at what the object itself has.
+        """Return whether it is evaluated on pods that are not in an object, such as those of TrainJobs. Checks, and
+        policies that read patches or resources, look at what the object itself has.
         """
         reads_parts = self.checks or self.reads_patches or self.reads_resources
         return self.expands and not reads_parts

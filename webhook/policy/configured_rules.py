@@ -16,7 +16,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""Groups whose kinds other groups have, too: former ones, and another name of Events."""
+"""Groups with kinds that other groups have, too: former ones, and another name of Events."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
@@ -58,7 +58,7 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     """Return the same policies with a configuration.
 
     Raises:
-        InputError: every rule and group that the file names and nobody has, and every kind that several groups have.
+        InputError: every rule and group in the file that does not exist, and every kind that several groups have.
     """
     if file.document is None:
         return policies
@@ -83,7 +83,7 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
 
 
 def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield a problem of each kind of an exception that several groups have and that names none of them."""
+    """Yield a problem for each kind of an exception that several groups have and that names no group."""
     named = [
         (("exceptions", number, "kinds", at), kind)
         for number, exception in enumerate(file.value.exceptions)

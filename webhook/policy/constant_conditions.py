@@ -1,8 +1,8 @@
 """Finds matchConditions that are false, and validations that are true, for every request that the rules match.
 
-What the rules say of a request is known: its operation, kind, resource and sub-resource. An expression is reckoned with
-these for each combination. Whatever else it reads is unknown, and so is a comparison with it. `object.kind == 'pods'`
-and `request.operation == 'Create'` are false then whatever the object. kube-apiserver takes such a policy and never
+The rules of a policy limit the request: its operation, kind, resource and sub-resource are known. An expression is
+reckoned with these for each combination. Everything else is unknown, and so is a comparison with it. `object.kind ==
+'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver takes such a policy and never
 refuses anything. Knows the kinds of Kubernetes alone.
 """
 
@@ -20,7 +20,7 @@ from webhook.policy.rules_without_effect import kind_of_resource
 from webhook.text.wording import either
 
 Known = Mapping[str, str]
-"""What is known of a request, by the path with which expressions read it."""
+"""The known parts of a request, by the path with which expressions read them."""
 _UNKNOWN: Final = object()
 
 
@@ -108,7 +108,7 @@ def _value(node: Node, known: Known, variables: Mapping[str, Node]) -> object:
 
 
 def _value_of_operator(function: str, values: Sequence[object]) -> object:
-    """Return the value of an operator as CEL has it: `false && x` is false, also where x is unknown."""
+    """Return the value of an operator as in CEL: `false && x` is false, also if x is unknown."""
     if function in ("_&&_", "_||_"):
         decides = function == "_||_"
         if any(each is decides for each in values):

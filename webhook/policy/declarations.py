@@ -143,7 +143,7 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
-    """Return the environment with the variables declared so far; with an empty object when there are none yet."""
+    """Return the environment with the variables declared so far; with an empty object if there are none yet."""
     structure = Structure(VARIABLES, dict(types))
     return place.extended_with(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 

@@ -1,8 +1,8 @@
 """Finds facts that a policy with `expand: pods` reads and that say less about a pod template than about the whole
 object.
 
-With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then what one pod gets, and a
-limit on it lets an object with a thousand such pods pass. Each fact declares what it is there (facts/fact.py).
+With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then for one pod, and a limit
+on it allows an object with a thousand such pods. Each fact declares its meaning there (facts/fact.py).
 """
 
 from __future__ import annotations

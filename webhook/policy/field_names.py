@@ -2,9 +2,9 @@
 
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
 kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and names those, too,
-that only some of the kinds lack, although policies tell kinds apart by `has()`: here these are left out. Knows the
-kinds of Kubernetes alone, and says nothing where rules name others, or wildcards. Of `Object{…}` the API server says
-nothing before a request is made, which fails then (mutating/patch/smd.go, "field not declared in schema").
+that only some of the kinds lack, although policies tell kinds apart by `has()`: here these are left out. Knows only the
+kinds of Kubernetes, and reports nothing if rules name others, or wildcards. The API server does not check `Object{…}`
+before a request, which then fails (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from webhook.workloads.plurals import plural_of_kind
 _GONE: Final = frozenset(("source",))
 """Fields of earlier releases that policies may read to name the successor: the source of pods' claims, until 1.30."""
 _SAME: Final = frozenset(("filter", "sortBy"))
-"""Macros whose value has the type of their operand."""
+"""Macros with a value of the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
-"""Macros that give their operand a name, and whose value is that of their argument."""
+"""Macros that give their operand a name, and have the value of their argument."""
 
 _ORDERS: Final[Mapping[str, str]] = {
     "_<_": "isLessThan",
@@ -48,8 +48,8 @@ Scope: TypeAlias = "Mapping[str, Type | None]"
 class UndefinedField(Struct, frozen=True):
     """A sentence about a field that no kind has.
 
-    `fails`: an expression that reads or sets it fails for every object. One that is asked for with `has()` or `.?`
-    is merely never there.
+    `fails`: an expression that reads or sets it fails for every object. A field that is read with `has()` or `.?` is
+    only never set.
     """
 
     text: str
@@ -102,7 +102,7 @@ def _unknown_fields(reader: _TypeInference, names: str) -> Iterator[UndefinedFie
 
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
-    """Yield the kinds that the rules name; None stands for a kind without a known schema."""
+    """Yield the kinds that the rules name; None means a kind without a known schema."""
     known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
@@ -117,8 +117,8 @@ class _TypeInference(Struct):
     """Infers the types of expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
-    sets and does not read. tested: those whose presence some expression asks for. compared: sentences about quantities
-    that are compared as strings, by the comparison.
+    sets and does not read. tested: the fields with a test for presence in some expression. compared: sentences about
+    quantities that are compared as strings, by the comparison.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class _TypeInference(Struct):
             self.known.add(path)
 
     def _check_written_fields(self, node: StructNode, scope: Scope) -> None:
-        """Check the fields of `Object.spec.containers{…}`, whose name is the path of the object."""
+        """Check the fields of `Object.spec.containers{…}`; its name is the path of the object."""
         first, *path = node.name.split(".")
         of = scope.get(first)
         for name in path:

@@ -1,8 +1,8 @@
 """Hints about what people write out of habit of Python, jq, Rego or JavaScript, in expressions that do not compile.
 
-A habit is a row of tokens as they stand in an expression: `STRING` and `INT` stand for every literal of the kind,
-`NAME` for every name, and the first token of an expression follows `START`. A name that is a field, behind a dot, is no
-habit of that name. Where two habits begin at a token, the longer one counts.
+A habit is a row of tokens as in an expression: `STRING` and `INT` match every literal of the kind, `NAME` every name,
+and the first token of an expression follows `START`. A name that is a field, behind a dot, is no habit of that name.
+Where two habits begin at a token, the longer one counts.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ HABITS: Final[Mapping[str, str]] = {
     "now (": _CLOCK,
     "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
 }
-"""What people write, in tokens, and what CEL has for it."""
+"""Habits of users, in tokens, and the form in CEL."""
 _LONGEST: Final = max(len(habit.split()) for habit in HABITS)
 _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
 

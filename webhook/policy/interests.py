@@ -83,7 +83,7 @@ def _interests_without_lookups(
 
 
 def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
-    """Yield the definitions of the custom kinds whose schemas a policy needs; all of them if its rules name `*`."""
+    """Yield the definitions of the custom kinds with schemas that a policy needs; all of them if its rules name `*`."""
     for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:

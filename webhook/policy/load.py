@@ -2,8 +2,8 @@
 
 Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
 it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
-and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind beside the policies are
-its parameters. Policies of claimgate.dev are read as the native ones that they stand for.
+and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind beside the policies are its
+parameters. Policies of claimgate.dev are read as the equivalent native ones.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConf
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Options of compilation: the CEL engine, the Kubernetes version whose CEL policies may use, the workload table.
+    """Options of compilation: the CEL engine, the Kubernetes version for the CEL of policies, the workload table.
 
     `registry` names the checks that they may ask for.
 
@@ -101,7 +101,7 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
         root: the folder that links may lead to; "" for each folder itself.
 
     Raises:
-        PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
+        PolicyError: every problem of every file, or that there is no policy, because everything would be admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)
 

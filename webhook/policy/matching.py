@@ -36,13 +36,14 @@ _EXEMPT = frozenset(
 )
 
 _OWN: Final = "claimgate.dev/"
-"""The prefix of labels that choose what this project does in a namespace, which has them only where it is told so."""
+"""The prefix of labels that choose what this project does in a namespace; a namespace has them only if a user sets
+them."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 """Returns the labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
 
 
 class ResourceRule(Struct, frozen=True):
-    """A NamedRuleWithOperations; None stands for `*`. `resources` are pairs of resource and sub-resource."""
+    """A NamedRuleWithOperations; None means `*`. `resources` are pairs of resource and sub-resource."""
 
     operations: frozenset[str] | None
     groups: frozenset[str] | None
@@ -141,14 +142,14 @@ def match_request(
 ) -> Match | None:
     """Return how the criteria match the request, or None.
 
-    `sent` is given back for the request as it is; `native(attributes)` where nothing is given. `tell` is told the part
+    `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part
     because of which they do not match.
 
-    A namespace that cannot be found counts only once everything else matches, as upstream has it.
+    A missing namespace counts only if everything else matches, as upstream.
 
     Raises:
         BindingError: everything else matches, but the selector's namespace does not exist.
-        LookupFailed: everything else matches, but nobody can say what the namespace's labels are.
+        LookupFailed: everything else matches, but the labels of the namespace are not known.
     """
     if criteria.objects.requirements and not _does_selector_match_object(criteria.objects, attributes):
         tell("objectSelector")
@@ -188,8 +189,8 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     """Return whether a namespaceSelector selects the request's namespace; one about its name alone needs no look-up.
 
     Raises:
-        BindingError: the namespace does not exist, so nobody knows its labels.
-        LookupFailed: nobody can say what its labels are.
+        BindingError: the namespace does not exist, so its labels are not known.
+        LookupFailed: its labels are not known.
     """
     if not selector.requirements:
         return True
@@ -248,7 +249,7 @@ def _match_as_requested(
 ) -> Match:
     """Return the match of the request before the API server converted it for this webhook.
 
-    Where nobody can convert it back, it stays as it was sent, if a rule names that version, too.
+    If it cannot be converted back, it stays as it was sent, if a rule also names that version.
     """
     if attributes.request_resource == attributes.resource:
         return sent

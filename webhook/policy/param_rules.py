@@ -1,7 +1,7 @@
 """Finds mistakes in the params of policies: ids that no rule has, and lists that are not an action.
 
-Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster anybody may have
-changed a ConfigMap by hand: there the server says so (server/live_policy_set.py), and goes on with the known rules.
+Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster a ConfigMap may
+have been edited by hand: there the server reports it (server/live_policy_set.py), and continues with the known rules.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class ParamRuleChecker:
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
         if any(
             actions.mistakes_in_param(param, loaded)
-        ):  # rules of policies that are not loaded may be named all the same
+        ):  # rules of policies that are not loaded may still be named
             yield from actions.mistakes_in_param(
                 param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
             )
 
     def _unknown_keys(self, param: JSON, place: tuple[str, str]) -> Iterator[Mistake]:
-        """Yield keys that the shipped ConfigMap at a place does not have and nobody reads, such as `denny`."""
+        """Yield keys that the shipped ConfigMap at a place does not have and that nothing reads, such as `denny`."""
         shipped = self._shipped_keys.get(place)
         if shipped is None:
             return
@@ -114,7 +114,7 @@ class ParamRuleChecker:
         named = (
             (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)
         )
-        with suppress(LookupFailed):  # policies that need it say so
+        with suppress(LookupFailed):  # policies that need it report this
             site = cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name)
             yield from [(SITE.gvk, site)] if site and self._names_below_site else []
         for kind, source in named:
@@ -122,7 +122,7 @@ class ParamRuleChecker:
                 try:
                     yield from [(kind, param) for param in _params_of_source(kind, source, cluster)]
                 except LookupFailed:
-                    continue  # policies that need it say so
+                    continue  # policies that need it report this
 
 
 class _References:
@@ -142,7 +142,7 @@ class _References:
                     self._others[kind].append(source)
 
     def refer_to(self, obj: JSON) -> bool:
-        """Return whether a binding refers to an object, in whatever version that is written."""
+        """Return whether a binding refers to an object, in any version."""
         if not isinstance(obj, dict):
             return False
         kind = str(obj.get("apiVersion")).rpartition("/")[0], str(obj.get("kind"))

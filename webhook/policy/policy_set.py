@@ -62,7 +62,7 @@ class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
     `configuration` is what the site says of them, and `configured` what it says that rules do. `foreign` names policies
-    of other projects that were read beside them, "" if there are none. `own_namespace` is where claimgate runs.
+    of other projects that were read at the same time, "" if there are none. `own_namespace` is where claimgate runs.
     """
 
     validating: tuple[Policy, ...]

@@ -55,7 +55,7 @@ def _plurals_by_kind(table: Table) -> Mapping[str, str]:
 
 
 def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
-    """Return the resource that was meant; "" if the name may be a resource."""
+    """Return the probable resource; "" if the name may be a resource."""
     resource, slash, sub = name.partition("/")
     small = resource.lower()
     if resource == small and (small not in plurals or small in plurals.values()):

@@ -1,7 +1,7 @@
 """Finds rules of policies and bindings that match no request: a group, a version or a resource that does not exist.
 
-kube-apiserver takes such a policy, and never evaluates it. Knows the groups of Kubernetes alone. Of other groups nobody
-can say here what they have.
+kube-apiserver takes such a policy, and never evaluates it. Knows the groups of Kubernetes alone. The resources of other
+groups are not known here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 kube-apiserver writes them to `status.typeChecking` of a ValidatingAdmissionPolicy, where few people look: it types the
 object by each kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go). It
-types validations alone, and nothing of MutatingAdmissionPolicies. Here every expression is typed. Of several kinds a
-policy tells one by `has()` or by its name, so a mistake is one that stands in the way of all of them. Of a kind without
-a known schema, `metadata` has types. field_names.py finds fields that do not exist.
+types validations alone, and nothing of MutatingAdmissionPolicies. Here every expression is typed. A policy
+distinguishes kinds by `has()` or by name, so a mistake is one that fails for all of them. For a kind without a known
+schema, only `metadata` has types. field_names.py finds fields that do not exist.
 """
 
 from __future__ import annotations

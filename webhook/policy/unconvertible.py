@@ -1,7 +1,7 @@
 """Finds policies that fail because another policy registers the webhook for a version that cannot be converted.
 
-An API server sends an object as it is where any rule of the webhook names its version, and converts it otherwise: so
-two policies that name different versions of one kind are asked about both. Source: k8s.io/apiserver v0.36
+An API server sends an object unchanged if any rule of the webhook names its version, and converts it otherwise: so two
+policies with different versions of one kind apply to both versions. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/webhook/generic/webhook.go.
 """
 

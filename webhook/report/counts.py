@@ -15,7 +15,7 @@ from webhook.rules.problem import MissingObject
 from webhook.yamltext.source_line import Place
 
 FINDINGS: Final = frozenset((Result.FAIL, Result.WARN, Result.ERROR))
-"""The results that are findings; passes, and what was not evaluated or is excepted, are none."""
+"""The results that are findings, without passes, exceptions and rules that were not evaluated."""
 
 
 class NotEvaluated(Struct, kw_only=True):
@@ -38,8 +38,8 @@ class ObjectCounts(Struct):
     """The counts of reported findings.
 
     results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: those of them
-    whose pods are not read. incomplete: objects of which a rule could not be evaluated. is_undecided: whether a rule
-    that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
+    with pods that are not read. incomplete: objects with a rule that could not be evaluated. is_undecided: whether a
+    rule that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
     """
 
     results: Counter[Result] = field(default_factory=Counter)

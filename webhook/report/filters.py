@@ -27,7 +27,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     without_configuration: Filters | None = None
 
     def is_hidden_by_configuration(self, finding: Finding) -> bool:
-        """Return whether a finding that is not reported would be without the configuration."""
+        """Return whether a hidden finding would be reported without the configuration."""
         other = self.without_configuration
         return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 

@@ -53,10 +53,10 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, kw_only=True):
-    """One result, which nobody changes. `rule` describes the rule; `decision` is the one that the finding is about.
+    """One result; treat it as immutable. `rule` describes the rule; `decision` is the one that the finding is about.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
-    line at the place, None where there is none to show.
+    line at the place, None if there is none to show.
     """
 
     result: Result
@@ -93,7 +93,7 @@ class Finding(Struct, kw_only=True):
 
     @property
     def is_advice(self) -> bool:
-        """Return whether it is advice: a warning that was asked for and is not counted."""
+        """Return whether it is advice: a warning that was requested and is not counted."""
         return self.decision.is_advice
 
     @property

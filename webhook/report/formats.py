@@ -1,7 +1,7 @@
 """The table of output formats. A new format is a module with its writers and a row here.
 
-A format that knows only findings writes what all three verbs report: answers and case results are told to it as
-findings. One that says more of them has writers of its own for them.
+A format that knows only findings writes the reports of all three verbs: it gets answers and case results as findings.
+One that says more of them has writers of its own for them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line
 """The formats in which the text of each finding depends on that finding alone."""
 
 PublishedFormat: TypeAlias = Literal["policyreport", "openreports"]
-"""The formats whose reports can be written to a cluster."""
+"""The formats of reports that can be written to a cluster."""
 Made = TypeVar("Made")
 Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]
 """The function that creates the writer of each format, by its name."""
@@ -120,7 +120,7 @@ def _writer_of_rows(each: ReportFormat, shown: frozenset[Result]) -> RowFilter:
 
 
 class RequiredContents(Struct, frozen=True):
-    """What an audit has to find out for its outputs: passes as entries, and what jobs would take of queues."""
+    """The data that outputs of an audit need: passes as entries, and the demands of jobs in queues."""
 
     passes: bool = True
     queues: bool = False

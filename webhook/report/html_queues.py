@@ -1,8 +1,8 @@
 """Draws the queues of Kueue and Volcano in the HTML report, with what jobs would take of them.
 
-Each queue is an item of a list, as far to the right as it is deep in its tree. A bar is as long as what could be had:
-the dark part is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is
-what the jobs of the report would take together. What bars show stands beside them as text, for those who do not see
+Each queue is an item of a list, indented by its depth in its tree. A bar is as long as what could be had: the dark part
+is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is what the jobs of
+the report would take together. The values of bars are also written as text beside them, for readers who do not see
 them.
 """
 
@@ -34,7 +34,7 @@ _KEYS: Final = (
 
 
 def links_to_queues(trees: Sequence[QueueTrees]) -> str:
-    """Return links to the sections, which stand below all findings."""
+    """Return links to the sections below all findings."""
     links = "".join(
         f'<li><a href="#{each.scheduler.lower()}">Queues of {each.scheduler}, and what jobs would take</a></li>'
         for each in trees

@@ -57,7 +57,7 @@ class JsonFindingsWriter:
             "notRead": totals.not_read,
             "leftOut": totals.configured.as_json(),
             "files": totals.files,
-            # last, since it is known last: findings are let go as they are written
+            # last, because it is known last: findings are dropped after they are written
             "summary": {
                 **totals.objects_as_json(),
                 "findings": {str(each): totals.counts.results[each] for each in Result if each in FINDINGS},

@@ -43,7 +43,7 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
 
 
 class _Head(NamedTuple):
-    """What findings below one heading share: symbol and word of the result, and the rule."""
+    """The common part of findings below one heading: symbol and word of the result, and the rule."""
 
     said: tuple[str, str]
     rule: str

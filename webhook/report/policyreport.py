@@ -1,7 +1,7 @@
 """Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or those of OpenReports.
 
 OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api), with the source of
-all results once more at the top; the rest is the same.
+all results also at the top; the rest is the same.
 
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).

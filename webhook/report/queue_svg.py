@@ -100,7 +100,7 @@ class _Drawing:
         yield f'<path class="line" d="M{x} {start}V{top + 6}H{left - 2}"/>'
 
     def _bar_elements(self, row: QueueRow, amount: QueueResourceAmounts, top: int) -> Iterator[str]:
-        """Yield a bar whose length is relative to the largest amount of its resource."""
+        """Yield a bar with a length relative to the largest amount of its resource."""
         largest = self._scale[amount.resource]
         most = _BAR * max(0, amount.most) // largest
         own = min(most, _BAR * amount.nominal // largest) if row.kind == "ClusterQueue" else most

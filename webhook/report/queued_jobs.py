@@ -1,4 +1,4 @@
-"""What jobs would take of the queues that they name: the sums of each queue, and the first jobs by name."""
+"""The demands of jobs in the queues that they name: the sums of each queue, and the first jobs by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class QueueKey(Struct, frozen=True):
 class QueuedJob(Struct, frozen=True):
     """A job, and what it would take: amounts by resource, in thousandths of cpu and units of everything else.
 
-    note: what is said of the job besides, as that it can never be admitted; mostly "".
+    note: an additional remark about the job, such as that it can never be admitted; mostly "".
     """
 
     job: str
@@ -37,7 +37,7 @@ class QueuedJob(Struct, frozen=True):
 
 
 class Demand(Struct):
-    """What the jobs of a queue would take together. `jobs` are the first of them."""
+    """The demands of the jobs of a queue together. `jobs` are the first of them."""
 
     count: int = 0
     amounts: Counter[str] = field(default_factory=Counter)

@@ -1,6 +1,6 @@
 """Descriptions of rules, for formats that list rules, such as SARIF, and for links.
 
-Knows policies; knows no format. What no policy names is said under the name of the policy.
+Knows policies; knows no format. A finding without a rule has the name of the policy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Rules: TypeAlias = Mapping[str, Rule]
 class RulesOfPolicies(Mapping[str, Rule]):
     """The rules of policies, in the order of their names: those that a policy names, and the policy itself.
 
-    What a rule of a check says is read when somebody looks for the rule.
+    The record of a rule of a check is read when the rule is looked up.
     """
 
     def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:

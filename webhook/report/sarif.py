@@ -1,8 +1,8 @@
 """Writes SARIF 2.1.0 for code scanning services: rules with their help, and a result for each finding.
 
 Follows the OASIS standard of 2020 and what GitHub reads of it: relative addresses of files, `partialFingerprints`, one
-location a result. What could not be evaluated is no result but a notification of the run. Rules stand before results,
-so results are kept, in a file where they are many (spool).
+location a result. A rule that could not be evaluated is not a result but a notification of the run. Rules come before
+results in the file, so results are kept, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5"
 """Numbers by which GitHub orders rules, in the middle of its ranges (9.0, 7.0, 4.0)."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
-"""What stands for the long arrays while the rest of the log is written. A text has no line break, so none is taken for
-one of these.
+"""The placeholder for the long arrays while the rest of the log is written. A text has no line break, so none is taken
+for one of these.
 """
 
 

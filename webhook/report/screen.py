@@ -17,9 +17,9 @@ from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "
-"""What stands before further lines of a text that has no indentation."""
+"""The indentation of further lines of a text without indentation."""
 _SIMPLE: Final = ("dumb", "linux")
-"""Terminals whose font has hardly more than ASCII; the first has no colours either."""
+"""Terminals with a font that has hardly more than ASCII; the first has no colours either."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[str, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 """Select Graphic Rendition (ECMA-48 8.3.117)."""
@@ -61,8 +61,8 @@ class Screen(Struct, frozen=True, kw_only=True):
 
         Args:
             text: one line.
-            indent: stands before each line.
-            hanging: stands after it in all lines but the first.
+            indent: comes before each line.
+            hanging: comes after it in all lines but the first.
         """
         if not self.width:
             return [terminal.one_line(indent + text)]
@@ -83,7 +83,7 @@ PLAIN: Final = Screen()
 
 @runtime_checkable
 class ScreenAwareWriter(Protocol):
-    """A writer whose output depends on the properties of the screen."""
+    """A writer with an output that depends on the properties of the screen."""
 
     def use_screen(self, screen: Screen) -> None:
         """Use this screen from now on."""

@@ -36,14 +36,14 @@ class SpoolFile:
     def read(self, place: int) -> Any:
         """Return the values of a place."""
         self._file.seek(place)
-        return pickle.load(self._file)  # noqa: S301 - nobody but this process has the file
+        return pickle.load(self._file)  # noqa: S301 - only this process has the file
 
 
 class Spool(Generic[Value]):
     """Values in the order in which they were added; they can be read several times.
 
     Args:
-        file: where they are kept, one of its own if there is none. Several spools may share one.
+        file: the file where they are kept, a new one if there is none. Several spools may share one.
         batch: how many values stay in memory before they are written together, by which what they share is written
             once; None for 200.
     """

@@ -1,7 +1,7 @@
 """Prints findings as linters do: below each object its findings, and at the end the sums of the rules.
 
-A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. What could
-not be evaluated is said once, with how many objects it concerns: a folder without its cluster misses the same few
+A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. A missing
+object is reported once, with the number of objects that need it: a folder without its cluster misses the same few
 objects hundreds of times.
 """
 

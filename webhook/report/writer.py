@@ -31,7 +31,7 @@ _MOST_PARAMS: Final = 5
 class SkippedDocument(Struct, frozen=True, kw_only=True):
     """A document that is not a Kubernetes object: counted, never evaluated.
 
-    is_half: it has a part of what an object has, so that it was perhaps meant to be one.
+    is_half: it has a part of an object, so that it was perhaps intended as one.
     """
 
     place: Place
@@ -40,12 +40,12 @@ class SkippedDocument(Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """What configuration and annotations left out of a report: how many of each, every number 0 if nothing was.
+    """The numbers of findings that configuration and annotations removed from a report, all 0 if nothing was removed.
 
     files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
     findings under its exceptions. annotated: findings that an annotation of their own object excepts. unreported:
-    findings that its `report` hides. What else may take findings away cannot be counted: settings of the configuration,
-    and params: audited objects that say which rules hold, such as `ConfigMap claimgate-system/gpu-limits`.
+    findings that its `report` hides. Other settings that may remove findings cannot be counted: the configuration, and
+    params: audited objects with levels of rules, such as `ConfigMap claimgate-system/gpu-limits`.
     """
 
     files: int = 0
@@ -120,11 +120,11 @@ class Totals(Struct, frozen=True, kw_only=True):
     found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
     an entry instead. templates: files that are no manifests before they are rendered. not_read: files and folders that
     are not read, because they are links out of the named folder or no regular files. unasked: objects that no policy is
-    about, by their kind. pods_not_read: objects whose pods are not read, by their kind. is_verbose: whether a person
-    wants everything named that is only counted otherwise. configured: what configuration and annotations left out.
-    left_out: cases that somebody did not ask for. coverage: of the rules and match conditions
-    of suites, whether a case tries them, where a person wants to know. queues: the queues of the cluster with what jobs
-    would take, where the format draws them.
+    about, by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether a
+    person wants everything named that is only counted otherwise. configured: what configuration and annotations left
+    out. left_out: cases that the user did not choose. coverage: of the rules and match conditions of suites, whether a
+    case tries them, where a person wants to know. queues: the queues of the cluster with what jobs would take, where
+    the format draws them.
     """
 
     entries: int = 0

@@ -37,8 +37,8 @@ uses nothing until then, and a number."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
 """The virtual clock advances as each of the waiting namespaces is served. Otherwise it would stand still as long as new
-ones arrive, and they would go before all others. It counts so many more than wait: the work of one would otherwise put it
-behind the only other one by all of its length.
+ones arrive, and they would go before all others. It counts so many more than wait: otherwise the work of one would put
+it behind the only other one by all of its length.
 """
 
 

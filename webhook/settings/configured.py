@@ -1,6 +1,6 @@
 """Settings with what the configuration file says of them: flags win, then variables, then the file, then defaults.
 
-Of what may have several values, such as folders of policies, those of flags and variables are added to the file's.
+For settings with several values, such as folders of policies, those of flags and variables are added to the file's.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _refuse_several_configurations(chosen: Settings) -> None:
 
 
 def settings_from_changed_file(chosen: S) -> S:
-    """Return the same settings, with the file as it is now; `chosen` must be as flags and variables gave it."""
+    """Return the same settings, with the current file; `chosen` must be as flags and variables gave it."""
     path = chosen.configuration.path
     if path is None:
         return chosen

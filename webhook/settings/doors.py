@@ -32,7 +32,7 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
-"""For each option the verbs that do not have it, with the reason."""
+"""For each option, the verbs without it, with the reason."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "authorizer": "there it is a switch: the API server answers",
     "no_defaults": "the API server has set the defaults",
@@ -41,7 +41,7 @@ NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "rule": "use `levels` of claimgate.yaml",
     "skip": "use `levels` of claimgate.yaml",
 }
-"""For each option of `ReviewSettings` why the server does not have it."""
+"""For each option of `ReviewSettings`, why the server does not have it."""
 REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--fail-on": {
         "serve": "a review has no exit code",
@@ -63,7 +63,7 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": "use `--against`",
     },
 }
-"""For each flag of reports the verbs that do not have it, with the reason."""
+"""For each flag of reports, the verbs without it, with the reason."""
 
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:

@@ -18,11 +18,12 @@ DENIAL_LEVELS: Final[tuple[DenialLevel, ...]] = get_args(DenialLevel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings(ReportSettings):
-    """Where the server listens, whom it lets in, what one review may take, and how it starts and stops.
+    """The address of the server, its clients, the limits of one review, and its start and stop.
 
     max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
-    of those beside smaller ones. max_connections: an API server opens a connection for each call in flight; three of
-    them with 600 calls each, half of which call a webhook at once, need 900. server/memory_bounds.py adds it all up.
+    of those beside smaller ones. max_connections: an API server opens a connection for each call in flight; three API
+    servers with 600 requests each, half of which call a webhook at the same time, need 900. server/memory_bounds.py
+    adds it all up.
     """
 
     host: str = declare_setting(
@@ -136,7 +137,7 @@ class ServerSettings(ReportSettings):
 
     @property
     def is_live(self) -> bool:
-        """Return whether a cluster is asked, and not files alone."""
+        """Return whether a cluster is read, and not only files."""
         return self.live or self.kubeconfig is not None or self.kube_context is not None
 
 

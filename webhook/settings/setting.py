@@ -19,15 +19,16 @@ from webhook.yamltext import input_files
 PREFIX: Final = "CLAIMGATE_"
 _FORMER_PREFIX: Final = "WEBHOOK_"
 _LINK: Final = "tcp://"
-"""What Kubernetes sets CLAIMGATE_PORT to in the Pods beside a Service `claimgate` (enableServiceLinks)."""
+"""The form of CLAIMGATE_PORT that Kubernetes sets in the Pods of a namespace with a Service `claimgate`
+(enableServiceLinks)."""
 REQUIRED: Final = "required"
-"""What happens without a value that a command cannot do without."""
+"""The result without a value that a command needs."""
 _KEY: Final = "setting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What people know of a setting. `unset` says what happens without a value where there is no default, and
+    """The texts about a setting for users. `unset` says what happens without a value where there is no default, and
     `has_variable` whether the environment may set it.
     """
 
@@ -54,7 +55,7 @@ class Setting:
         return self.unset if self.default in (None, ()) else self.type.show(self.default)
 
     def read(self, value: str, origin: str) -> Any:
-        """Return the value that a text stands for.
+        """Return the value of a text.
 
         Raises:
             ConfigurationError: it cannot be used; `origin` is the flag or variable that it names.
@@ -104,7 +105,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
     Args:
         kind: the class of the settings.
-        flags: by name: a text, a list of texts or paths, or True; None and an empty list are flags that nobody gave.
+        flags: by name: a text, a list of texts or paths, or True; None and an empty list are flags that were not given.
         environment: `CLAIMGATE_POLICIES` and so on; an empty value counts as not set.
 
     Raises:
@@ -137,7 +138,7 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:
-    """Return what a flag stands for: of a repeated one, each value as it is."""
+    """Return the value of a flag: of a repeated one, each value unchanged."""
     if isinstance(value, str | Path):
         return each.read(input_files.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):

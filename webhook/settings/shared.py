@@ -21,7 +21,7 @@ _SINCE: Final = releases.release_as_text(shipped.SINCE)
 class Settings(SettingsBase):
     """Which policies are evaluated, how they are compiled, and which objects the cluster has.
 
-    configuration: what the file says besides; what it says of settings is in them (configured.py).
+    configuration: the other contents of the file; its settings are in them already (configured.py).
     """
 
     configuration: ConfigurationFile = NO_FILE
@@ -87,7 +87,7 @@ class Settings(SettingsBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings(Settings):
-    """What is said of the rules besides their ids."""
+    """The metadata of the rules besides their ids."""
 
     docs_address: str = declare_setting(
         "",
@@ -99,7 +99,7 @@ class ReportSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSettings(ReportSettings):
-    """What changes the answers of the verbs that review files, logs and clusters by themselves.
+    """The settings that change the answers of the verbs that review files, logs and clusters.
 
     A new option here reaches each of these verbs (doors.py), and what it does belongs into `assembly`. The server has
     none of these: an API server sends what it reviews.

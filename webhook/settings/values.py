@@ -1,6 +1,6 @@
-"""What the value of a setting may be: how its text is read, and how its default is shown.
+"""The types of settings: how a text is read, and how a default is shown.
 
-A reader raises a ValueError whose text completes the sentence that names the flag or variable and quotes the value.
+A reader raises a ValueError with the end of a sentence; its beginning names the flag or variable and quotes the value.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def byte_size_type(least: int = 1) -> ValueType:
 
 
 def kubernetes_version_type() -> ValueType:
-    """Return the type for a Kubernetes release whose CEL is known."""
+    """Return the type for a Kubernetes release with known CEL."""
     return ValueType(metavar="1.N", read=releases.parse_supported_release, show=releases.release_as_text)
 
 
@@ -153,7 +153,7 @@ def _paths(value: str) -> tuple[Path, ...]:
 def _does_not_exist(path: Path) -> bool:
     try:
         path.stat()
-    except OSError as error:  # of another kind whoever reads it says what is wrong
+    except OSError as error:  # the code that reads another kind reports the mistake
         return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 

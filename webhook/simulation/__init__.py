@@ -1,1 +1,1 @@
-"""Whether one job can ever start, and why one of a cluster does not run: told by what stands in its way."""
+"""Whether one job can ever start, and why one of a cluster does not run, with the obstacles."""

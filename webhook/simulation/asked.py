@@ -1,4 +1,4 @@
-"""What a job asks for: its pods, their devices and claims, and the queue that it names."""
+"""The demands of a job: its pods, their devices and claims, and its queue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPods:
-    """One pod set: its pods, None where nobody can know, and the devices of one of them."""
+    """One pod set: its pods, None if they cannot be known, and the devices of one of them."""
 
     name: str
     pods: int | None
@@ -34,7 +34,7 @@ class AskedPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What a job asks for.
+    """The demands of a job.
 
     Args:
         pod_sets: its pods.

@@ -1,4 +1,4 @@
-"""What may keep a job from starting, in the order in which it would: admission, queue, quota, claims, nodes, launcher.
+"""The obstacles to the start of a job, in their order: admission, queue, quota, claims, nodes, launcher.
 
 Each group of rules is about one of these; some rules of a group are about another.
 """

@@ -1,6 +1,6 @@
-"""What decides the start of a job and is not known, beside what rules lack: its pods, its scheduler, the nodes.
+"""The open questions about the start of a job, besides missing objects of rules: its pods, its scheduler, the nodes.
 
-Rules say nothing of what they do not look at. These questions keep that from being counted as good.
+Rules report nothing about objects that they do not look up. These questions keep that from being counted as good.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
     """Yield the level of Pod Security that the namespace enforces, where no rule compared it with the pods.
 
-    The rule is asked neither about every kind nor about a Pod with a node or a controller, and a site may turn it off.
+    The rule does not apply to every kind, nor to a Pod with a node or a controller, and a site may turn it off.
     """
     enforced = enforced_level(subject)
     if enforced is None or POD_SECURITY.id in told:

@@ -1,4 +1,4 @@
-"""What becomes of one job: the answer in a word, and what each part of the cluster has to say to it.
+"""The result for one job: the answer in a word, and the obstacles in each part of the cluster.
 
 Nothing is found out here: policies decide as at admission, and each rule says when an object that breaks it goes wrong
 (rules/moments.py). A rule that could not be evaluated leaves the answer open.
@@ -30,7 +30,7 @@ ANSWERS: Final[Mapping[Answer, str]] = {
     "nothing-found": "nothing found that stops it",
     "can-start": "can start",
 }
-"""What each answer says of a job, the worst first."""
+"""The sentence of each answer about a job, the worst first."""
 STARTS: Final[Mapping[Answer, bool | None]] = {
     "refused": False,
     "never": False,
@@ -47,7 +47,7 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
     "start": "fails",
     "waiting": "never",
 }
-"""What breaking a rule means for the start; the other moments mean nothing for it."""
+"""The effect of a broken rule on the start; the other moments have no effect on it."""
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about what ends without anybody's help: other jobs finish, the rest of a group comes."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
@@ -62,8 +62,8 @@ class Simulation:
         about, place: the job.
         operation: of its request.
         answer: in a word.
-        against: what stands in its way, by what it is about.
-        besides: what else was found, which does not keep it from starting.
+        against: the obstacles, by what they are about.
+        besides: other findings, which do not prevent the start.
         unknown: what could not be evaluated of what decides the start.
         questions: what decides the start and no rule looks at.
         asked: what it asks for, and where it queues.
@@ -86,7 +86,7 @@ class Simulation:
 
     @property
     def can_start(self) -> bool | None:
-        """Return whether the job can start; None where nobody can say."""
+        """Return whether the job can start; None if it is not known."""
         return None if self.answer == "waits" and self.questions else STARTS[self.answer]
 
     @property
@@ -133,7 +133,7 @@ def simulation(
         findings: those of both phases of admission, passes among them or not.
         when: when objects that break a rule go wrong.
         about: the job.
-        place: where it stands.
+        place: its place.
         operation: of its request.
         asked: what the job asks for.
         questions: what decides the start and no rule looks at.

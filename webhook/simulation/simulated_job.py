@@ -22,7 +22,7 @@ from webhook.yamltext.source_line import Locate, Place
 
 
 class ObjectPlace(Struct, frozen=True):
-    """Where a job stands, and where each of its fields does."""
+    """The place of a job, and of each of its fields."""
 
     place: Place
     locate: Locate
@@ -35,7 +35,7 @@ def simulate_job(
 
     Args:
         attributes: of the request that creates it.
-        located: where it stands.
+        located: its place.
         cluster: what else there is.
         assembled: the policies and the workload table.
         when: the moments at which objects that break rules go wrong.

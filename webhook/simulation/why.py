@@ -1,6 +1,6 @@
 """Why a job of a cluster does not run: what controllers say of it, and what rules find against its next start.
 
-What waits for others is left out of what rules find: of a job that exists, its queue says that itself.
+Findings about waiting for others are left out: the queue itself reports this about an existing job.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """Return 0 where nothing has to be mended, 1 where something has, 3 where nobody can say."""
+        """Return 0 if nothing has to be fixed, 1 if something has, 3 if it is not known."""
         state = self.explanation.state
         if state in ("running", "done"):
             return 0

@@ -31,7 +31,7 @@ STATES: Final[Mapping[State, str]] = {
     "done": "is done",
     "unknown": "does not run",
 }
-"""What each state says of a job."""
+"""The sentence of each state about a job."""
 _ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
@@ -52,7 +52,7 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     **{("kubeflow.org", kind): jobs.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
-"""Of how many different statements of pods one pod is looked at more closely."""
+"""The number of different statements about pods for which one pod is examined more closely."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
     """Return why an object does not run, and what was made of it.
 
     Args:
-        root: the object as the cluster has it.
+        root: the object in the cluster.
         reading: where other objects are read.
     """
     tree = owned_objects(root, reading)

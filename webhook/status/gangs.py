@@ -1,4 +1,4 @@
-"""What schedulers of gangs say: PodGroups of Volcano, of KAI and of the coscheduling plugin, and jobs of Volcano.
+"""Statements of schedulers of gangs: PodGroups of Volcano, of KAI and of the coscheduling plugin, and jobs of Volcano.
 
 Source: volcano-sh/volcano@ed72c7c8 staging apis/pkg/apis/scheduling/v1beta1/types.go and pkg/scheduler/plugins/gang;
 kai-scheduler/KAI-Scheduler@d5bc503a pkg/apis/scheduling/v2alpha2;

@@ -1,4 +1,5 @@
-"""What jobs say of themselves: Job, JobSet, TrainJob, the jobs of the training operator and of mpi-operator.
+"""Statements about jobs in their own status: Job, JobSet, TrainJob, the jobs of the training operator and of
+mpi-operator.
 
 Source: k8s.io/api v0.36 batch/v1/types.go; kubernetes-sigs/jobset api/jobset/v1alpha2 and pkg/constants;
 kubeflow/trainer@8c0f5059 pkg/apis/trainer/v1alpha1/trainjob_types.go and pkg/constants;

@@ -1,4 +1,4 @@
-"""What Kueue says of a Workload: quota, queues, admission checks, evictions.
+"""Statements of Kueue about a Workload: quota, queues, admission checks, evictions.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/kueue/v1beta2/workload_types.go (conditions and reasons),
 pkg/scheduler/flavorassigner/flavorassigner.go (messages), pkg/cache/scheduler/clusterqueue.go (reasons of Active).
@@ -67,7 +67,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
 }
-"""What a reason of QuotaReserved=False means, where the message need not be read."""
+"""The meaning of a reason of QuotaReserved=False that does not depend on the message."""
 _INACTIVE: Final[Mapping[str, str]] = {
     "Stopped": "it was stopped with spec.stopPolicy",
     "FlavorNotFound": "a ResourceFlavor that it names does not exist",
@@ -76,7 +76,7 @@ _INACTIVE: Final[Mapping[str, str]] = {
     "AdmissionCheckInactive": "an AdmissionCheck that it names is inactive",
     "Terminating": "it is being deleted",
 }
-"""What a reason of Active=False of a ClusterQueue means."""
+"""The meaning of a reason of Active=False of a ClusterQueue."""
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
     "PodsReadyTimeout": "Kueue took it back because its pods were not ready in time",
@@ -103,7 +103,7 @@ def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement
 
 
 def is_admitted(workload: JSON) -> bool:
-    """Return whether Kueue lets the job of a Workload run."""
+    """Return whether Kueue allows the job of a Workload to run."""
     return true_condition(conditions_of(workload), "Admitted") is not None
 
 
@@ -196,7 +196,7 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
 
 
 def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return the statement about a Workload of which Kueue says nothing: another goes first, or Kueue does not run."""
+    """Return the statement about a Workload without a status of Kueue: another goes first, or Kueue does not run."""
     queue = _cluster_queue(workload, reading)
     name, strategy = name_of(queue).name, text_at(queue, ("spec", "queueingStrategy"))
     if queue is None:
@@ -240,7 +240,7 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 
 
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
-    """Say which quota is missing, and who has it, for the last flavor of the message: the one that was tried last."""
+    """Return the missing quota, and who uses it, for the last flavor of the message: the one that was tried last."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
     asked = f"{wanted} of {resource}" if wanted else resource

@@ -1,7 +1,7 @@
 """The objects that controllers made of one object, found by owner references, and the owners above it.
 
-A kind of which nothing is listed here may still be asked about: then the kinds are looked for that most controllers
-make. An owner reference that has a uid means the object with that uid alone.
+For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference that has a
+uid means the object with that uid alone.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OF_OTHERS: Final = (
     *(WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP, KAI_GROUP),
 )
 _ABOUT_OWNERS: Final = (WORKLOAD, *_GROUPS)
-"""Kinds whose objects say of an owner what its objects wait for."""
+"""Kinds with objects that report on an owner what its objects wait for."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 

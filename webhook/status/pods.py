@@ -46,7 +46,7 @@ _WAITING: Final[Mapping[str, tuple[str, str]]] = {
     "PreStartHookError": ("cannot be started", "fix what the message names"),
     "PostStartHookError": ("failed its postStart hook", "fix lifecycle.postStart"),
 }
-"""What a reason of a waiting container means, and what to do."""
+"""The meaning of a reason of a waiting container, and the fix."""
 _EXITS: Final[Mapping[int, str]] = {
     126: "its command cannot be executed",
     127: "its command does not exist in the image",

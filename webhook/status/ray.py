@@ -1,4 +1,4 @@
-"""What KubeRay says of RayClusters, RayJobs and RayServices.
+"""Statements of KubeRay about RayClusters, RayJobs and RayServices.
 
 Source: ray-project/kuberay@feeaf72f ray-operator/apis/ray/v1/raycluster_types.go and rayjob_types.go.
 """

@@ -68,6 +68,6 @@ def why_refused(message: str) -> tuple[str, str]:
 
 
 def _quoted(message: str, before: str) -> str:
-    """Return the name that stands in quotes after some words."""
+    """Return the name in quotes after some words."""
     after = message.partition(before)[2]
     return after[1:].partition(after[:1])[0] if after[:1] in ("'", '"') else after.partition(" ")[0]

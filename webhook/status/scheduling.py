@@ -1,4 +1,4 @@
-"""What schedulers say of a pod or a gang that they cannot place: how many nodes for which reason.
+"""Statements of schedulers about a pod or a gang that they cannot place: the number of nodes for each reason.
 
 Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/types.go FitError.Error and the plugins' ErrReason texts;
 volcano-sh/volcano@ed72c7c8 pkg/scheduler/api/unschedule_info.go, which writes `unavailable` and may leave out counts.
@@ -49,7 +49,7 @@ _REASONS: Final = (
     ("max volume count", "has as many volumes as it may have", "wait, or use other nodes"),
     ("didn't match the requested node name", "is not the node that the pod names", "correct nodeName"),
 )
-"""What a reason of a node contains, what it says of the node, and what to do."""
+"""A part of a reason of a node, its meaning, and the fix."""
 _MOST_REASONS: Final = 20
 _PLURALS: Final = {"has": "have", "does": "do", "is": "are"}
 
@@ -82,7 +82,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
 
 
 def gang_reason(message: str) -> str:
-    """Return what the message of a gang says of nodes, "" where it says nothing of them."""
+    """Return the part of a gang's message about nodes, "" if it has none."""
     head = _HEAD.search(message)
     reasons = list(_reasons(message[head.end() :])) if head else []
     return _sentence(reasons, head[1]) if head and reasons else ""
@@ -95,7 +95,7 @@ def _sentence(reasons: list[tuple[int, str, str]], total: str | None) -> str:
 
 
 def _in_number(text: str, count: int) -> str:
-    """Return what is said of a node as it is said of several."""
+    """Return the sentence about one node in the form for several."""
     verb, blank, rest = text.partition(" ")
     return text if count == 1 else f"{_PLURALS.get(verb, verb)}{blank}{rest}"
 

@@ -1,4 +1,4 @@
-"""What controllers of servers say: Deployment, ReplicaSet, StatefulSet, DaemonSet, LeaderWorkerSet, and others.
+"""Statements of controllers of servers: Deployment, ReplicaSet, StatefulSet, DaemonSet, LeaderWorkerSet, and others.
 
 Source: k8s.io/api v0.36 apps/v1/types.go; kubernetes-sigs/lws@060ab4d api/leaderworkerset/v1.
 """

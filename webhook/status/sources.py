@@ -1,6 +1,6 @@
 """Where the objects come from: an API server, read once as kubectl does, or the files of a recorded cluster.
 
-What may not be read, or could not be, is noted with the right that is missing, and counts as not known.
+Objects that may not or could not be read are noted with the missing right, and count as not known.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FileSource:
 
 
 class ClusterReading:
-    """What is read of a cluster; lists are read once.
+    """The objects that are read from a cluster; lists are read once.
 
     Attributes:
         missing: what could not be read, each with why, in the order in which it was missed.
@@ -77,7 +77,7 @@ class ClusterReading:
         self.missing: Final[dict[str, None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object, None if there is none or nobody can say; then it is noted."""
+        """Return an object, None if it does not exist or is not known, which is noted."""
         try:
             return self._source.get(kind, namespace, name)
         except LookupFailed as error:
@@ -85,7 +85,7 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all with "", without those that nobody can list; that is noted."""
+        """Return the objects of a namespace, or of all with "", without those that cannot be listed, which is noted."""
         asked = kind, namespace
         if asked not in self._listed:
             self._listed[asked] = tuple(self._read_list(kind, namespace))

@@ -1,4 +1,4 @@
-"""What one object of a cluster says of a job: in a sentence, in the words of its controller, and what to do."""
+"""A statement of one object of a cluster about a job: a sentence, the text of its controller, and the fix."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 
 Standing: TypeAlias = Literal["failed", "stuck", "waits", "starting", "done"]
-"""failed: it ended, and nothing starts it again. stuck: somebody has to mend it. waits: it goes on once
-others are done. starting: it is on its way. done: it ended well.
+"""failed: it ended, and nothing starts it again. stuck: a person has to fix it. waits: it continues after others are
+done. starting: it is on its way. done: it ended well.
 """
 _LONGEST: Final = 4_000
 """Characters of a text of a controller that are read: a scheduler's message has a part for each kind of reason."""
 
 
 class Turn(IntEnum):
-    """Which statement decides first: whoever comes first in the life of a job keeps all others from their turn."""
+    """The statement that decides: earlier steps in the life of a job block all later ones."""
 
     ENDED = 0
     NO_RUNTIME = 5
@@ -56,7 +56,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         turn: when in the life of a job it decides.
         says: a sentence without a full stop.
         fix: what to do, "" where there is nothing.
-        words: the words of the controller, "" where there are none.
+        words: the text of the controller, "" if there is none.
         alike: how many other objects of the kind say the same.
     """
 
@@ -120,7 +120,7 @@ def items_at(obj: JSON, path: FieldPath) -> Iterator[Mapping[str, JSON]]:
 
 
 def map_at(obj: JSON, path: FieldPath) -> Mapping[str, JSON]:
-    """Return a map of an object, an empty one where there is none."""
+    """Return a map of an object, an empty one if it has none."""
     value = get(obj, path, None)
     return value if isinstance(value, dict) else {}
 

@@ -1,6 +1,6 @@
 """One case of a suite of any format: a request, and a function that returns the differences from what is expected.
 
-Knows no format. Cases that are a request with policies of their own are asked here, through the door that replay uses.
+Knows no format. Cases with a request and policies are evaluated here, in the same way as by replay.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ class Case:
     """One case. `mismatches` returns a readable text for each difference; () is a pass.
 
     It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
-    of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
-    `line` is where the case stands in the file, 0 where nobody knows. `parts` are the rules and conditions
-    of the policies that it asks, and `tried` those that it tries (coverage.py). `advice` is None in formats whose
-    policies have none.
+    of the case where a param names a rule that does not exist. `notes` are for readers of a pass. `line` is the line of
+    the case in the file, 0 if it is not known. `parts` are the rules and conditions of the policies that it asks, and
+    `tried` those that it tries (coverage.py). `advice` is None in formats with policies that have no advice.
     """
 
     id: str

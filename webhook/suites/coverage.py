@@ -1,7 +1,7 @@
 """Which validations, rules and match conditions of policies the cases of a suite try.
 
 A case tries a validation or a rule if it breaks it, and a match condition if the condition is false, so that the policy
-says nothing. What no case tries may be deleted or turned around, and every case still passes.
+does not apply. A validation that no case tries may be deleted or reversed, and every case still passes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
     """Return the text of a suite with a case for each object or review at its end, and the names of these cases.
 
     Args:
-        suite: the suite, whose folder has the policies.
+        suite: the suite; its folder has the policies.
         text: what is in its file.
         values: objects, requests and AdmissionReviews.
         how: how policies are compiled.

@@ -1,6 +1,6 @@
 """Finds examples of rules in suites: cases that name a rule are bad if they expect a denial or a warning, else good.
 
-What an example says is what the policies say of it, so that a reference made of examples cannot be wrong about them.
+The text of an example is the message of the policies, so that a reference with examples cannot be wrong about them.
 """
 
 from __future__ import annotations

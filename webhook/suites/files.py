@@ -1,8 +1,8 @@
 """A suite file and the files that it names, which must be in the folder that the command line named.
 
-A suite often comes with a change that somebody proposes, and runs where secrets are mounted. What it names must be in
-the folder of the run, wherever `..`, absolute paths and symbolic links lead; suites of kyverno and gator that share
-files with others run when the folder above is named.
+A suite often comes with a proposed change, and runs where secrets are mounted. The files that it names must be in the
+folder of the run, after resolving `..`, absolute paths and symbolic links. Suites of kyverno and gator that share files
+with others run if the folder above is named.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Suite:
 
     @property
     def input(self) -> InputFile:
-        """Return the suite file as it is read."""
+        """Return the suite file in its form when it was read."""
         return InputFile(str(self.file), "" if self.is_named else str(self.root))
 
     def objects(self, names: Sequence[str]) -> tuple[JSON, ...]:

@@ -1,4 +1,4 @@
-"""Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates whose code is CEL.
+"""Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates with CEL code.
 
 A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy that
 `claimgate policies convert` makes of them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
@@ -123,7 +123,7 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 
 
 def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    """Return the difference of a test with `invalid`, whose template or constraint must be rejected."""
+    """Return the difference of a test with `invalid`: its template or constraint must be rejected."""
     try:
         policies_of_case(_policies(test, suite, how), how)
     except ClaimgateError:
@@ -153,7 +153,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
 
 
 def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
-    """Return a request with its objects as they are written, which gator evaluates without decoding them."""
+    """Return a request with unchanged objects, because gator evaluates without decoding them."""
     if fixtures.is_review_or_request(value):
         request = value["request"] if fixtures.is_review(value) else value
         return replace(attributes, object=request.get("object"), old_object=request.get("oldObject"), is_decoded=True)

@@ -4,9 +4,9 @@
     NAME/cluster/*.yaml  what the cluster held of what policies asked for
     NAME/expected.yaml   the answer, compared as a whole
 
-`claimgate replay --record DIR` writes them, `claimgate test DIR` asks the policies that hold, and
-`--update-golden` writes answers anew. Values of Secrets and of environment variables are left out, so the recorded
-answer is the one to the review without them.
+`claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and `--update-golden`
+writes the answers again. Values of Secrets and of environment variables are left out, so the recorded answer is the one
+to the review without them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = Fals
         suite: the file with the answer.
         how: how policies are compiled.
         policies: those that hold.
-        updates: write the answer anew where it differs.
+        updates: write the answer again if it differs.
     """
     yield Case(
         id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, how, policies, updates)
@@ -124,11 +124,11 @@ class Recorder:
             number: of the review, from 0.
             attributes: the request that was answered.
             cluster: what was looked up for it.
-            phase: the phases that were asked.
+            phase: the phases of the answer.
             outcome: what came out.
 
         Raises:
-            InputError: a folder of that name is there, and none that was recorded.
+            InputError: a folder with that name exists, and it was not recorded.
         """
         folder = self._emptied(self.folder / _name(number, attributes))
         recorded = _redacted(attributes)

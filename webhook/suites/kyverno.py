@@ -1,8 +1,8 @@
 """Reads `kyverno-test.yaml`: for native policies, and for those of Kyverno's kinds that are written in CEL.
 
-Follows what `kyverno test` does with them (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces
-have the labels of the values file, every policy for pod controllers is asked beside the policy, and all results of a
-resource must be the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
+Follows `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces have the labels of
+the values file, every policy for pod controllers is evaluated beside the policy, and all results of a resource must be
+the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from webhook.yamltext import yamlfile
 
 _NATIVE: Final = (VALIDATING, MUTATING)
 _OWN: Final = "ClusterPolicy or Policy"
-"""The kinds of a result without a flag whose policy cannot be read."""
+"""The kinds of a result without a flag and with a policy that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def _mistake(result: JSON) -> str:
 
 
 def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
-    """Return the mistake of a result whose policy is in no file; "" if it is, or if the files cannot be read."""
+    """Return the mistake of a result with a policy that is in no file; "" if it is, or if the files cannot be read."""
     try:
         policies = _policies_named(test.files().policies, result["policy"])
     except InputError:  # of policies at addresses in the net, for one
@@ -260,7 +260,7 @@ def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> S
     """Return the resources of a kind by `name` or `namespace/name`.
 
     Raises:
-        InputError: there is none.
+        InputError: it does not exist.
     """
     namespace, _, plain = name.rpartition("/")
     named = [one for one in resources if _is(one, kind) and _name(one) == plain and namespace in ("", _namespace(one))]

@@ -1,8 +1,8 @@
 """The result that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
 
-Follows kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. Evaluation
-decides, whatever the validationActions are. The first validation that fails or errs gives the result. A policy that
-does not match gives no result. Resources are evaluated as they are written, without the defaults of an API server.
+Follows kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The evaluation
+decides, with any validationActions. The first validation that fails or errs gives the result. A policy that does not
+match gives no result. Resources are evaluated unchanged, without the defaults of an API server.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What one test evaluates a resource with.
+    """The input with which one test evaluates a resource.
 
-    manifests: the native policies. policies: the same, compiled. cluster: its objects.
-    is_native: whether the test names native policies; otherwise they stand for a policy of Kyverno's own.
-    rules: of a policy with rules, the rule of each native policy.
+    manifests: the native policies. policies: the same, compiled. cluster: its objects. is_native: whether the test
+    names native policies; otherwise they represent a policy of Kyverno. rules: of a policy with rules, the rule of each
+    native policy.
     """
 
     manifests: Sequence[JSON]
@@ -88,7 +88,7 @@ def resource_with_namespace(resource: JSON, namespace: str) -> JSON:
 
 
 def results_for_resource(attributes: Attributes, evaluation: Evaluation) -> Iterator[ResourceResult]:
-    """Yield the results of a policy, or of all the policies that stand for it."""
+    """Yield the results of a policy, or of all the policies that represent it."""
     outcome = _evaluate(attributes, evaluation)
     for manifest in evaluation.manifests:
         if str(manifest["kind"]).endswith("Binding"):

@@ -1,7 +1,7 @@
 """The page about failures that come late without claimgate, as Markdown: tables by topic, and failures without a rule.
 
-Made of catalogues and policies, and of not_covered.yaml; docs/late-failures.md is that of the shipped ones, which a
-test holds to them.
+Built from catalogues and policies, and from not_covered.yaml; docs/late-failures.md is the page of the shipped ones,
+and a test compares the two.
 """
 
 from __future__ import annotations

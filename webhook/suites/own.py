@@ -82,7 +82,7 @@ def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
 
 
 def cases(suite: Suite) -> Iterator[CaseModel]:
-    """Yield the cases of one suite file as they are written.
+    """Yield the cases of one suite file unchanged.
 
     Raises:
         InputError: every mistake of the file, with line and column.
@@ -113,7 +113,7 @@ def _read_cases_with_lines(suite: Suite) -> Iterator[tuple[CaseModel | Unreadabl
 
 
 def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
-    """Return the cases of a suite file as they are written."""
+    """Return the cases of a suite file unchanged."""
     try:
         return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
@@ -140,7 +140,7 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field that says nothing beside the others of a case, and what to do; `value` is what `input` names."""
+    """Return a field that has no effect beside the others of a case, and the fix; `value` is the object of `input`."""
     written = case.model_fields_set
     if fixtures.is_review_or_request(case.subject if value is None else value):
         needless = "operation" if "operation" in written else "oldInput" if "old_input" in written else ""

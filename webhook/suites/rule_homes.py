@@ -1,8 +1,8 @@
 """Finds the source of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
 
-Read from the source whenever somebody wants to know, so that it is never out of date; the pages in docs/rules are held
-to it by a test. An id is written once, in the record of its rule, and one function uses
-the record, or a table of records at the top of the module: tests/facts/test_rule_homes.py holds that.
+Read from the source on each call, so that it is never out of date; a test compares the pages in docs/rules with it. An
+id is written once, in the record of its rule, and one function uses the record, or a table of records at the top of the
+module: tests/facts/test_rule_homes.py holds that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webhook.yamltext import input_files, yamlfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLocation:
-    """A place in the source: `part` is a function, a method, a table or a validation, "" if it is none of these.
+    """A place in the source: `part` is a function, a method, a table or a validation, "" for none of these.
 
     Its text leaves out the line, which each change above it in the file would change on the pages of rules.
     """

@@ -12,7 +12,7 @@ from webhook.manifests.configuration_model import CamelCaseModel
 
 
 class ExpectModel(CamelCaseModel):
-    """What a case expects of the answer; what it leaves out is not compared.
+    """The expected parts of an answer; absent fields are not compared.
 
     A list of texts has a part of each text, in any order, and there are no others.
     """

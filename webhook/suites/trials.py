@@ -1,9 +1,9 @@
-"""Tries policies on valid objects, and says where an expression fails: mostly for a field that is not set.
+"""Evaluates policies on valid objects, and reports where an expression fails: mostly for a field that is not set.
 
-kube-apiserver says so at admission alone, by the failurePolicy: with `Fail` it refuses every such object. Each policy
-is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the full
-one: each lacks one optional field that the policy reads. What is said was seen. Nothing is said of what no object
-reaches, of custom kinds, and of params that are not beside the policies.
+kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
+policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the
+full one: each lacks one optional field that the policy reads. Each report was observed. Nothing is said of what no
+object reaches, of custom kinds, and of params that are not beside the policies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.suites.valid_objects import ValidObjects, valid_objects
 
 _NOT_CONFIGURED: Final = "failed to configure "
-"""The beginning of the error of a binding whose params are not there."""
+"""The beginning of the error of a binding with missing params."""
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "

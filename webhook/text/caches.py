@@ -26,9 +26,9 @@ _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg
 class TwoGenerationCache(Generic[Key, Value]):
     """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
 
-    So what is asked for often is computed anew once a generation, and a look at a table is a look at two dicts. A
-    thread that looks while another adds finds an entry or none; both may compute it. `newer` is for those who look in
-    the newer one alone at first.
+    So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A thread
+    that looks while another adds finds an entry or none; both may compute it. `newer` is for those who look in the
+    newer one alone at first.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
@@ -56,7 +56,7 @@ class TwoGenerationCache(Generic[Key, Value]):
         Args:
             key: its key.
             value: the value.
-            size: bytes that key and value take at most, and whatever they alone keep alive.
+            size: bytes of key and value at most, and of everything that only they keep alive.
         """
         size += ENTRY
         if size > self._half // _SHARE:
@@ -133,7 +133,7 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
 
 class IdentityKey:
-    """A key that is equal to another one only if both hold the very same thing. Made hundreds of times a request."""
+    """A key that is equal to another one only if both hold the identical object. Made hundreds of times a request."""
 
     __slots__ = ("held",)
 

@@ -1,4 +1,4 @@
-"""What is wrong with the shape of a value, in the words of those who write YAML.
+"""The mistakes in the shape of a value, in words for authors of YAML.
 
 Knows the kinds of mistakes that pydantic finds, by their names, and nothing of pydantic or of any model. Source of the
 names: pydantic 2, "Validation Errors".
@@ -14,7 +14,7 @@ from webhook.text.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
 _OF_VALIDATOR: Final = "Value error, "
-"""What pydantic writes before the text of a ValueError."""
+"""The prefix of pydantic for the text of a ValueError."""
 _EXPECTED: Final = {
     "string_type": "a string",
     "list_type": "a list",

@@ -1,4 +1,4 @@
-"""The known name that a misspelt one was probably meant to be.
+"""The known name closest to a misspelt one.
 
 Any name of an object may be near another. A resource's name is a domain and words, and near ones are often others on
 purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only what fingers do is taken for a slip.
@@ -13,7 +13,7 @@ from os.path import commonprefix
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
 _OTHER = 9  # more than any limit: another word
-_LONGEST = 317  # characters of a name with its domain; what is longer is none, and near no other
+_LONGEST = 317  # characters of a name with its domain; a longer text is not a name, and near no other
 _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
 
 
@@ -33,7 +33,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def count_edits(one: str, other: str, limit: int) -> int:
     """Count insertions, deletions, substitutions and swaps of neighbours between two words, up to `limit`.
 
-    What both begin and end with is left out, and of the table only the diagonals are filled in that are fewer than
+    The common beginning and end are skipped, and only the diagonals of the table are filled in that are fewer than
     `limit` steps from its middle (Ukkonen, Algorithms for approximate string matching, 1985). So keys that share a long
     domain cost a few microseconds, and not their length squared.
     """

@@ -3,7 +3,7 @@ r"""Text as a terminal, a CI log or a log file may show it: what it holds is see
 Names and messages come from people who may not read the log they end up in. A terminal obeys ESC, OSC and the C1
 controls (ECMA-48); bidirectional controls and invisible characters make a text look like another (Unicode Standard
 Annex 9, Technical Report 36); a line break makes a name a line of its own, and CI systems obey lines. Such characters
-are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay as they are: the text is for people, JSON is exact.
+are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged: the text is for people, JSON is exact.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 _LINE: Final = re.compile(r"\n(?= \| |\* |what to do: )")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
-"""What CI systems obey: `::error` at the start of a line, after blanks too, and `##[error]` anywhere (actions/runner
-ActionCommand.cs); `##vso[` (Azure Pipelines) and `##teamcity[`."""
+"""The commands of CI systems: `::error` at the start of a line, after blanks too, and `##[error]` anywhere
+(actions/runner ActionCommand.cs); `##vso[` (Azure Pipelines) and `##teamcity[`."""
 
 
 def one_line(text: str) -> str:

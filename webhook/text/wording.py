@@ -37,7 +37,7 @@ def some_of(names: Sequence[str], most: int) -> str:
 
 
 def either(choices: Iterable[str]) -> str:
-    """Write choices of which one is meant: `a, b or c`."""
+    """Write alternatives: `a, b or c`."""
     *most, last = choices
     return f"{', '.join(most)} or {last}" if most else last
 
