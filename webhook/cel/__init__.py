@@ -16,7 +16,7 @@ __all__ = ["CostMeter", "Engine", "Environment", "Program", "celpy_engine", "com
 
 
 def celpy_engine() -> Engine:
-    """Return the engine that interprets expressions with cel-python, as a second opinion. It is slow, and lacks most of
+    """Return the engine that interprets expressions with cel-python, for comparison. It is slow, and lacks most of
     Kubernetes' functions.
     """
     from webhook.cel.reference_engine import celpy_engine as engine

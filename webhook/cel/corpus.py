@@ -4,8 +4,8 @@ expr, bindings {name: typed value}, and either expect (typed value, or deduced_t
 error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container, disable_check,
 disable_macros, check_only, version, exact (an error must have this text). Rows whose source_file begins with
 `google/cel-spec` get the whole of cel-go; all others Kubernetes 1.34, `self` and the bindings being dyn. Errors are
-compared by phase, and by their text where a row says so. A row that cannot be read, or that breaks the engine, is a
-miss like any other.
+compared by phase, and by their text if a row has one. A row that cannot be read, or that breaks the engine, is a miss
+like any other.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def evaluate_rows(rows: Iterable[JSON], engine: Engine) -> Iterator[RowOutcome]:
     for row in rows:
         try:
             yield _evaluate_row(row, engine)
-        except Exception as error:  # noqa: BLE001 - whatever one row does, the others are run
+        except Exception as error:  # noqa: BLE001 - a failing row must not stop the others
             expected = json.dumps({key: value for key, value in row.items() if key.startswith("expect")}, default=str)
             text = f"cannot be run: {type(error).__name__}: {error}"
             yield RowOutcome(id=str(row["id"]), expression=row["expr"], expected=expected, actual=text, passed=False)

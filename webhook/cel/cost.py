@@ -1,6 +1,6 @@
 """The limits of an evaluation: the API server's cost limits and a deadline. Knows no expressions.
 
-Two things are counted, and neither stands for the other:
+Two things are counted, and neither replaces the other:
 
 cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
         k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The same
@@ -15,7 +15,8 @@ loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes 
 (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over
-failure.ERRORS alone. What is interrupted has kept nothing: costs are booked and caches filled behind an evaluation.
+failure.ERRORS alone. An interrupted evaluation has kept nothing: costs are booked and caches filled after an
+evaluation.
 """
 
 from __future__ import annotations

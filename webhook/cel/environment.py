@@ -1,7 +1,8 @@
-"""What an expression may use: variables, structures, and the functions and syntax of one Kubernetes version.
+"""The names and functions of an expression: variables, structures, and the functions and syntax of one Kubernetes
+version.
 
-Which library came when: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go, carried by each Overload's `since` and
-`until`; the versions of the macros stand here. Knows no values and compiles nothing.
+The first version of each library: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go, in each Overload's `since` and
+`until`; the versions of the macros are here. Knows no values and compiles nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
     """The variables, types and functions that an expression may use. Immutable; compared by identity.
 
     Args:
-        version: the Kubernetes version whose functions and macros are on offer.
+        version: the Kubernetes version with these functions and macros.
         variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, found before the fields
             of a shorter one.
         structures: name of an object type -> its fields.
@@ -146,8 +147,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return structure
 
     def type_named(self, name: str) -> Type | None:
-        """Return the type whose name may stand in an expression as a value: `int`, `google.protobuf.Timestamp`,
-        `net.IP`.
+        """Return the type with a name that is a value in an expression: `int`, `google.protobuf.Timestamp`, `net.IP`.
         """
         kind = _TYPE_NAMES.get(name)
         if kind is None and name in library.TYPES and self.version >= (1, 30):

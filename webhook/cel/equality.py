@@ -34,7 +34,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Return whether two values are equal by CEL's rules: false between types, numbers by value, null only with null.
 
     Args:
-        left: the value whose type decides what can be compared.
+        left: the value with the type that decides what can be compared.
         right: the other one.
         deadline: what every entry of lists and maps is charged to.
 
@@ -72,7 +72,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other is JSONPatch and _patch_operations_equal(left, right, deadline)
     if kind in TYPE_NAMES:
         return kind is other and bool(left == right)
-    if hasattr(kind, "has_same_value"):  # an optional, whose value is compared as any other
+    if hasattr(kind, "has_same_value"):  # an optional; its value is compared as any other
         return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
         fail_with_no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side

@@ -111,13 +111,13 @@ class Engine(Protocol):
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> Program:
-        """Compile an expression whose result must be of one of the expected types, if any are given.
+        """Compile an expression with a result that must be of one of the expected types, if any are given.
 
         Args:
             expression: its text.
             environment: what it may use.
             expects: the types that its result may have.
-            deadline: of the review in which it came; None for an expression of whoever runs the server.
+            deadline: of the review with the expression; None for an expression of the operator.
 
         Raises:
             CompileError: with all issues.
@@ -171,7 +171,7 @@ class CompiledProgram:
 
     def compile_now(self) -> None:
         """Generate the function now."""
-        with suppress(EvaluationError):  # every evaluation will say so
+        with suppress(EvaluationError):  # every evaluation will report this
             self._generate_function()
 
     def _generate_function(self) -> CompiledFunction:
@@ -195,7 +195,7 @@ class CompiledProgram:
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         from webhook.cel.estimate.estimate import (
-            estimate_cost,  # only `policies check` asks, and nobody else should wait for it
+            estimate_cost,  # only `policies check` needs it, and nothing else should wait for it
         )
 
         cost = estimate_cost(self._checked or self._parse_and_check(), sizes, worst=worst)

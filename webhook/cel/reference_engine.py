@@ -1,19 +1,19 @@
 """The second engine: cel-python behind the same interface. The only file that imports celpy.
 
-For a second opinion in tests and for whoever asks for it (`--cel-engine celpy`); about two thousand times slower than
-the compiled engine. Its own reader and interpreter decide values; ours are used for what cel-python 0.5 has not: static
-types (so that both engines refuse the same policies), the API server's costs, and the list of what it cannot do:
+For comparison in tests and with `--cel-engine celpy`; about two thousand times slower than the compiled engine. Its own
+reader and interpreter decide values; ours add what cel-python 0.5 does not have: static types (so that both engines
+refuse the same policies), the API server's costs, and the list of what it cannot do:
 
 - optional values and syntax, two-variable macros, map with a filter, Object{…}, every Kubernetes and extension library:
   refused when the expression is compiled
-- right answers everywhere: it takes true for 1, gives list[-1] the last element, has() swallows errors, and numbers of
-  two classes do not compare
+- correct answers everywhere: it treats true as 1, gives list[-1] the last element, has() swallows errors, and numbers
+  of two classes do not compare
 
 Only its interpreted runner is used: the transpiling one keeps the variables of one evaluation in module globals, where
-another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is ours, since
-the released one takes exponential time on hostile text. A deadline is looked at before an evaluation and, by the
-compiled engine that counts its cost, within that; nothing can look at it inside cel-python. A server ends what is stuck
-there by killing the worker process that is stuck in it.
+another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is our own,
+because the released one takes exponential time on hostile text. A deadline is looked at before an evaluation and, by
+the compiled engine that counts its cost, within that; nothing can look at it inside cel-python. A server ends what is
+stuck there by killing the worker process that is stuck in it.
 """
 
 from __future__ import annotations

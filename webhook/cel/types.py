@@ -10,8 +10,8 @@ from msgspec import Struct, field
 class Type(Struct, frozen=True):
     """A CEL type: a name and its parameters. `list(int)` is Type("list", (INT,)).
 
-    kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and its like,
-    "object" for a declared structure whose fields are known to the environment, "" for the language's own types.
+    kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and similar types,
+    "object" for a declared structure with fields that the environment knows, "" for the language's own types.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The Python classes of CEL values; equality.py says when two values are equal.
 
-JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null as
-they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
-class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
+JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null,
+without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python class
+(`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
 
     bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
@@ -150,7 +150,7 @@ class WrappedMapKey:
 
 
 class Map(dict[Any, Any]):
-    """A map with any keys: strings and ints as they are, every other key inside a `WrappedMapKey`.
+    """A map with any keys: strings and ints unchanged, every other key inside a `WrappedMapKey`.
 
     Read it through map_items, map_keys and map_find; make it with make_map.
     """

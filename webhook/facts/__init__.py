@@ -1,4 +1,4 @@
-"""What is true of an object and of what it refers to, offered to policies under CEL names: facts, never verdicts.
+"""Facts about an object and the objects that it refers to, for policies under CEL names; never verdicts.
 
 Each API has a package, and packages.py lists the packages. A package declares its facts in `FACTS`, with CEL types and
 look-ups, and its checks in `CHECKS`. Every fact is plain JSON. A fact that needs a missing object is computed without

@@ -1,4 +1,4 @@
-"""What facts assume of the cluster where its objects do not say it: versions and names, as settings.
+"""Assumptions of facts about the cluster that its objects do not state: versions and names, as settings.
 
 The release of an installed controller is read from the image of its Deployment.
 """
@@ -32,7 +32,7 @@ _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue":
 
 
 class ClusterAssumptions(Struct, frozen=True, kw_only=True):
-    """What a site says of its cluster.
+    """The statements of a site about its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
     whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param does not say

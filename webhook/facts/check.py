@@ -32,13 +32,13 @@ class Check(CheckScope, frozen=True, kw_only=True):
     """One check of the objects of its scope.
 
     Args:
-        group: the group of rules that it may say are broken; several checks may share a group.
+        group: the group of rules that it may report; several checks may share a group.
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
-        of_made_objects: whether it is about objects that the controller of another object made. Where it is not, it
-            was asked about that object.
-        when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
-        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
-            What the pods of a TrainJob come from is added for every check about TrainJobs (policy/interests.py).
+        of_made_objects: whether it is about objects that the controller of another object made. Otherwise it ran for
+            that object.
+        when: whether it may report anything, for `Subject.once`; None if always.
+        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
+            origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
         concerns: whether an object of its kinds may be one that it is about, told from plain JSON of any shape: one
             that it is not about needs no notice that it could not be read. None where it is about all of them.
     """
@@ -57,7 +57,9 @@ def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
 
 
 class CheckResults(Struct, frozen=True):
-    """What some checks say of an object: what is wrong, and which rules miss an object, so that nobody knows."""
+    """The results of some checks for an object: its problems, and the rules without a result because an object is
+    missing.
+    """
 
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[Problem, ...] = ()
@@ -65,7 +67,8 @@ class CheckResults(Struct, frozen=True):
 
 NOTHING: Final = CheckResults()
 WORK: Final = 10
-"""What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
+"""The charge for a result besides the walked elements, so that many results of checks that walk nothing lead to a look
+at the clock."""
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
@@ -108,7 +111,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     except (ClaimgateError, ReviewPaused):
         raise
     except Exception as fault:
-        fault.add_note(group)  # whoever answers for it says in which checks it happened
+        fault.add_note(group)  # the caller adds in which checks it happened
         raise
     result = subject.results[group] = _checked_and_unchecked(problems) if problems else NOTHING
     return result
@@ -121,7 +124,7 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 
 
 def is_made_by_controller(subject: Subject) -> bool:
-    """Return whether the controller of another object made an object, to be asked for with `Subject.once`.
+    """Return whether the controller of another object created an object, for `Subject.once`.
 
     A user may write any owner. One is believed only where the workload table says that its kind makes such objects; it
     is not looked up, because a view of the cluster is behind what controllers make.

@@ -1,4 +1,4 @@
-"""What checks and facts say of themselves, as declared.json holds it, so that a start need not import them.
+"""The declarations of checks and facts, from declared.json, so that a start need not import them.
 
 The file is written from the modules by `make docs`, and tests/facts/test_declared.py compares both.
 """
@@ -17,13 +17,13 @@ _FILE: Final = Path(__file__).with_name("declared.json")
 
 
 class CheckScope(Struct, frozen=True, kw_only=True):
-    """The objects that a check is asked about.
+    """The objects that a check is about.
 
     Args:
         kinds: pairs of group and kind; () for every object.
         other_than: those of `kinds` that it is not about.
-        of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
-        of_pods_with: what a Pod must have any of, to be asked about (typed/pod_parts.py); () for every Pod.
+        of_deletions: whether it is about objects that are being deleted, for which no other check runs.
+        of_pods_with: the parts of a Pod, any of which it needs (typed/pod_parts.py); () for every Pod.
     """
 
     kinds: frozenset[GroupKind] = frozenset()
@@ -32,7 +32,7 @@ class CheckScope(Struct, frozen=True, kw_only=True):
     of_pods_with: frozenset[str] = frozenset()
 
     def is_about(self, kind: GroupKind, *, is_deleted: bool) -> bool:
-        """Return whether the check is asked about objects of a group and kind."""
+        """Return whether the check is about objects of a group and kind."""
         is_about = (not self.kinds or kind in self.kinds) and kind not in self.other_than
         return is_about and self.of_deletions is is_deleted
 
@@ -62,5 +62,5 @@ def shipped_declarations() -> Declarations:
 
 
 def no_declarations() -> Declarations:
-    """Return the declarations of packages of which nothing was written ahead."""
+    """Return the declarations of packages that are not in declared.json."""
     return Declarations(groups={}, facts={}, rules={})

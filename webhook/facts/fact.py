@@ -1,4 +1,4 @@
-"""What a fact is: a CEL name with its type, the objects that it looks up, and the function that computes it.
+"""The declaration of a fact: a CEL name with its type, the objects that it looks up, and the function that computes it.
 
 Each package declares its facts as `FACTS`, mostly in `fact.py`; packages.py lists the packages. A structure describes
 each of its fields, and docs/facts.md is made from these texts. No field is ever absent: a missing text is "", a missing
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.facts.subject import Subject
 
 Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
-"""Fields of a fact with the objects that were needed for them and not there; "" stands for the fact as a whole."""
+"""Fields of a fact with the objects that were needed for them and not found; "" means the fact as a whole."""
 
 
 class FactResult(Struct, frozen=True):
@@ -61,8 +61,8 @@ class Fact(Struct, frozen=True, kw_only=True):
         structures: those inside it.
         compute: the fact of one object. It charges what it walks to the subject's deadline.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
-        expanded: fields that mean less of a pod template (`claimgate.dev/expand: pods`) than of the whole object, each
-            with what it is there; "" stands for the whole fact.
+        expanded: fields that mean less for a pod template (`claimgate.dev/expand: pods`) than for the whole object,
+            each with its meaning there; "" means the whole fact.
     """
 
     name: str

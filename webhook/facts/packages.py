@@ -14,11 +14,11 @@ class FactPackage(Struct, frozen=True, kw_only=True):
         module: its name.
         facts: the names of its facts, which `FACTS` of the module `fact` declares.
         groups: its groups of checks, which `CHECKS` of the module `checks` declares.
-        rules: the modules whose records are the rules of these groups, the most important first: by their names in the
-            package, or in full where another package finds what breaks a rule.
+        rules: the modules with the records of these groups, the most important first: by their names in the package, or
+            in full if another package finds the problem.
         fact: the module of the package that has `FACTS`.
         checks: the module of the package that has `CHECKS`.
-        judges_types: its checks are about objects that are not of their types, which no others are asked about.
+        judges_types: its checks are about objects with wrong types, for which no other checks run.
     """
 
     module: str

@@ -1,6 +1,6 @@
 """The queues of a cluster as a flat list in the order of their trees, whichever scheduler they are of.
 
-Parents stand before their children: trees may be deeper than Python likes to nest.
+Parents come before their children: trees may be deeper than Python can recurse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     Args:
         flavor, resource: their names; "" for the flavor where the scheduler has none.
         nominal: the quota that it declares; what a Queue of Volcano deserves.
-        borrowing_limit, lending_limit: the limits that it declares, None where there are none.
+        borrowing_limit, lending_limit: the limits that it declares, None without a limit.
         most: the most that it could ever have; of a Cohort, what it and those below it share.
         used: what is reserved now.
     """
@@ -64,7 +64,7 @@ class QueueOverview(Struct, frozen=True):
 
     Args:
         rows: the queues.
-        unused_flavors: the flavors that nobody has quota for.
+        unused_flavors: the flavors without quota in any queue.
         workloads: how many Workloads with reserved quota say what is in use; None where the status of the queues does.
     """
 

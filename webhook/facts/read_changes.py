@@ -1,7 +1,7 @@
 """Whether an update changes anything that checks of queues and queued jobs read.
 
 An object that breaks a rule may be stored: it is older than the webhook, or than the rule. Its controllers still write
-its status, its finalizers and their own labels, and whoever wants to be rid of it deletes it.
+its status, its finalizers and their own labels, and a user who wants to remove it deletes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.typed.objects import Object
 
 _UNREAD: Final = frozenset(("metadata", "status", "apiVersion"))
 _READ: Final = ("kueue", "volcano")
-"""What a label or an annotation that one of the checks reads has in its key: kueue.x-k8s.io, scheduling.volcano.sh."""
+"""The parts of the key of a label or an annotation that a check reads: kueue.x-k8s.io, scheduling.volcano.sh."""
 
 
 def changes_fields_that_checks_read(subject: Subject) -> bool:

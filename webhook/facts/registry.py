@@ -1,7 +1,7 @@
 """Facts, checks and rules by their names, from the packages that `packages.py` lists.
 
 A package is imported when one of its checks is about an object, or one of its facts is read, so that a start costs what
-is used. What a package says of itself is known from declared.json without an import.
+is used. The declarations of a package are known from declared.json without an import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.facts.check import Check
 
 _MOST_KINDS: Final = 1000
-"""Kinds of objects whose checks are listed: files may name any kind."""
+"""Kinds of objects with listed checks: files may name any kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class FactRegistry:
         """Return a fact by its CEL name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: it does not exist.
         """
         known = self._facts.get(name)
         if known is None:
@@ -84,7 +84,7 @@ class FactRegistry:
         return (each.kind for each in self.fact(name).lookups) if declared is None else declared
 
     def checks_of_kind(self, kind: tuple[str, str], *, is_deleted: bool) -> ChecksOfKind:
-        """Return the checks that are asked about objects of a group and kind."""
+        """Return the checks about objects of a group and kind."""
         table = self._of_kinds.get((kind, is_deleted))
         if table is None:
             table = ChecksOfKind(self, kind, is_deleted=is_deleted)
@@ -94,7 +94,7 @@ class FactRegistry:
         return table
 
     def has_checks_of_field_types(self, groups: tuple[str, ...]) -> bool:
-        """Return whether any of these groups has checks of objects whose fields are of the wrong type."""
+        """Return whether any of these groups has checks of objects with fields of a wrong type."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def may_checks_apply_to(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
@@ -103,7 +103,7 @@ class FactRegistry:
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
-        """Return the rules of some groups, whose modules are imported when somebody looks for a rule that there is.
+        """Return the rules of some groups; their modules are imported when an existing rule is looked up.
 
         Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
@@ -116,7 +116,7 @@ class FactRegistry:
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
-    """The checks of each group that are asked about objects of one kind; listed when a group is first asked for."""
+    """The checks of each group for objects of one kind; listed when a group is first needed."""
 
     __slots__ = ("_is_deleted", "_kind", "_registry")
 
@@ -138,7 +138,7 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
                 yield scope
 
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
-        """Return what a Pod must have any of, for checks of groups to be asked; () if some are asked of any Pod."""
+        """Return the parts of a Pod, any of which it needs for checks of groups; () if some check needs none."""
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
 

@@ -1,4 +1,4 @@
-"""What facts and checks are asked about: one object of one request, and everything that they may look at.
+"""The input of facts and checks: one object of one request, and everything that they may read.
 
 Made once for each object and what is assumed of the cluster, and shared by all that ask: a fact, or another result that
 several of them need, is computed once. An object is the request's own, one inside it, or a virtual Pod of a template.
@@ -42,18 +42,18 @@ class Subject:
         cluster: what else there is, as seen from the request's namespace.
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
-        pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
+        pods: how many pods a virtual Pod represents, None if it is not known; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.
         is_decoded: whether an API server has decoded the object.
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
-        registry: the facts and checks that there are.
-        mismatches: what of the object is not of its type; only checks about types are asked about such an object.
+        registry: the existing facts and checks.
+        mismatches: the values of wrong types; only checks about types run for such an object.
         deadline: what is walked is charged to it.
         group_kind: group and kind of the object.
-        checks: those that are asked about objects of its kind, by their groups.
-        omitted: where the object as it is written has something that `object` is without, a placeholder for a value
-            of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
+        checks: those about objects of its kind, by their groups.
+        omitted: the places where `object` lacks a written part, a placeholder for a value of its type or a pod template
+            that cannot be decoded: a check that reports a missing field reads this first.
         typed_objects: the object as types have read it; shared with the same object where something else is assumed.
         pod_parts: what a Pod has of what few Pods have (typed/pod_parts.py); None before anybody asks.
         results: what `once` has computed, by its function, and what checks have said, by their groups.
@@ -143,7 +143,7 @@ class Subject:
         return result
 
     def subject_of_inner_object(self, obj: JSON) -> Subject:
-        """Return the subject for an object inside this one, decoded as if it stood alone."""
+        """Return the subject for an object inside this one, decoded as a separate object."""
         group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
         return self.subject_of_other_object(
             decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value

@@ -1,7 +1,7 @@
-"""The cluster as facts see it: lookups that remember what was not there, and for which fields of a fact.
+"""The cluster as facts see it: lookups that remember missing objects, and for which fields of a fact.
 
-An object that is absent and one that could not be looked up are both missing, for different reasons; the fact goes on
-without. What was looked up once in a request is not looked up again.
+An absent object and one that could not be looked up are both missing, for different reasons; the fact continues without
+it. A result of a lookup is reused within a request.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ T = TypeVar("T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
 NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
-"""What facts read of namespaces."""
+"""The parts of namespaces that facts read."""
 _MOST_COMPARED: Final = 20_000
 """Names that one request looks at for what is near unknown ones: some hundredths of a second, and a courtesy only."""
 
 
 class _SeenObjects(Struct):
-    """What the facts of one request have seen of the cluster."""
+    """The objects of the cluster that the facts of one request have read."""
 
     objects: dict[tuple[GroupVersionKind, str, str], JSON] = field(default_factory=dict)
     lists: dict[GroupVersionKind, Sequence[JSON]] = field(default_factory=dict)
@@ -50,11 +50,12 @@ class _SeenObjects(Struct):
 class ClusterView(Struct):
     """Lookups in the cluster, as seen from one namespace, until a deadline.
 
-    `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.
+    `noted` collects missing objects by the fields of the fact that needed them; `fields` are the fields that are
+    computed now.
 
-    A message tells its reader only what the reader may see. So whatever a message may name is found by `list_visible`.
-    `list_json` and `list_typed` list all namespaces where none is given, for sums alone.
-    `sees_all_namespaces`: the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
+    A message tells its reader only what the reader may see. So messages may name only objects that `list_visible`
+    finds. `list_json` and `list_typed` list all namespaces where none is given, for sums alone. `sees_all_namespaces`:
+    the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
     """
 
     cluster: Cluster
@@ -93,11 +94,11 @@ class ClusterView(Struct):
         )
 
     def missing_objects_by_field(self) -> Missing:
-        """Return the objects that were not there, by field."""
+        """Return the missing objects, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
     def all_missing_objects(self) -> tuple[MissingObject, ...]:
-        """Return the objects that were not there, whatever field needed them."""
+        """Return the missing objects of all fields."""
         return tuple(each for objects in self.noted.values() for each in objects)
 
     def get(
@@ -122,7 +123,7 @@ class ClusterView(Struct):
         return result
 
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
-        """Find an object as `get` does, and return it with typed fields; false where it is absent or nobody can say."""
+        """Find an object as `get` does, and return it with typed fields; false if it is absent or not known."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
         return kind.of(obj, (), ReadingContext(self.deadline))
 
@@ -148,7 +149,7 @@ class ClusterView(Struct):
         return known
 
     def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
-        """List the objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
+        """List the objects of a namespace, or of all; none if they are not known, which `missing` then explains.
 
         Raises nothing; the same sequence for the same question until the cluster changes, so that what is made of it
         can be kept.
@@ -164,7 +165,7 @@ class ClusterView(Struct):
             return ()
 
     def get_without_noting(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None where it is not there or nobody can say; nothing is noted."""
+        """Return the object, or None if it does not exist or is not known; nothing is noted."""
         self.deadline.left -= 1
         try:
             return self._look_up_object(gvk, namespace, name)
@@ -182,7 +183,7 @@ class ClusterView(Struct):
             return False
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of a kind that a message may name; none where nobody can say.
+        """List the objects of a kind that a message may name; none if they are not known.
 
         Those are cluster-scoped objects and the objects of the request's namespace. For administrators they are the
         objects of all namespaces.
@@ -201,8 +202,8 @@ class ClusterView(Struct):
         return listed
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of the request's namespace, none where nobody can say, which `is_whole` of the kind then
-        knows; what other namespaces have makes no difference.
+        """List the objects of the request's namespace, none if they are not known, which `is_whole` of the kind then
+        knows; other namespaces make no difference.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)
@@ -217,7 +218,7 @@ class ClusterView(Struct):
             yield kind(obj, (), reading)
 
     def nearest_here(self, name: str, gvk: GroupVersionKind) -> str:
-        """Return the object of the request's namespace that an unknown name was probably meant to be, "" for none."""
+        """Return the object of the request's namespace that was probably intended by an unknown name, "" for none."""
         names = (name for _, name in places_of_objects(self.list_json_here(gvk)))
         return self.nearest(name, (each for each in names if isinstance(each, str)))  # a file may have anything there
 
@@ -233,8 +234,8 @@ class ClusterView(Struct):
             yield kind(obj, (), reading)
 
     def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
-        """Return the namespaces that have an object of a name, "" for one whose file names none, to administrators; ()
-        if nobody knows.
+        """Return the namespaces that have an object of a name, "" for one without a namespace in its file, to
+        administrators; () if it is not known.
         """
         if not self.sees_all_namespaces:
             return ()
@@ -246,16 +247,16 @@ class ClusterView(Struct):
         return [each for each in namespaces if isinstance(each, str)]
 
     def find_namespace(self, name: str) -> JSON | None:
-        """Return a Namespace of which more than the name is known, None where there is none; nothing is noted."""
+        """Return a Namespace with more than its name known, None if there is none; nothing is noted."""
         namespace = self.get_without_noting(NAMESPACE, "", name)
         return None if isinstance(namespace, AssumedNamespace) else namespace
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
-        """Return whether an object that was not found does not exist: in a live cluster, or where somebody says so of
+        """Return whether an object that was not found does not exist: in a live cluster, or if the user says so of
         files.
 
         Args:
-            kind: the kind of that object, of which then no lookup of this request may have failed.
+            kind: the kind of that object; then no lookup of this kind in the request may have failed.
         """
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
@@ -269,7 +270,7 @@ class ClusterView(Struct):
         return self.get_without_noting(kind, "", name) is None and kind not in self._seen.failed
 
     def lacks(self, kind: GroupVersionKind, name: str) -> bool:
-        """Return whether a cluster-scoped object does not exist; what nobody knows is noted."""
+        """Return whether a cluster-scoped object does not exist; if it is not known, this is noted."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def name_with_file(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
@@ -279,16 +280,18 @@ class ClusterView(Struct):
         return f"{kind.kind} `{name}`{self.file_of_object_as_text(self.get_without_noting(kind, namespace, name))}"
 
     def is_of_file(self, obj: JSON) -> bool:
-        """Return whether an object comes from a file, so that a status that is not there says nothing."""
+        """Return whether an object comes from a file, so that a missing status means nothing."""
         return bool(self.cluster.file_of_object(obj))
 
     def file_of_object_as_text(self, obj: JSON) -> str:
-        """Say where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
+        """Return the place of an object of a file: " in queues.yaml"; "" for one of a live cluster."""
         file = self.cluster.file_of_object(obj) if obj else ""
         return f" in {file}" if file else ""
 
     def files_of_objects_as_text(self, objects: Sequence[JSON]) -> str:
-        """Say where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
+        """Return the places of some objects of files: " in nodes.yaml and 2 other files"; "" for those of a live
+        cluster.
+        """
         files = dict.fromkeys(filter(None, map(self.cluster.file_of_object, self.deadline.charge_for_items(objects))))
         if not files:
             return ""
@@ -302,7 +305,7 @@ class ClusterView(Struct):
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """Return the known name that an unknown one was probably meant to be; "" once the request has compared very
+        """Return the known name that was probably intended by an unknown one; "" once the request has compared very
         many.
         """
         if self._seen.compared >= _MOST_COMPARED:

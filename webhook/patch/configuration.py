@@ -2,8 +2,8 @@
 
 Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
 typed/{validate,merge}.go. Objects merge field by field, keyed lists item by item in the order of the configuration,
-sets become unions; what the schema calls atomic may not be named. Nothing can be removed. Nobody records who owns a
-field.
+sets become unions; what the schema calls atomic may not be named. Nothing can be removed. Owners of fields are not
+recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def apply_configuration(
     """Return the document with the configuration merged into it; unchanged parts stay the same objects.
 
     Args:
-        document: the object as it is; fields of `sent` that its schema does not know stay.
+        document: the current object; fields of `sent` that its schema does not know stay.
         configuration: what `Object{…}` evaluated to, as plain JSON.
         gvk: the document's kind.
         crd: the CustomResourceDefinition of a custom kind, when it is known; then the document must be of its schema.
@@ -262,8 +262,8 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
     """Yield the order of the merged list: (index, None) for an item of the document alone, (-1, key) for one of the
     configuration.
 
-    The walk of visitListItems in merge.go: shared items come in the configuration's order, the document's own items
-    stay before the shared item that they stood before.
+    The walk of visitListItems in merge.go: shared items come in the configuration's order, and the document's own items
+    stay before the shared item that followed them.
     """
     held, given = set(mine), set(theirs)
     shared = deque(key for key in theirs if key in held)

@@ -1,6 +1,6 @@
 """Prints values as Go does in the API server's errors: %v, %#v and %T of values in an ApplyConfiguration.
 
-Knows values, no schemas. Null is that of JSON; a Foreign is a CEL value that is no JSON there, CEL's null among them.
+Knows values, no schemas. Null is that of JSON; a Foreign is a CEL value that is not JSON there, such as CEL's null.
 Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 

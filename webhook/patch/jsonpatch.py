@@ -208,7 +208,7 @@ def _apply_copy(patched: _PatchedDocument, operation: Operation) -> None:
     missing = f"copy operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     _insert_value(container, step, value, "error while adding value during copy")
-    if id(value) in patched.own:  # what stands in two places now is nobody's to change, nor what is in it
+    if id(value) in patched.own:  # a value that is now at two places must not be changed, nor its contents
         patched.own.clear()
 
 

@@ -154,7 +154,7 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
 class DeclaredSchemaNode:
     """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed when it is needed.
 
-    `keeps_unknown`: the schema around it keeps fields that nobody declares.
+    `keeps_unknown`: the schema around it keeps undeclared fields.
     """
 
     __slots__ = ("_is_root", "_keeps_unknown", "_schema", "_shape")

@@ -108,7 +108,7 @@ def merge_patch(
         patch: a part of one.
         root: which of them.
         deadline: is charged for what is walked.
-        indexes: those of earlier merges, by whose outcomes this one goes on.
+        indexes: those of earlier merges; this merge begins with their results.
 
     Raises:
         Unmergeable: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.

@@ -104,7 +104,7 @@ def _keeps_unknown(schema: Schema | None) -> bool:
 
 
 def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """Return a merged object as it is stored: an empty list of CEL becomes null, or is left out where null is not
+    """Return a merged object in its stored form: an empty list of CEL becomes null, or is left out if null is not
     allowed.
 
     Without a schema every such list is null.

@@ -2,8 +2,8 @@
 
 Two levels. Types, which is what a decoder asks for: object, list, text, number, truth, quantity, and the like; values,
 which is what a validation asks for: forms of names, ranges, choices, fields that do not exist. The declarations are
-data: those of Kubernetes' own kinds come from the table of patch/, those of custom kinds stand in `data/`.
-Knows no rule of any API.
+data: those of Kubernetes' own kinds come from the table of patch/, those of custom kinds are in `data/`. Knows no rule
+of any API.
 """
 
 from webhook.schema.decode import DecodedValue, decode

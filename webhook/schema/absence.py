@@ -1,6 +1,6 @@
 """Tells quickly, by its MessagePack encoding, whether a value has neither nulls nor keys of merge directives.
 
-msgspec writes it, and CPython searches it, far faster than Python walks the value: MessagePack has texts as they are.
+msgspec writes it, and CPython searches it, far faster than Python walks the value: MessagePack has texts unchanged.
 """
 
 from __future__ import annotations

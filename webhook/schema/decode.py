@@ -1,13 +1,13 @@
 """Decodes an object by its type: removes nulls, and removes and lists values of a wrong type.
 
-A null is as good as absent, as a field and in a map. In a list it is an empty value, as Go makes it, so that the others
-keep their numbers; so is an entry that is not of its type. An amount alone may be null: Kubernetes takes it for 0 in
-its own kinds, and drops it from custom ones. What is not declared is kept. Nothing is copied that need not change: an
-object that fits comes back as the same value.
+A null is as good as absent, as a field and in a map. In a list it is an empty value, as in Go, so that the other items
+keep their numbers; so is an entry of a wrong type. Only an amount may be null: Kubernetes reads it as 0 in its own
+kinds, and drops it from custom ones. Undeclared fields are kept. Nothing is copied that need not change: an object that
+fits comes back as the same value.
 
-A text with a placeholder (`$`, `{{`, `NUM_NODES`), or what YAML makes of `[[name]]`, may become a value of any type; it
-is left out where it cannot stand, and its path is noted, but it is not named as wrong. Source:
-encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
+A text with a placeholder (`$`, `{{`, `NUM_NODES`), or the value of `[[name]]` in YAML, may become a value of any type;
+it is left out where its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json
+and sigs.k8s.io/json, which Kubernetes decodes with.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
     """Decode a value by a type; the result is None if the value does not have that type at all.
 
     Args:
-        value: what stands there.
+        value: the value.
         of: the type.
-        at: where it stands, with which every path begins.
+        at: its place, with which every path begins.
         deadline: is charged for what is walked.
     """
     until = deadline or Deadline()

@@ -1,6 +1,6 @@
 """Tests whether a value has its type already, with msgspec, which is some ten times as fast as decoding.
 
-Decoding has to look at what does not fit: it may hold a null, a field that nobody declares, or a value of another type.
+Decoding has to examine values that do not fit: there may be a null, an undeclared field, or a value of another type.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 INT64: Final = range(-(1 << 63), 1 << 63)
 
 _BUILDING: Final = Lock()
-"""msgspec notes on a class what it knows of it before it knows all: another thread that uses the class at that moment
-reads memory that is not there yet, and the process ends (msgspec 0.21, `StructInfo_Convert`)."""
+"""msgspec stores its knowledge of a class on the class before it is complete: another thread that uses the class at
+that moment reads uninitialized memory, and the process ends (msgspec 0.21, `StructInfo_Convert`)."""
 _ANY: Final = bool | int | float | str | list | dict
 _INT32: Final = Annotated[int, msgspec.Meta(ge=INT32.start, le=INT32.stop - 1)]
 _INT64: Final = Annotated[int, msgspec.Meta(ge=INT64.start, le=INT64.stop - 1)]

@@ -45,7 +45,7 @@ class Declarations(Struct):
         """Return the type of a declaration.
 
         Raises:
-            KeyError: it names a type that nobody declares.
+            KeyError: it names an undeclared type.
         """
         if isinstance(written, list):
             return Items(self.resolve_type(written[0]))

@@ -1,6 +1,6 @@
 """Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
 
-A field that is not set, or is empty, is left out, unless Go writes it always (go_encoding.json). A null among the texts
+A field that is not set, or is empty, is left out, unless Go always writes it (go_encoding.json). A null among the texts
 of a map is an empty text, one among amounts is 0, and an amount is written in its canonical form. api_defaults.py fills
 in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36
 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
@@ -31,14 +31,14 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
     """Return a user's object in the form in which an API server sends it; None if it cannot be decoded.
 
     Args:
-        obj: the object as it is written.
+        obj: the written object.
         kind: its kind.
         deadline: is charged for what is walked.
 
     Returns:
-        The object, the same value where nothing changes. None where an API server refuses it: a value is of another
-        type, as in a template that is not filled in, or a field does not exist. None, too, of a kind that is not
-        Kubernetes' own: nobody here knows what it would send.
+        The object, the same value where nothing changes. None if an API server refuses it: a value is of another type,
+        as in a template with placeholders, or a field does not exist. None, too, for a kind that is not Kubernetes'
+        own: the form of an API server is not known here.
     """
     of = type_of(kind) if is_builtin(kind) else None
     if of is None:
@@ -49,7 +49,7 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
         return None
     try:
         return _ApiServerEncoder(until).encode_value(obj, of)
-    except ValueError:  # a quantity that is none, a field that does not exist
+    except ValueError:  # an invalid quantity, a field that does not exist
         return None
 
 

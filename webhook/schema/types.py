@@ -20,11 +20,11 @@ from webhook.apimachinery.attributes import JSON
 from webhook.patch import schema as kubernetes
 
 Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
-"""`number` is a whole number as Go decodes it, `int64` and `int32` as a CustomResourceDefinition has it, where 2.0 is
-the same as 2; `intOrText` is a whole number or a text.
+"""`number` is a whole number as Go decodes it, `int64` and `int32` as in a CustomResourceDefinition, where 2.0 is the
+same as 2; `intOrText` is a whole number or a text.
 
-A `quantity` may be anything: Kubernetes reads an amount by a decoder of its own, which says of whatever it cannot read
-that it is no quantity, and of null that it is 0. That is a rule about values.
+A `quantity` may be anything: Kubernetes reads an amount with a separate decoder, which reports every other value as an
+invalid quantity, and reads null as 0. That is a rule about values.
 """
 Type: TypeAlias = "Scalar | Items | Fields"
 
@@ -59,7 +59,7 @@ class Items(Struct, frozen=True, eq=False):
 class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
-    An entry that has no type is kept as it is. `name` is that of a type of Kubernetes, `core.v1.Pod`. An API server
+    An entry without a type is kept unchanged. `name` is that of a type of Kubernetes, `core.v1.Pod`. An API server
     writes the fields of `always` where they are not set, with these values, and those of `kept` although they are
     empty.
     """

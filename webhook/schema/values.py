@@ -14,9 +14,9 @@ A file has `objects`. Of each, a field is declared by one key, which is its type
     any: true
 
 and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
-another choice excludes. Of an object, `moved: {NAME: PLACE}` says where an unknown field belongs, as a path from the
-object, and `open: true` that it may have other fields. An object is decoded by these types first (decode.py), unless
-those of its kind have done so; what is not of its type, or is filled in later, is not judged further. Knows no API.
+another choice excludes. For an object, `moved: {NAME: PLACE}` is the place of an unknown field, as a path from the
+object, and `open: true` allows other fields. An object is decoded by these types first (decode.py), unless those of its
+kind have done so; what is not of its type, or is filled in later, is not judged further. Knows no API.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ValueDeclarations(Struct, frozen=True):
         Args:
             value: the object.
             name: the entry of `objects` that declares it.
-            at: where it stands.
+            at: its place.
             deadline: is charged for what is walked.
         """
         decoded = decode(value, _type_of_declaration(self, {"object": name}), at, deadline)
@@ -97,7 +97,7 @@ class ValueDeclarations(Struct, frozen=True):
     def breaches_of_decoded(
         self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
     ) -> Sequence[Breach]:
-        """Return the breaches of an object whose values have their types; `settled` places are skipped."""
+        """Return the breaches of an object with values of the right types; `settled` places are skipped."""
         walk = _BreachCollector(deadline, settled)
         self.judge_of_entry(name)(walk, value, at, None)
         return walk.breaches

@@ -1,7 +1,7 @@
 """Objects with typed fields, which checks read in place of JSON.
 
-A class declares the fields of one type of an API; an instance wraps the JSON of one object, knows where it stands, and
-reads a field when it is first asked for. A field that is absent, null or of another type has its default, so a check
-needs no guard. Lists and maps charge the request for what is walked, so a check needs no deadline. Expressions and
-patches never see these objects: for them, null and absent differ.
+A class declares the fields of one type of an API; an instance wraps the JSON of one object, knows its place, and reads
+a field on first access. A field that is absent, null or of another type has its default, so a check needs no guard.
+Lists and maps charge the request for what is walked, so a check needs no deadline. Expressions and patches never see
+these objects: for them, null and absent differ.
 """

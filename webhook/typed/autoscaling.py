@@ -68,7 +68,7 @@ class ScaledObjectSpec(Typed):
 
 
 class ScaledObject(Object):
-    """keda.sh/v1alpha1 ScaledObject, of which KEDA makes a HorizontalPodAutoscaler."""
+    """keda.sh/v1alpha1 ScaledObject, from which KEDA creates a HorizontalPodAutoscaler."""
 
     gvk = GroupVersionKind("keda.sh", "v1alpha1", "ScaledObject")
     spec = Part(ScaledObjectSpec)

@@ -5,7 +5,7 @@
         containers = Parts(Container)           # Items[Container]; each knows its place
         cluster_ip = Text(name="clusterIP")     # where camel case is not enough
 
-What is read is kept in the object, which never changes.
+A read value is kept in the object, which never changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Amount: TypeAlias = str | int | float
 class Field(Generic[T]):
     """One field.
 
-    `plain` is the type of the values that are read as they are, without the call of `read`: thousands a review.
+    `plain` is the type of the values that are read unchanged, without the call of `read`: thousands a review.
     """
 
     plain: ClassVar[type | None] = None
@@ -208,7 +208,7 @@ class Parts(Field[Items[Inner]]):
 
 
 def part_at(owner: Typed, name: str, kind: type[Inner]) -> Inner:
-    """Return the object in a field whose name no class declares; false if there is none."""
+    """Return the object in a field with an undeclared name; false if there is none."""
     return _part(kind, owner.json.get(name), (*owner.at, name), owner)
 
 
@@ -329,7 +329,7 @@ class TextListMap(Field[Entries[Items[str]]]):
 
 
 class NumberMap(Field[Entries[int]]):
-    """A map from texts to whole numbers, without what is none."""
+    """A map from texts to whole numbers, without other values."""
 
     def read(self, value: Any, owner: Typed) -> Entries[int]:
         """Return the numbers by their keys."""

@@ -1,4 +1,4 @@
-"""What every object of Kubernetes has."""
+"""The fields of every object of Kubernetes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Status(Typed):
     conditions = Parts(Condition)
 
     def condition(self, kind: str) -> Condition:
-        """Return the condition of a type; it is false where there is none."""
+        """Return the condition of a type; it is false if there is none."""
         absent = Condition({}, self.path("conditions"), self.reading, is_set=False)
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 
@@ -100,7 +100,7 @@ class Object(Typed):
 
     @property
     def namespace(self) -> str:
-        """Return the object's namespace, "" where it does not say so."""
+        """Return the object's namespace, "" if it has none."""
         return self.metadata.namespace
 
     @property

@@ -1,4 +1,4 @@
-"""What few Pods have, read once from the JSON of each: checks that are about such Pods alone are asked of no other.
+"""The rare parts of Pods, read once from the JSON of each: checks about such Pods run for no other Pod.
 
 A check names the parts that it is about in `Check.of_pods_with` (facts/check.py).
 """
@@ -17,7 +17,8 @@ from webhook.typed.view import ReadingContext, Typed
 CLAIMS: Final = "claims"
 """The pod declares resource claims, or a container names some, an empty list included."""
 DEVICES: Final = "devices"
-"""Something is requested whose name has a slash, or is `gpu`: a device, or a resource that Kubernetes does not know."""
+"""A request for a resource with a slash in its name, or for `gpu`: a device, or a resource that Kubernetes does not
+know."""
 DEVICE_CLASSES: Final = "device classes"
 """Something is requested by the name of a DeviceClass (KEP-5004)."""
 EPHEMERAL_CONTAINERS: Final = "ephemeral containers"
@@ -40,7 +41,7 @@ VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 class PodParts(NamedTuple):
-    """What a Pod has.
+    """The parts of a Pod.
 
     `present` are the keys of its annotations, and those named above that follow from its JSON. `resource_names` are
     those of all resources that it limits or requests, null and ephemeral containers included; `extended` have a slash.
@@ -58,7 +59,7 @@ class PodPartsField(Field[PodParts]):
     """The field with the parts of a whole Pod, read without an object for each container."""
 
     def read(self, value: Any, owner: Typed) -> PodParts:
-        """Return the parts of the Pod whose spec is `value`."""
+        """Return the parts of the Pod with the spec `value`."""
         reading = owner.reading
         parts: set[str] = set()
         metadata = _object(owner.json.get("metadata"), owner, reading)
@@ -130,7 +131,7 @@ def _add_parts_of_resources(holder: dict[str, Any], parts: set[str], names: set[
 
 
 def _add_image(container: dict[str, Any], parts: set[str], images: list[str], reading: ReadingContext) -> None:
-    """Add the image of a container, and whether it is told which devices it sees."""
+    """Add the image of a container, and whether a variable limits its visible devices."""
     image, env = container.get("image"), container.get("env")
     if isinstance(image, str):
         images.append(image)

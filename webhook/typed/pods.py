@@ -165,7 +165,7 @@ class Sysctl(Typed):
 
 
 class AnySecurityContext(Typed):
-    """What the security contexts of containers and of pods have in common."""
+    """The common fields of the security contexts of containers and of pods."""
 
     run_as_user = OptionalNumber()
     run_as_group = OptionalNumber()
@@ -402,7 +402,7 @@ class PodSpec(Typed):
 
     def all_containers(self) -> Iterable[Container]:
         """Return the containers, then the init containers, each in order, to be walked once; ephemeral ones cannot have
-        resources. What is done with each of many may be long, so the clock is read during the walk.
+        resources. The work for each of many may be long, so the clock is read during the walk.
         """
         return self.reading.deadline.charge_for_items(self._all_containers)
 
@@ -411,7 +411,7 @@ class PodSpec(Typed):
         return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
-        """Return the terms of which a node must match one."""
+        """Return the terms, one of which a node must match."""
         return self.affinity.node_affinity.required.node_selector_terms
 
 

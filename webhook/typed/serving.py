@@ -57,7 +57,7 @@ class SupportedFormat(Typed):
 
 
 class ServingRuntimeSpec(Typed):
-    """serving.kserve.io ServingRuntimeSpec, whose containers KServe merges with those of InferenceServices."""
+    """serving.kserve.io ServingRuntimeSpec; KServe merges its containers with those of InferenceServices."""
 
     containers = Parts(Container)
     supported_model_formats = Parts(SupportedFormat)

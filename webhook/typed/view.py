@@ -1,4 +1,4 @@
-"""A typed object: its JSON, where it stands, and who reads it. Its fields are declared in subclasses (fields.py)."""
+"""A typed object: its JSON, its place, and its reader. Its fields are declared in subclasses (fields.py)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CHARACTER_S: Final = 2e-7
 
 class ReadingContext(Struct):
     """The context in which an object is read: its deadline, what was omitted, and whether an API server decoded it.
-    Nobody changes one.
+    Treat it as immutable.
 
     Args:
         deadline: is charged for what is walked.
-        omitted: where the object as it is written has something that its JSON is without: a placeholder for a value
-            that is not a text, or a pod template that cannot be decoded.
+        omitted: the places where its JSON lacks a written part: a placeholder for a value that is not a text, or a pod
+            template that cannot be decoded.
         is_decoded: whether an API server has decoded the object, so that nothing in it is of another type.
     """
 
@@ -37,10 +37,10 @@ class ReadingContext(Struct):
     is_decoded: bool = False
 
     def reject(self, value: Any, at: FieldPath) -> None:
-        """Raise an error for a value of another type in an object that an API server has decoded; null is none.
+        """Raise an error for a value of another type in an object that an API server has decoded; null is allowed.
 
         Raises:
-            TypeError: no API server has decoded the object, whoever says so.
+            TypeError: no API server has decoded the object, although it is marked so.
 
         """
         if self.is_decoded and value is not None:
@@ -51,10 +51,10 @@ class Typed:
     """An object, or an object inside one.
 
     Args:
-        json: its JSON; {} where there is none.
-        at: where it stands, from the root of the object.
+        json: its JSON; {} if there is none.
+        at: its place, from the root of the object.
         reading: who reads it.
-        is_set: whether it is there.
+        is_set: whether it exists.
     """
 
     def __init__(self, json: Mapping[str, Any], at: FieldPath, reading: ReadingContext, *, is_set: bool = True) -> None:
@@ -65,7 +65,7 @@ class Typed:
 
     @classmethod
     def of(cls, value: Any, at: FieldPath = (), reading: ReadingContext | None = None) -> Self:
-        """Return a value as an object of this type; it is false and empty where the value is none."""
+        """Return a value as an object of this type; it is false and empty for other values."""
         is_set = isinstance(value, dict)
         return cls(value if is_set else {}, at, reading or ReadingContext(), is_set=is_set)
 
@@ -73,7 +73,7 @@ class Typed:
         return self.is_set
 
     def path(self, *steps: str | int) -> FieldPath:
-        """Return where something inside the object stands: `task.path("template", "spec")`."""
+        """Return the place of something inside the object: `task.path("template", "spec")`."""
         return (*self.at, *steps)
 
     def has(self, name: str) -> bool:
@@ -92,7 +92,7 @@ class Typed:
         return any(self.json.get(name) != other.json.get(name) for name in names)
 
     def charged_list(self, values: Sequence[Item]) -> Items[Item]:
-        """Return values of this object that a user can make long as a list whose walks are charged."""
+        """Return values of this object that a user can make long as a list with walks that are charged."""
         return Items(values, self.reading.deadline)
 
     def is_found_in(self, pattern: Pattern[str], texts: Iterable[str]) -> bool:
@@ -104,7 +104,8 @@ class Typed:
         return False
 
     def charge_search(self, text: str) -> None:
-        """Charge the search of a pattern in a text of this object before it begins: nobody can interrupt it."""
+        """Charge the search of a pattern in a text of this object before it begins, because it cannot be interrupted.
+        """
         deadline = self.reading.deadline
         deadline.spend(1 + len(text) // _CHARACTERS)
         if len(text) > _LONG:

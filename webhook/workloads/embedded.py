@@ -1,7 +1,7 @@
 """Objects inside other objects: what an AppWrapper wraps, the TrainJob that an OptimizationJob makes again and again.
 
-They stand where a row of the table has a template that `embeds: object`, and say what they are, or where it has
-`objects`, which are of the kind that it says, of the row's own group and version.
+They are at the places of rows of the table with `embeds: object`, and then have their own kind, or with `objects`, and
+then have the kind in the row, with its group and version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class EmbeddedObject(Struct, frozen=True):
-    """An object with apiVersion and kind, of a kind that the table has, where it stands, and how many are made."""
+    """An object with apiVersion and kind, of a kind that the table has, with its place and its number of copies."""
 
     path: FieldPath
     object: JSON
@@ -56,12 +56,12 @@ def holds_objects(obj: JSON, table: Table) -> bool:
 
 
 def may_hold_kind(row: Row, group: str, kind: str) -> bool:
-    """Return whether objects of a kind may stand inside those of a row."""
+    """Return whether the objects of a row may contain objects of a kind."""
     return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in object_rules(row))
 
 
 def object_rules(row: Row) -> Sequence[ObjectRule]:
-    """Return the rules for where whole objects stand; without a kind, objects say it themselves."""
+    """Return the rules for the places of whole objects; without a kind, objects have it themselves."""
     held = [rule for rule in row.podSets if rule.embeds == "object"]
     inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in held]
     return (*inside, *row.objects)

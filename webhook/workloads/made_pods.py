@@ -1,6 +1,6 @@
 """Pods that a controller makes of single fields of an object: what these fields say of them, and what is not known.
 
-kinds.yaml names the fields (`made`). What it does not name is not known, which is different from being absent.
+kinds.yaml names the fields (`made`). A field without a name here is not known, which is different from absent.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
 class MadePod(Struct, frozen=True, kw_only=True):
     """One pod as far as an object says what is in it.
 
-    pod is a Pod with what is known; known_in_spec and known_in_container are the fields of its spec and its container
-    of which it is known whether they are set. hidden_limits are amounts of the container that are not known. origins
+    pod is a Pod with the known fields; known_in_spec and known_in_container are the fields of its spec and its
+    container that are known to be set or not. hidden_limits are amounts of the container that are not known. origins
     say which field of the object a field of the pod comes from, with the longest path that fits; `at` is where the
     others come from.
     """
@@ -120,7 +120,7 @@ def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
 
 
 def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, JSON]]:
-    """Yield the entries of a map, without those whose keys have a prefix that the place excludes."""
+    """Yield the entries of a map, without those with a prefix in their keys that the place excludes."""
     path, _, _, excluded = _match(place)
     value = paths.get(obj, _steps(path))
     for key, each in deadline.charge_for_items(value.items()) if isinstance(value, dict) else ():

@@ -1,7 +1,7 @@
-"""What is wrong with rows of the workload table, each with its file, line and column.
+"""The mistakes in rows of the workload table, each with its file, line and column.
 
-Two rounds: the shape, found by pydantic while a file is read, and the sense, which no type can say: names that no API
-server has, paths that lead nowhere, rows that stand twice.
+Two rounds: the shape, found by pydantic while a file is read, and the meaning, which no type can check: names that no
+API server has, paths that lead nowhere, rows that occur twice.
 """
 
 from __future__ import annotations

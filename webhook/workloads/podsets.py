@@ -29,12 +29,12 @@ _DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is od
 class PodSet(Struct, kw_only=True):
     """One pod template of an object.
 
-    template is `{metadata, spec}` as it stands in the object. path is where it stands; where the object holds a bare
-    PodSpec there (`bare`), the template is made around it and `locate` leaves the `spec` out; a template that stands
-    nowhere in the object (`elsewhere`, the merge of a TrainJob with its runtime) is located where it comes from.
-    count is the pods of one group, None where nobody can know; groups is how many such groups the object makes
-    (LeaderWorkerSet replicas). A patch (`is_patch`) is a part of a template that is merged into one of another object.
-    metadata are the objects of which the pods get labels and annotations, where that is not the template.
+    template is `{metadata, spec}` as in the object. path is its place; if the object has a bare PodSpec there (`bare`),
+    the template is built around it and `locate` leaves the `spec` out; a template that is not in the object
+    (`elsewhere`, the merge of a TrainJob with its runtime) has the place of its origin. count is the pods of one group,
+    None if it cannot be known; groups is how many such groups the object creates (LeaderWorkerSet replicas). A patch
+    (`is_patch`) is a part of a template that is merged into one of another object. metadata are the objects that give
+    the pods labels and annotations, if it is not the template.
     """
 
     name: str
@@ -53,7 +53,7 @@ class PodSet(Struct, kw_only=True):
         return None if self.count is None else self.count * self.groups
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Return where a field of the template stands in the object: ("spec", "x") -> ("spec", "template", "spec",
+        """Return the place of a field of the template in the object: ("spec", "x") -> ("spec", "template", "spec",
         "x").
         """
         if self.elsewhere:
@@ -114,7 +114,7 @@ _ITSELF = PodSetRule(template="", name="main")
 
 
 OF_RUNTIME = "runtime"
-"""What a fragment is of that is merged into the runtime of a TrainJob, which is another object."""
+"""The part of the runtime of a TrainJob, another object, that a fragment is merged into."""
 
 
 def partial_pod_templates(
@@ -138,7 +138,7 @@ def partial_pod_templates(
 def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """Return what an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
 
-    What is merged into a template of the same object is judged once it is merged.
+    A fragment that is merged into a template of the same object is checked after the merge.
     """
     return tuple(
         PodSet(
@@ -173,7 +173,7 @@ def _applies(place: TemplatePlace, rule: PodSetRule) -> bool:
 
 
 def is_set(element: JSON, path: str) -> bool:
-    """Return whether a field below an element is there, and neither null nor false."""
+    """Return whether a field below an element exists, and is neither null nor false."""
     value = _field(element, path)
     return value is not None and value is not False
 
@@ -194,7 +194,7 @@ def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> PodSet:
 
 
 def _metadata_paths(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> tuple[FieldPath, ...]:
-    """Return where the objects stand that the pods get labels from, those that are there, or the first."""
+    """Return the places of the objects that give the pods their labels: those that exist, or the first."""
     below = len(_split_template_path(rule.template)[-1][0])
     element = place.path[: len(place.path) - below]
     every = tuple(element + _steps(path) if path.startswith(".") else _steps(path) for path in rule.metadata)
@@ -280,7 +280,7 @@ def _elements(path: FieldPath, value: JSON, step: str, named: str, deadline: Dea
 
 
 def _name_of_element(element: JSON, named: str) -> str:
-    """Return the name of an element in a field; "" for a list or an object in its place, whose text may be long."""
+    """Return the name of an element in a field; "" for a list or an object instead of a text, which may be long."""
     name = _field(element, named) if named else None
     return "" if not name or isinstance(name, dict | list) else str(name)
 
@@ -328,14 +328,12 @@ def _factor(element: JSON, factor: Factor) -> int:
 
 
 def _number(value: JSON, default: int) -> int:
-    """Return an integer as written; a text or a truth value in its place is no count, so the default stands."""
+    """Return an integer as written; a text or a truth value is not a count, so the default counts."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
-    """Return what becomes of a template that an update from `old` to `obj` changes; mutable where nobody says
-    otherwise.
-    """
+    """Return what happens to a template in an update from `old` to `obj`; mutable by default."""
     row = table.row(*group_kind(obj))
     if row is None or row.templates in ("mutable", "immutable"):
         return row.templates if row else "mutable"

@@ -1,4 +1,4 @@
-"""Resources that stand outside the pod templates of an object and become those of a container, by its row.
+"""Resources outside the pod templates of an object that become those of a container, by its row.
 
 Limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of a
 SparkApplication, which is a name with a quantity. Takes any JSON, as podsets.py does. Knows no devices.
@@ -23,11 +23,11 @@ class ResourceField(Struct, frozen=True, kw_only=True):
     """One such place.
 
     Args:
-        path: where it stands.
+        path: its place.
         resources: limits and requests; those that a device with a quantity comes to.
-        podset: name of the pod set whose containers get them, "" where nobody counts them as devices.
+        podset: name of the pod set with the containers that get them, "" if they do not count as devices.
         container: name of that container.
-        count: pods of the pod set where it has no template, None where nobody can know.
+        count: pods of the pod set if it has no template, None if it cannot be known.
         is_device: it is a device with a quantity, not limits and requests.
         device: the name of that device, "" where it has none.
 

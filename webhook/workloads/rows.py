@@ -1,6 +1,7 @@
 """A row of the workload table: what is known of one kind that carries pods.
 
-The fields are those of kinds.yaml, whose top explains them. Data only: table.py reads rows, podsets.py applies them.
+The fields are those of kinds.yaml; the top of that file explains them. Data only: table.py reads rows, podsets.py
+applies them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _StrictModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(_StrictModel):
-    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
+    """One factor of a count: a field, or the smallest of several; `default` is the first one's value if it is unset.
 
     atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
     """
@@ -39,7 +40,7 @@ class Factor(_StrictModel):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Return the fields whose smallest value is the factor."""
+        """Return the fields with the smallest value as the factor."""
         return self.least or (self.path,)
 
 
@@ -54,10 +55,10 @@ class DeclaredTemplates(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRule(_StrictModel):
-    """One place of pod templates. `count` is None where nobody can know how many pods there will be.
+    """One place of pod templates. `count` is None if the number of pods cannot be known.
 
-    metadata: objects whose labels and annotations the controller gives to the pods in place of those of the template,
-    of which a later one counts.
+    metadata: objects with labels and annotations that the controller gives to the pods instead of those of the
+    template; a later one counts.
     """
 
     template: str
@@ -76,13 +77,13 @@ class PodSetRule(_StrictModel):
 class MadePodRule(_StrictModel):
     """One pod that a controller makes of fields of the object, as far as these fields say what is in it.
 
-    Paths are those of the object. at: where the fields stand that no other path names. container: the name of its
-    container. image: the first of these that is set; a map has `repository` and `tag`. labels and annotations: maps,
-    of which a later one counts. resources: those of the container; device: the name of a device and its quantity,
-    which become a limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which
-    fields of the PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the
-    controller never sets. unless: nothing is known of the pod where one of these is set, has this value (`path=value`)
-    or a key with this prefix (`path{prefix*}`).
+    Paths are those of the object. at: the place of the fields that no other path names. container: the name of its
+    container. image: the first of these that is set; a map has `repository` and `tag`. labels and annotations: maps; a
+    later one counts. resources: those of the container; device: the name of a device and its quantity, which become a
+    limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which fields of the
+    PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the controller
+    never sets. unless: nothing is known of the pod where one of these is set, has this value (`path=value`) or a key
+    with this prefix (`path{prefix*}`).
     """
 
     name: str
@@ -116,8 +117,8 @@ class PartialTemplateRule(_StrictModel):
 class ResourceRule(_StrictModel):
     """One place of resources outside the pod templates, which become those of a container.
 
-    holds: limits and requests, or a device, which is a name with a quantity. podSet: whose containers get them; ""
-    where they are not counted as devices. Other fields as of pod sets, relative to the object.
+    holds: limits and requests, or a device, which is a name with a quantity. podSet: the pod set with the containers
+    that get them; "" if they do not count as devices. Other fields as of pod sets, relative to the object.
     """
 
     path: str

@@ -42,7 +42,7 @@ class Table:
         object.__setattr__(self, "_made", made)
 
     def row(self, group: str, kind: str) -> Row | None:
-        """Return the row of a kind, or None: the table keys by group and kind, whatever the version."""
+        """Return the row of a kind in any version, or None: the table keys are group and kind."""
         return self._index.get((group, kind))
 
     def does_kind_make(self, owner: tuple[str, str], made: tuple[str, str]) -> bool:

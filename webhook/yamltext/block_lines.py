@@ -41,8 +41,8 @@ class UnsupportedStyleError(Exception):
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
-"""The spaces before it; the width of each of its dashes with the spaces behind it; what stands before `: `, None where
-nothing does; what its value is; the scalar, the items of a list in brackets, or the line break that ends literal text.
+"""The spaces before it; the width of each of its dashes with the spaces after it; the text before `: `, None if there
+is none; the kind of its value; the scalar, the items of a list in brackets, or the line break that ends literal text.
 """
 _SHORT: Final = 100
 """The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""

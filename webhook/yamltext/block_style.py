@@ -1,9 +1,9 @@
 """A quick reader of YAML in the style of most manifests: one key, item or value a line.
 
-Reads a subset of block style and gives up at the first line that is anything else: anchors, tags, `<<`, nested flow
-collections, folded text, scalars of several lines, tabs, a key that stands twice. What it reads means what the parser
-of PyYAML makes of it; what it gives up is read by that parser. docs/decisions/0008-two-readers-of-yaml.md says why
-there are two, and how they are compared.
+Reads a subset of block style and stops at the first line with anything else: anchors, tags, `<<`, nested flow
+collections, folded text, scalars of several lines, tabs, a key that occurs twice. Its values are those of PyYAML's
+parser; that parser reads the texts at which it stops. docs/decisions/0008-two-readers-of-yaml.md says why there are
+two, and how they are compared.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def read_block_document(text: str) -> JSON:
     return _read(lines, 1 if _BEGUN.fullmatch(lines[0]) else 0)
 
 
-def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, whose calls would be most of its time
+def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, because calls would take most of its time
     """Return the value of the lines from index `at` on."""
     result: list[JSON] = []
-    # the innermost open collection, the column where it stands, and whose value comes next
+    # the innermost open collection, its column, and whether a value comes next
     container: Any = result
     indent, pending = -1, _ITEM
     above: list[tuple[Any, int]] = []
@@ -75,7 +75,7 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, w
             else:
                 if pending is not _NOTHING:
                     _put(container, pending, None)
-                if container.__class__ is list:  # its items stand below their key without an indentation
+                if container.__class__ is list:  # its items are below their key without an indentation
                     container, indent = above.pop()
                     if column != indent:
                         raise UnsupportedStyleError

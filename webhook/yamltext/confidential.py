@@ -1,7 +1,7 @@
 """Hides confidential values, which no report may show: those of Secrets and of environment variables.
 
-In JSON a value is replaced. In a text its place is found in the nodes of the text: of a key that stands twice both are
-found, and what an anchor holds wherever it is used.
+In JSON a value is replaced. In a text, the nodes give its place: both places of a key that occurs twice, and every use
+of an anchor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HIDDEN: Final = "***"
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Fields whose text contains such values: the environment of a RayJob, and an object as kubectl applied it."""
+"""Fields with texts that contain such values: the environment of a RayJob, and an object as kubectl applied it."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 _Inside: TypeAlias = Literal["", "secret", "variable"]
 _OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
@@ -68,7 +68,7 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
 def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
     """Yield the values of a mapping with the state of each; None marks a confidential value."""
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
-        inside = inside or "secret"  # what is merged into a mapping may say that it is one
+        inside = inside or "secret"  # a merged mapping may make the result one
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if name == "<<":
@@ -95,7 +95,7 @@ def _span(node: Any) -> Span:
 
 
 def without_confidential(value: JSON) -> JSON:
-    """Return the object with HIDDEN in the place of each such value."""
+    """Return the object with HIDDEN instead of each such value."""
     if isinstance(value, list):
         return [without_confidential(each) for each in value]
     if not isinstance(value, dict):

@@ -1,8 +1,7 @@
 """Reads the documents of a YAML text, each with the quick reader or, if that gives up, with the parser.
 
-A line that begins with `---` begins a document wherever it stands (YAML 1.1, l-forbidden in 1.2), so that documents can
-be told apart without the parser, unless a text has directives, `...` or rare ends of lines: such a text is read by the
-parser as a whole.
+A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2), so documents can be separated
+without the parser, unless a text has directives, `...` or rare ends of lines: the parser reads such a text as a whole.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
 
     Args:
         places: the text; gets to know where its documents begin.
-        repeated: gets what to say of keys that stand twice in one mapping; kubectl v1.36 takes the last one, too.
+        repeated: gets the notes about keys that occur twice in one mapping; kubectl v1.36 also uses the last one.
 
     Raises:
         YamlError: the text cannot be read.

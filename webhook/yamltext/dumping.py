@@ -19,8 +19,8 @@ def dump(value: JSON) -> str:
     """Return the YAML of a value: keys in order, no aliases, and quotes around texts that kubectl would read as another
     type.
 
-    One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII. Where a CI
-    system would obey a line, texts are in double quotes on one line, with an escape in what it would obey.
+    A text with characters that a terminal obeys, or that are invisible, has escapes for all characters outside ASCII.
+    Where a CI system would obey a line, texts are in double quotes on one line, with an escape in what it would obey.
     """
     text = _dumped(value, _Dumper)
     is_ascii = not is_graphic(text.replace("\n", ""))

@@ -1,4 +1,4 @@
-"""Opens the files that a person names, and the files of a folder that somebody else wrote.
+"""Opens the files that the user names, and the files of a folder with content from others.
 
 A path that a person typed may be anything: a file, a pipe, a device. A file that was found in a folder, or that another
 file of the folder names, has to be a regular file below the folder, wherever links lead. The check and the opening are
@@ -33,11 +33,11 @@ _MAX_LINKS: Final = 40
 """Links on the way to one file, as in Linux."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A pipe that takes the place of a file is not waited for."""
+"""A pipe in place of a file is not waited for."""
 
 
 class NotReadError(OSError):
-    """A file of a folder that is not read, whatever is in it; `strerror` says why."""
+    """A file of a folder that is not read, with any content; `strerror` says why."""
 
 
 class InputFile(Struct, frozen=True):
@@ -210,7 +210,7 @@ def leads_out_by_link(folder: Path) -> bool:
 
 
 def write_file_of_folder(file: Path, text: str) -> None:
-    """Write a file of a folder anew; a link in its place is replaced, and what the link leads to stays."""
+    """Write a file of a folder again; a link in its place is replaced, and its target stays."""
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:

@@ -21,14 +21,14 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
     """Return whether JSON is nested deeper than `bound` levels, or its brackets do not match.
 
     Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
-    is no deeper, and those in strings are counted on both sides. Of the others only the brackets are kept, as
-    steps down and up, and those are added up: stretch by stretch, one by one only where a stretch comes near the bound.
+    is no deeper, and those in strings are counted on both sides. Only the brackets of the others are kept, as steps
+    down and up. They are added up part by part, and one by one only in a part that comes near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # the quotes between two strings, or of an empty one, say nothing: without them, no text makes many pieces below
+    # the quotes between two strings, or of an empty one, do not matter: without them, no text makes many pieces below
     steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
     depth, in_string = 0, 0
     for start in range(0, len(steps), _BLOCK):

@@ -13,11 +13,11 @@ from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 from webhook.yamltext.source_line import SourceLine, Words, offset_of_word
 
 _MOST_LISTS: Final = 8
-"""What is inside more lists than these has the place of the list around it: no API of Kubernetes has so many."""
+"""A value inside more lists than these has the place of the list around it: no API of Kubernetes has so many."""
 
 
 _MOST_BLANKS: Final = 1000
-"""Blanks around a colon: nobody writes as many."""
+"""Blanks around a colon: real files have fewer."""
 
 
 class JsonPlaces(Struct):
@@ -58,7 +58,7 @@ class JsonPlaces(Struct):
         return places.line_at(0, line - first + 1, column) if places else None
 
     def _value_of_key(self, offset: int) -> int:
-        """Return the offset of the value whose key is at an offset, or of what is there if it is no key."""
+        """Return the offset of the value with its key at an offset, or of the value there if it is not a key."""
         end = jsontext.end_of_value(self.text, offset, LONGEST_SHOWN) or offset
         rest = self.text[end : end + _MOST_BLANKS]
         is_key = self.text[offset : offset + 1] == '"' and rest.lstrip()[:1] == ":"

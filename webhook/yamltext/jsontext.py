@@ -1,10 +1,10 @@
 """JSON as an API server reads it: one value of some bytes; of a text one, several in a row, or one a line, with places.
 
-Knows no files. Other than the standard library's reader, as Go's and Kubernetes' have it: NaN and Infinity are refused,
-numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not UTF-8, or
-half of a surrogate pair, becomes U+FFFD (encoding/json unquote). Of a key that stands twice in an object the last
-counts, and it is told. What is nested deeper than the walks over objects go is an `Unread`, and so is a number that no
-double holds: Go reads 10,000 levels, and keeps the text of fields that it does not look into.
+Knows no files. The differences from the standard library's reader are those of Go and Kubernetes: NaN and Infinity are
+refused, numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not
+UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote). If a key occurs twice in an object, the last
+counts, and a note is given. A part that is nested deeper than walks over objects may go becomes an `Unread`, and so
+does a number that no double can hold: Go reads 10,000 levels, and keeps the text of fields that it does not decode.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
     Args:
         text: one value, or several in a row.
-        repeated: gets what to say of the first key of a value that stands twice in one object with different values.
+        repeated: gets the notes about the first key of a value that occurs twice in one object with different values.
 
     Raises:
         json.JSONDecodeError: not JSON.
@@ -85,7 +85,7 @@ def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as Go's decoder has it."""
+    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as Go's decoder."""
     return data.decode(errors=_INVALID_BYTES)
 
 
@@ -116,7 +116,7 @@ def _whole_escape(match: re.Match[str]) -> str:
 
 
 class _Decoder(json.JSONDecoder):
-    """Decodes text in which NaN stands for each of some parts that are not read."""
+    """Decodes text with NaN for each of some parts that are not read."""
 
     def __init__(self, parts: Iterator[Unread], objects: _ObjectBuilder | None = None) -> None:
         super().__init__(
@@ -180,7 +180,7 @@ def _float_or_unread(text: str) -> float | Unread:
 def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
     """Return the offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
 
-    With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
+    With `has_repeated` the text is read to its end, because the last of repeated keys counts.
     """
     best, matched = offset, 0
     for steps, place in _keys_with_offsets(text, offset):

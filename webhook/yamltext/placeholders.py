@@ -1,7 +1,7 @@
 """Texts that are filled in later, by a shell, a template engine, a controller or a person: `${NAME}`, `<name>`.
 
-The one home of what counts as such a text. Nobody can judge it before it is filled in: a rule about names or amounts
-leaves it out, and where a value of another type belongs it may still become one.
+The one home of what counts as such a text. It cannot be checked before it is filled in: a rule about names or amounts
+skips it, and a value of another type may replace it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""Patterns of blanks with what each begins with. A text of 100,000 such signs takes one of them 2 milliseconds; one
+"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, one of them takes 2 milliseconds; one
 pattern for all kinds takes 10."""
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
@@ -31,7 +31,7 @@ _DOTS: Final = frozenset(("...", "…"))
 def is_placeholder(text: str) -> bool:
     """Return whether a text is still to be filled in, wholly or in part.
 
-    None of the signs may stand in a name or an amount that Kubernetes takes, so that no finished text is taken for one:
+    Names and amounts that Kubernetes accepts have none of these signs, so no finished text counts as a placeholder:
     `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,
     `gpu-1` is not.
     """
@@ -39,7 +39,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_placeholder_for_non_text(text: str) -> bool:
-    """Return whether a text in place of a number or another value that is not text is a placeholder: also `NUM_NODES`,
+    """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`,
     as sed finds it.
 
     As a text, such a word may be a finished value.
@@ -48,7 +48,7 @@ def is_placeholder_for_non_text(text: str) -> bool:
 
 
 def is_placeholder_for_name(text: str) -> bool:
-    """Return whether a text in the place of a name of an object is to be filled in: also `QUEUE_NAME`.
+    """Return whether a text instead of a name of an object is a placeholder: also `QUEUE_NAME`.
 
     Such a name has no capital letters and no `_`, so that no finished one is taken for a constant.
     """
@@ -56,10 +56,10 @@ def is_placeholder_for_name(text: str) -> bool:
 
 
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
-    """Return whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
+    """Return whether YAML read lists or a mapping from a placeholder without quotes: `[[name]]`, `{name}`.
 
-    Where a number, a text or a truth value belongs, nobody means a list of one list of one word, or a mapping of one
-    word to nothing.
+    For a number, a text or a truth value, a list of one list of one word, or a mapping of one word to nothing, is never
+    intended.
     """
     if isinstance(value, dict):
         return len(value) == 1 and next(iter(value.values())) is None and _is_word_in_brackets(next(iter(value)))

@@ -19,7 +19,7 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document whose lines are shown, because all its nodes are visited first."""
+"""The most characters of a document with lines that are shown, because all its nodes are visited first."""
 _MOST_SCALARS: Final = 5000
 """Scalars of a field that are searched for words."""
 _COMMANDS: Final = ("command", "args")
@@ -51,7 +51,7 @@ class Extent(NamedTuple):
 def places_of_json(text: str, column: int) -> Places:
     """Return the places of one JSON value that begins at this column, from 1; YAML includes all of JSON but surrogates.
 
-    Lines are shown as they are written.
+    Lines are shown unchanged.
     """
     padded = " " * (column - 1) + text
     extents = {0: Extent(0, len(padded), 0, 0, (0, column - 1))}
@@ -62,8 +62,8 @@ def places_of_json(text: str, column: int) -> Places:
 class Places:
     """The places of all paths in a text's documents.
 
-    `extents` are those of its documents, by their numbers; `nodes` are made of the documents that somebody asks about:
-    beside a Deployment often stand definitions of some MB, whose nodes would take seconds and gigabytes.
+    `extents` are those of its documents, by their numbers; `nodes` are built for the requested documents only: a file
+    with a Deployment often also has definitions of some MB, and their nodes would take seconds and gigabytes.
     `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2.
     """
 

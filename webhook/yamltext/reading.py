@@ -1,7 +1,7 @@
 """Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
 
-Values mean what kubectl v1.36 takes them for (scalars): of a key that stands twice in a mapping the last counts, and it
-is told. So does a `<<` count above what stands before it, other than in YAML 1.1 and for kustomize; it is told, too.
+Values mean the same as to kubectl v1.36 (scalars): if a key occurs twice in a mapping, the last counts, and a note is
+given. A `<<` also counts more than the keys before it, unlike in YAML 1.1 and in kustomize; a note is given, too.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class YamlError(Exception):
 class _Frame(Struct):
     """A mapping or list that is being read. `key` is the key of the next value; None before a key.
 
-    `merge` is the event of that key if it is a `<<`.
-    `repeated` is the event of that key if it stands there already, and `repeats` are all such keys. `merged` are the
-    keys that have the value of a `<<`; `overridden` are those that had another value before it, with its event.
+    `merge` is the event of that key if it is a `<<`. `repeated` is the event of that key if it occurred before, and
+    `repeats` are all such keys. `merged` are the keys with the value of a `<<`; `overridden` are those that had another
+    value before it, with its event.
     """
 
     container: Any
@@ -61,7 +61,7 @@ class _Frame(Struct):
 
 
 class _Repeat(Struct):
-    """A key that stands more than once in a mapping: how often, whether with different values, and its last event."""
+    """A key that occurs more than once in a mapping: how often, whether with different values, and its last event."""
 
     count: int = 1
     differs: bool = False
@@ -73,8 +73,8 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
 
     Args:
         places: the text; gets to know where its documents begin.
-        repeated: gets what to say of keys that stand twice in one mapping with different values; kubectl v1.36 takes
-            the last one, too.
+        repeated: gets the notes about keys that occur twice in one mapping with different values; kubectl v1.36 also
+            uses the last one.
 
     Raises:
         YamlError: the text cannot be read.
@@ -223,7 +223,7 @@ class _Reader:
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        """Set the keys of `<<`; of several mappings the first counts, and all count above what stands before them."""
+        """Set the keys of `<<`; the first of several mappings counts, and all count more than the keys before them."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")
@@ -264,7 +264,7 @@ class _Reader:
 
 
 def _shown(key: str) -> str:
-    """Return a key as a message has it; many mappings may have one long key."""
+    """Return a key for a message; many mappings may have one long key."""
     return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"
 
 

@@ -1,4 +1,4 @@
-"""What a plain YAML scalar means to kubectl: null, a bool, a number or text.
+"""The meaning of a plain YAML scalar in kubectl: null, a bool, a number or text.
 
 Knows no files and no YAML library. Rules: sigs.k8s.io/yaml v1.6.0 on go.yaml.in/yaml/v2 v2.4.3 resolve.go, then the
 way through JSON: `yes`, `on` and `y` are true, `017` is octal, `1_000` a number, `1.0` the int 1; dates and `12:30`

@@ -1,6 +1,6 @@
 """One line of a file as a report may show it, with the place in it that a finding is about.
 
-Knows how much of a long line is shown; confidential.py says which values nobody may read.
+Knows how much of a long line is shown; confidential.py knows the values that are hidden.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Columns: TypeAlias = tuple[int, int]
 
 
 class SourceLine(Struct, frozen=True):
-    """A line without its indentation; `column` counts from 1, and `length` is that of the key or item that is meant."""
+    """A line without its indentation; `column` counts from 1, and `length` is that of the marked key or item."""
 
     text: str
     column: int
@@ -61,7 +61,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 Words: TypeAlias = tuple[str, ...]
-"""What is wrong in a field, as written there: the place of the field is that of the first word that the field has."""
+"""The wrong words in a field: the place of the field is that of the first of these words."""
 
 Locate: TypeAlias = Callable[[str, Words], Place]
 """Returns the place in the input of a printed field path, or of a word in the field."""
@@ -71,7 +71,8 @@ Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
 
 
 def offset_of_word(text: str, word: str) -> int:
-    """Return where a text has a whole word first, -1 if nowhere; `_` and `-` are the same, as in names of flags."""
+    """Return the first place of a whole word in a text, -1 without one; `_` and `-` are the same, as in names of flags.
+    """
     text, word = text.replace("_", "-"), word.replace("_", "-")
     at = text.find(word)
     while at >= 0 and (_continues(text[at - 1 : at]) or _continues(text[at + len(word) : at + len(word) + 1])):
@@ -87,9 +88,9 @@ def source_line(text: str, column: int, confidential: Iterable[Columns]) -> Sour
     """Return the line as a report shows it, with confidential parts hidden.
 
     Args:
-        text: the line as the file has it.
+        text: the line in the file.
         column: the place that a finding is about, from 1.
-        confidential: which parts of it nobody may read, in their order.
+        confidential: the hidden parts, in their order.
     """
     parts: list[str] = []
     end, moved = 0, column - 1

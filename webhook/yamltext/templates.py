@@ -14,7 +14,7 @@ from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 
 _CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$", re.MULTILINE)
-"""Matches the start of an action, or a variable alone on a line, which stands for other lines."""
+"""Matches the start of an action, or a variable alone on a line, which is a placeholder for other lines."""
 
 
 class ChartTemplate(Struct, frozen=True):
@@ -25,7 +25,7 @@ class ChartTemplate(Struct, frozen=True):
 
 
 def find_chart_of_template(file: Path) -> str:
-    """Return the outermost chart whose template a file is; "" for other files."""
+    """Return the outermost chart that has a file as its template; "" for other files."""
     for folder in file.parents:
         if folder.name == "templates" and _is_chart_folder(folder.parent):
             return str(_outermost_chart(folder.parent))
@@ -66,12 +66,12 @@ _KEYS: Final = re.compile(
 )
 """At the beginning of a line or after a byte order mark, however deep: the indentation may be what is wrong."""
 _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
-"""Anywhere in a line, as JSON has it."""
+"""Anywhere in a line, as in JSON."""
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
-"""Within braces, as YAML has it too."""
+"""Within braces, as also in YAML."""
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Return whether a file has a key `apiVersion` or `kind`, in whatever encoding of ASCII, UTF-16 included."""
+    """Return whether a file has a key `apiVersion` or `kind`, in any encoding of ASCII, UTF-16 included."""
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
     return any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

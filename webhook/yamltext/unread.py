@@ -1,7 +1,7 @@
 """Parts of JSON that are not decoded: an API server stores what nothing here may recurse into.
 
-An `Unread` stands in the object in place of the part and keeps its text, so that it is written as it was. Whatever asks
-for what is in it gets an error and never an empty answer. Two of them can be compared. Knows JSON alone.
+An `Unread` replaces the part in the object and keeps its text, so that it is written unchanged. Code that reads inside
+it gets an error and never an empty answer. Two of them can be compared. Knows JSON alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.deadline import Deadline
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|NaN|Infinity', re.DOTALL)
-"""Whatever opens or closes a level; a constant that JSON does not have stands for a part that is cut out."""
+"""Characters that open or close a level; a constant that JSON does not have replaces a part that is cut out."""
 _VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
@@ -41,7 +41,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
 
     __slots__ = ("_digest", "reason", "text")
     cel_size: ClassVar[int] = 1
-    """What the part counts in the costs of CEL, as every value without a size."""
+    """The size of the part in the costs of CEL, as of every value without a size."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -96,9 +96,9 @@ def refuse_unread_part(value: object) -> None:
 
 
 def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return JSON text in which NaN stands for every part below `deepest` levels, and those parts in their order.
+    """Return JSON text with NaN instead of every part below `deepest` levels, and those parts in their order.
 
-    All other values stand where they stood.
+    All other values stay at their places.
 
     Raises:
         json.JSONDecodeError: the text itself has such a constant, which JSON does not have.
@@ -157,7 +157,7 @@ def _as_integer(number: float) -> str:
 
 
 def _entries_by_key(held: list[bytes]) -> Iterable[bytes]:
-    """Return the entries of an object, of which `held` has keys and values in turn; the last value of a key counts."""
+    """Return the entries of an object from `held`, with keys and values alternately; the last value of a key counts."""
     entries = dict(zip(held[::2], held[1::2], strict=True))
     return (key + entries[key] for key in sorted(entries))
 

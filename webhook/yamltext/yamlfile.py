@@ -79,7 +79,7 @@ class Document:
         return self._source.position(self._at, path, words) if self._source else (0, 0)
 
     def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line of that place without values that nobody may read; None where it cannot be shown."""
+        """Return the line of that place without hidden values; None if it cannot be shown."""
         return self._source.source_line(self._at, path, words) if self._source else None
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
@@ -89,9 +89,9 @@ class Document:
 
 
 class FileParts(Struct, frozen=True):
-    """What could be read of a file, in order, and what could not.
+    """The documents of a file that could be read, in order, and the problems.
 
-    repeated: keys that stand twice in one mapping with different values, of which kubectl, too, takes the last one.
+    repeated: keys that occur twice in one mapping with different values; kubectl also uses the last one.
     """
 
     documents: tuple[Document, ...] = ()
@@ -114,7 +114,7 @@ def read_parts_of_text(text: str, file: str = "", above: int = 0, *, by_kustomiz
     Args:
         text: YAML, JSON, or JSON values in a row.
         file: where it comes from.
-        above: how many lines of the file stand above it.
+        above: the number of lines of the file above it.
         by_kustomize: whether kustomize reads it, for which a plain `on` or `yes` is a text: sigs.k8s.io/kustomize api
             v0.20 kyaml on go.yaml.in/yaml/v3.
     """
@@ -196,7 +196,7 @@ def decode_text(data: bytes, file: str) -> str:
 
 
 def shown(path: AnyFile) -> str:
-    """Return the name of a file as messages have it."""
+    """Return the name of a file for messages."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
@@ -215,7 +215,7 @@ def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
 
 
 def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
-    """List the files in files and folders, all of which are needed.
+    """List the files in files and folders, all of which must exist.
 
     Args:
         places: files and folders.
@@ -234,11 +234,12 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, whose files its links name already. Each file comes once; `-` stays `-`.
+    `..data` folder of a mounted ConfigMap, because its links name its files already. Each file comes once; `-` stays
+    `-`.
 
     Args:
         places: files and folders.
-        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
+        root: the folder that they must stay in, if their names come from others; "" for each folder itself.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
@@ -272,7 +273,7 @@ def is_manifest_name(name: str) -> bool:
 
 
 def problem_of_absent_file(place: str | Path) -> InputProblem:
-    """Return the problem that there is no such file or folder, perhaps because the name is an address."""
+    """Return the problem that the file or folder does not exist, perhaps because the name is an address."""
     if address := input_files.url_in_place_of_file(place):
         return InputProblem(
             message="is an address, and only files, folders and `-` are read: download it", file=address
@@ -319,7 +320,7 @@ def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
-    """Return the JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
+    """Return the JSON values of a text; None if it turns out not to be JSON and it is not certain that it is."""
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
@@ -348,7 +349,7 @@ def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltex
 
 
 class _Piece(Struct, frozen=True):
-    """A part of a text that can be read by itself, and how many lines stand above it."""
+    """A part of a text that can be read alone, and the number of lines above it."""
 
     text: str
     above: int
@@ -385,7 +386,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_json_lines(text: str) -> bool:
-    """Return whether some line is a whole object by itself, as no line of indented JSON is."""
+    """Return whether some line is a whole object, which is never so in indented JSON."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 

@@ -67,8 +67,8 @@ def parse_and_check(
     Args:
         source: its text.
         environment: what it may use.
-        expects: the types that its result may have, exactly; any when empty. dyn is a type of its own here, as for
-            kube-apiserver: an expression that must be bool has to be bool whatever the input.
+        expects: the types that its result may have, exactly; any when empty. dyn is a separate type here, as for
+            kube-apiserver: an expression that must be bool has to be bool for every input.
         patterns: where its constant patterns are compiled; None for an expression of a policy.
 
     Raises:

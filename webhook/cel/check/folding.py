@@ -1,9 +1,9 @@
 """Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
-computed once and cost nothing. What fails then refuses the whole expression, even where `||` would absorb it: bad
-conversions, patterns that are none, keys that nothing has. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize
-and planner.go, which the API server switches on (OptOptimize). `quantity('zzz')` is not folded: it fails when reached.
+computed once and cost nothing. A failure then refuses the whole expression, even where `||` would absorb it: bad
+conversions, invalid patterns, keys that do not exist. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and
+planner.go, which the API server switches on (OptOptimize). `quantity('zzz')` is not folded: it fails when reached.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class TypeInference:
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
         """Return types with their variables replaced, by the same keys; unbound variables become dyn.
 
-        What several of them have inside is replaced once: of lists in lists, each type has all those below it.
+        The nested types of several of them are replaced once: in lists of lists, each type contains all those below it.
         """
         known: dict[int, tuple[Type, Type]] = {}
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
@@ -109,7 +109,7 @@ class TypeInference:
         return before[1]
 
     def _bound_type(self, kind: Type) -> Type:
-        """Return the type that a variable stands for, dyn where it is unbound; its parameters may be variables."""
+        """Return the type that a variable is bound to, dyn if it is unbound; its parameters may be variables."""
         while kind.kind == "param":
             kind = self._bound.get(kind.name, DYN)
         return kind

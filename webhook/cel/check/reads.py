@@ -24,8 +24,8 @@ Path: TypeAlias = tuple[str, ...]
 class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
-    paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); what stands there is read
-        whole. always: the variables that every evaluation reads, whatever their values.
+    paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); the value there is read whole.
+        always: the variables that every evaluation reads, with any values.
     """
 
     paths: frozenset[Path]

@@ -60,7 +60,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         writer.add_fixed_cost(not optional)
         part()
     if _is_conditional_expression(node.operand):
-        writer.add_fixed_cost(-1)  # cel-go takes the 1 back that it never counted for a conditional
+        writer.add_fixed_cost(-1)  # cel-go takes back the 1 that it never counted for a conditional
     if optional:
         answer = writer.stored_in_variable(
             compiler.function_call(

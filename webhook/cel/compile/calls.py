@@ -58,7 +58,7 @@ absorb the error.
 """
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
-"""Types whose values Python orders as CEL does."""
+"""Types with values that Python orders as CEL does."""
 
 
 def call_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
@@ -184,7 +184,7 @@ def signatures_call_code(
     place = FailurePlace("call")
     if cost is not None and cost not in COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
-    # whatever implementation is chosen, it gives what its signature says
+    # any chosen implementation returns the type of its signature
     sure = bool(candidates) and all(each.result == static for each in candidates)
     result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in COUNTED_BEFORE_CALL:

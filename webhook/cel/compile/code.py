@@ -1,8 +1,8 @@
 """Builds the syntax tree of generated Python code: expressions, statements, their cost and their error positions.
 
 Only literals, names generated here and references to bound constants ever get into the tree: no text of an expression
-does. A block is a run of code without a jump: its cost is added once, at its start. Whatever can fail has a line number
-of its own, so that an error tells its place without any work before it happens.
+does. A block is a run of code without a jump: its cost is added once, at its start. Code that can fail is on a separate
+line, so that the line number of an error tells its place, at no cost before an error.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 class ValueCode(Struct):
     """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
-    static type's, not only declared to be. Of an optional whose value, or ABSENT, is in a variable: `raw` is that
-    variable, and `steps` the cost of a value that is there, counted in one statement.
+    static type's, not only declared to be. For an optional with its value, or ABSENT, in a variable: `raw` is that
+    variable, and `steps` the cost of an existing value, counted in one statement.
     """
 
     code: ast.expr
@@ -42,10 +42,10 @@ class ValueCode(Struct):
 
 
 class FailurePlace(Struct):
-    """What a line of generated code does, with which values, and which counted cost to subtract when it fails.
+    """The meaning of a line of generated code, with its values, and the counted cost to subtract if it fails.
 
     cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
-    and constants of the code. level: how many handlers stand around it. kind "operand": the class of the first argument
+    and constants of the code. level: the number of handlers around it. kind "operand": the class of the first argument
     decides on the text of the error, which `subject` is the function of; kind "key": the first argument is the key.
     """
 

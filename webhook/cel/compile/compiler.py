@@ -1,8 +1,8 @@
 """Compiles a checked tree to a Python function.
 
-An expression becomes one flat function over the activation that works on plain JSON values. What a node means is in the
-modules beside this one, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and
-the frame of the function. Shape of the result:
+An expression becomes one flat function over the activation that works on plain JSON values. The meaning of nodes is in
+the modules beside this one, one per kind of construct. This module has their common parts: the dispatch, scopes,
+nesting and the frame of the function. Shape of the result:
 
     def f(A, L, M):                     activation, cost up to which it may run without asking, meter
         S = 300                         cost of a hundred iterations, between two looks at the clock
@@ -118,7 +118,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # the nodes of optionals of which only the presence counts
+        self.unread: set[int] = set()  # the nodes of optionals with only their presence needed
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error

@@ -81,7 +81,7 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return what a failed call costs beyond 1; None stands for an argument that failed, and counts as size 1.
+    """Return the cost of a failed call beyond 1; None means an argument that failed, and counts as size 1.
 
     Values that it cannot measure cost nothing more: cel-go itself breaks off there.
     """

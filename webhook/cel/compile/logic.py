@@ -1,8 +1,8 @@
 """Compiles `&&`, `||`, `!`, `? :`, `==` and `!=`.
 
-Every operand of a chain of && or || stands under the condition that none before it has decided, and in a try of its own
-if it can fail; the first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go
-evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
+Every operand of a chain of && or || is evaluated only if none before it has decided, and in a separate try if it can
+fail; the first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd,
+evalOr). In Python 3.11 a try costs nothing until something is raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes the Python loops of macros: their range, their variables, and the cost of their bodies.
 
-A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (code.CodeWriter
-on `exact`). A loop of many rounds so goes beyond the bound that stands for the next look at the clock (cost.py),
-asks, and runs over a range that checks the clock; the bound is drawn near again when it ends early.
+A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (code.CodeWriter on
+`exact`). So a loop of many rounds raises the bound for the next look at the clock (cost.py), reserves its time, and
+runs over a range that checks the clock; the bound is lowered again if the loop ends early.
 """
 
 from __future__ import annotations

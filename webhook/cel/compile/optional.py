@@ -1,8 +1,8 @@
 """Compiles optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
 
-Most optionals are asked at once whether they have a value, so none is made: their value, or ABSENT, stands in a
-variable (`Term.raw`), and only who wants the optional itself gets one made of it. Costs of selections: 1 for every step
-that finds something (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
+Most optionals are only tested for a value, so none is built: their value, or ABSENT, is in a variable (`Term.raw`), and
+the optional is built from it only if it is needed. Costs of selections: 1 for every step that finds something (cel-go
+v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations

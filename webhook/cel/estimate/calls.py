@@ -1,8 +1,8 @@
 """Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
-By overload, as cel-go's own libraries say (v0.26.0 ext/lists.go, ext/sets.go), then by function, as the API server says
+By overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as in the API server
 (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go checker/cost.go
-functionCost); what none of them knows costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
+functionCost); a call that is in none of them costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Estimates the least and the most that an expression may cost before any input is known.
 
-The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree
-once, with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
+The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
+with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
 schema; for admission policies it has no sizes, as every object is dyn, and only limits what is spent when they run. So
-without sizes most loops are UNBOUNDED. Two things are ours: results that have no known size are not taken to be small
-where Go's arithmetic wraps around; and `worst` gives what an evaluation counts where cel-go's estimate is below it:
-1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of what is walked
-through. Elements of elements are taken in one level deep. Comparisons of a size bound the operands behind them
-(guards.py).
+without sizes most loops are UNBOUNDED. Two differences: results without a known size do not count as small where Go's
+arithmetic wraps around; and `worst` gives the cost of an evaluation where cel-go's estimate is below it: 1 for each
+field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked lists. Elements of
+elements are taken in one level deep. Comparisons of a size bound the operands behind them (guards.py).
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class CostEstimator:
         return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
 
     def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
-        """Return the estimates of operands of which each is evaluated where those before it are true, or false."""
+        """Return the estimates of operands, each of which is evaluated if those before it are true, or false."""
         if not self.worst:
             return [self.estimate_node(each) for each in operands]
         before, estimated = self.guards, []

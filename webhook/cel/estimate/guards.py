@@ -1,7 +1,7 @@
 """Finds what a comparison of a size says of the operands behind it: in `x.size() > 8 || …`, x has 8 at most.
 
 An evaluation goes from left to right and stops at the first operand that decides, so an operand of `||` is evaluated
-only where all before it are false, or fail. One whose size() fails has no size. Knows trees, no costs.
+only where all before it are false, or fail. An expression with a failing size() has no size. Knows trees, no costs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, 
 
 _MOST_IF_FALSE: Final[Mapping[str, int]] = {"_>_": 0, "_>=_": -1}
 _MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
-"""What is added to the number that a size is compared with, to have the greatest size."""
+"""The number to add to the right side of a comparison with a size, to get the greatest size."""
 _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
 
 
 class SizeGuards(Struct):
-    """The greatest sizes of some parts of an expression, by what is written there, wherever it stands.
+    """The greatest sizes of some parts of an expression, by their text, at any place.
 
     `names` are the identifiers in each part: a macro that declares one of them means another value by it.
     """

@@ -1,7 +1,7 @@
 """Ranges of sizes and costs of values before the evaluation. Knows no expressions.
 
-The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing goes beyond UNBOUNDED,
-which stands for "no bound is known" as well.
+The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing exceeds UNBOUNDED, which
+also means "no bound is known".
 """
 
 from __future__ import annotations

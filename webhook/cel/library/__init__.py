@@ -35,8 +35,8 @@ LIBRARIES = (
 """Module names, in the order in which their overloads of one name are tried."""
 
 TYPES = ("net.IP", "net.CIDR")
-"""Opaque types whose names are values of their own in an expression (`type(x) == net.IP`), both since 1.30; the others'
-are undeclared names there, as in the API server.
+"""Opaque types with names that are values in an expression (`type(x) == net.IP`), both since 1.30; the names of other
+opaque types are undeclared, as in the API server.
 """
 
 

@@ -163,7 +163,7 @@ NO_ENTRY: Final = "authorizer: no decision is given for"
 
 
 class ListedAuthorizer:
-    """An Authorizer that reads its answers from a list: the first entry whose fields all equal the question's.
+    """An Authorizer that reads its answers from a list: the first entry with the same fields as the question.
 
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
@@ -188,7 +188,7 @@ class ListedAuthorizer:
 
 
 class UnansweredQuestion(ReviewPaused):
-    """Stops the review until somebody has answered this question."""
+    """Stops the review until this question has an answer."""
 
     def __init__(self, question: AuthorizationQuestion) -> None:
         super().__init__(str(question))
@@ -199,7 +199,7 @@ class PausingAuthorizer:
     """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
 
     Args:
-        known: a decision for each question, or why nobody could decide it.
+        known: a decision for each question, or why it has none.
         most: how many questions one review may ask.
 
     Attributes:
@@ -216,7 +216,7 @@ class PausingAuthorizer:
 
         Raises:
             UnansweredQuestion: it is not.
-            EvaluationError: nobody could decide it, or the review has asked often enough.
+            EvaluationError: the question has no decision, or the review has asked too often.
         """
         known = self._known.get(question)
         if known is None:

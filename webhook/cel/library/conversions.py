@@ -207,7 +207,7 @@ iteration.
 
 
 def _cut_after_elements(value: Any, left: list[int]) -> Any:
-    """Return a list or map cut after `left` elements at all depths together; return other values as they are."""
+    """Return a list or map cut after `left` elements at all depths together; return other values unchanged."""
     if isinstance(value, list):
         return [_cut_after_elements(each, left) for each in _elements_within_limit(value, left)]
     if isinstance(value, dict):

@@ -3,8 +3,8 @@
 A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`. Where one
 of the signatures is metered, every implementation in its table takes the Deadline first.
 
-Of a list that must have elements of some type, the first element is looked at, as cel-go does when it runs
-(common/types IsAssignableRuntimeType): what the checker has inferred of a dyn value need not be true.
+For a list that must have elements of some type, the first element is checked, as cel-go does at run time (common/types
+IsAssignableRuntimeType): the type that the checker has inferred for a dyn value need not be true.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HOLDERS = frozenset(("list", "map"))
 
 
 def class_fits_parameter(parameter: Type, kind: type) -> bool:
-    """Return whether values of a Python class may stand for a parameter; element types are not checked."""
+    """Return whether a parameter accepts values of a Python class; element types are not checked."""
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
     classes = _CLASSES.get(parameter.name)
@@ -68,7 +68,7 @@ def depends_on_elements(overload: Overload) -> bool:
 
 
 def value_fits_parameter(parameter: Type, value: Any) -> bool:
-    """Return whether a value may stand for a parameter, by its class and that of its first element."""
+    """Return whether a parameter accepts a value, by its class and that of its first element."""
     if not class_fits_parameter(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):

@@ -200,7 +200,7 @@ def is_link_local_unicast(value: IP) -> bool:
 
 
 def is_global_unicast(value: IP) -> bool:
-    """Return whether an address is none of the special ones, as Go's netip.Addr.IsGlobalUnicast decides."""
+    """Return whether an address is not a special one, as Go's netip.Addr.IsGlobalUnicast decides."""
     return not (
         is_unspecified(value)
         or value.address == _BROADCAST

@@ -54,8 +54,8 @@ dyn.includes(dyn) -> bool                           since 1.37
     (1 / 0).includes(1) // error: division by zero
 
 Also records which lists have another Go type in cel-go than a list literal has, for code that converts values to Go's.
-A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any, whose items are Go's own values;
-split, findAll and validate make a []string. A list is recognized by its identity, and only inside `record_origins`.
+A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own values; split, findAll
+and validate make a []string. A list is recognized by its identity, and only inside `record_origins`.
 """
 
 from __future__ import annotations

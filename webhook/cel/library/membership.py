@@ -36,8 +36,8 @@ def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     """Return the members of a constant list of numbers, texts and bools for `in`, by class and value.
 
     cel-go makes a set of such a list when it plans a program (v0.26.0 interpreter/decorators.go
-    maybeOptimizeSetMembership). A number also stands in it as those of the other classes that it converts to, an int as
-    the nearest double: 9007199254740992.0 is in [9007199254740993], but 9007199254740993 not in [9007199254740992.0].
+    maybeOptimizeSetMembership). A set also has a number in the other classes that it converts to, an int as the nearest
+    double: 9007199254740992.0 is in [9007199254740993], but 9007199254740993 not in [9007199254740992.0].
     """
     members: dict[tuple[type, Any], None] = {}
     for value in values:
@@ -66,7 +66,7 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 
 
 class ValueSet:
-    """A collection whose membership tests take about one step each.
+    """A collection with membership tests of about one step each.
 
     Comparisons are charged to the Deadline, and counted: no more are made than the API server's cost limit pays for.
     """

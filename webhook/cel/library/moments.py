@@ -46,8 +46,7 @@ _UNITS = {
 }
 _TERM = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]+)")
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}", re.ASCII)
-"""The name of a zone; those of the IANA database have 32 characters at most, and looking for one takes time for each
-part."""
+"""The name of a zone; those of the IANA database have 32 characters at most, and a look-up takes time for each part."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 

@@ -31,15 +31,15 @@ optional_type(T).value() -> T
     optional.of([1]).value() // [1]
     {'a': 1}.?b.value() // error: optional.none() dereference
 
-optional_type(T).or(optional_type(T)) -> optional_type(T)
-    The first that has a value. Up to 1.36 a value that is no optional is given back as it is.
+optional_type(T).or(optional_type(T)) -> optional_type(T) The first that has a value. Up to 1.36 a value that is not
+    optional is returned unchanged.
 
     optional.none().or(optional.of(2)).value() // 2
     optional.of(1).or(optional.of(1 / 0)).value() // 1
     optional.none().or(optional.of(1 / 0)) // error: division by zero
 
-optional_type(T).orValue(T) -> T
-    The value, or another one. Up to 1.36 a value that is no optional is given back as it is.
+optional_type(T).orValue(T) -> T The value, or another one. Up to 1.36 a value that is not optional is returned
+    unchanged.
 
     {'a': 1}.?b.orValue(7) // 7
     {'a': 1}.?a.orValue(1 / 0) // 1
@@ -104,8 +104,8 @@ def is_zero(value: Any) -> bool:
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
 
-    Upstream a branch is an attribute, and that of an optional without a qualifier is made anew of its Value(): an
-    optional inside it is its own value, a type its name, and what is opaque to Go has no way back (cel-go v0.26.0
+    Upstream a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(): an optional
+    inside it is its own value, a type its name, and a value that is opaque to Go has no way back (cel-go v0.26.0
     interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
 
     Raises:

@@ -1,12 +1,12 @@
 """Compiles regular expressions to RE2 programs: policies' patterns once, users' patterns within bounds.
 
 Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
-itself bounds a program when it is told how much memory there is, and gives up as soon as it needs more: so a pattern of
-a user is first tried in little memory, which takes a few milliseconds whatever it is, and then in much where there is
-time, which the event loop never has. What is too large then is not evaluated: Go takes patterns of up to 128 MB.
+bounds a program by a given amount of memory, and stops as soon as it needs more. So a pattern of a user is first tried
+in little memory, which always takes a few milliseconds, and then in much memory if there is time, which the event loop
+never has. A pattern that is still too large is not evaluated: Go accepts patterns of up to 128 MB.
 
-How long it takes was measured with google-re2 1.1 on 10,000 random patterns, nested, counted, with classes of Unicode
-(tests/cel/test_patterns.py makes them anew).
+The times were measured with google-re2 1.1 on 10,000 random patterns, nested, counted, with classes of Unicode
+(tests/cel/test_patterns.py generates them).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGE_BYTES: Final = 8 << 20
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
-"""Seconds to read a character of a pattern, which RE2 does whatever memory there is …"""
+"""Seconds to read a character of a pattern, which RE2 needs with any amount of memory …"""
 _COSTLY_S: Final = 1.5e-4
 """… and to read a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to
 1,000.
@@ -44,7 +44,7 @@ _MOST_CONSTANT: Final = 24 << 20
 """The most bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
-"""The most characters of a text whose result is cached; a search costs ten times a look into the cache."""
+"""The most characters of a text with a cached result; a search costs ten times a look-up in the cache."""
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
@@ -68,7 +68,7 @@ class Pattern:
         unanchored: its first argument.
         bytes: what it takes at most, with what RE2 remembers while it searches.
         step_s: how long a byte of a text may take at worst; 0 of a policy's own, which is trusted.
-        text: it as it is written.
+        text: the pattern, unchanged.
     """
 
     __slots__ = ("__weakref__", "bytes", "search", "step_s", "text", "unanchored")
@@ -156,7 +156,7 @@ _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 
 
 
 def compile_policy_pattern(text: str) -> Pattern:
-    """Return the compiled pattern of a policy, whose author runs the server.
+    """Return the compiled pattern of a policy; its author runs the server.
 
     Raises:
         ValueError: not a pattern, or one that is too large.
@@ -213,7 +213,7 @@ def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pat
         what, _, part = program.error().decode(errors="replace").partition(": ")
         error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
         raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
-    if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has it, Go and so the API server have not
+    if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has this, and Go and so the API server do not
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
     read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
     return kind(text, program, private_api.unanchored_flag(), most_bytes + read)

@@ -1,4 +1,4 @@
-"""string.format as newer cel-go versions have it, for cel-spec's conformance only: Kubernetes keeps the older one.
+"""string.format of newer cel-go versions, only for cel-spec's conformance: Kubernetes keeps the older one.
 
 Source: cel-go v0.26.0 ext/formatting_v2.go (ext.Strings version 4). Nothing is quoted, no thousands are separated,
 numbers of every kind fit every clause for numbers.

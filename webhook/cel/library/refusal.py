@@ -1,10 +1,10 @@
-"""The error of a call whose values fit no signature: `no such overload` and cel-go's words after it.
+"""The error of a call with values that fit no signature: `no such overload` and cel-go's words after it.
 
 Most functions of cel-go check what they are given against their signatures, and name the call in their refusal. The
-operators and a few functions take whatever implements an operation instead (a singleton with an operand trait): their
-refusal has no arguments, and no name either where the first value implements the operation or is a text, a timestamp
-or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary
-and evalBinary, common/types/types.go.
+operators and a few functions accept every value that implements an operation instead (a singleton with an operand
+trait): their refusal has no arguments, and no name either if the first value implements the operation or is a text, a
+timestamp or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go
+evalUnary and evalBinary, common/types/types.go.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
 """The functions with one implementation for all signatures, and the classes of the first value that it accepts; the
 static types of their arguments are ignored at run time.
 
-What the checker has found out about their arguments means nothing when they run.
+The types that the checker has found for their arguments do not matter at run time.
 """
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
-"""Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
+"""Functions with values that are not checked against their signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
-"""Functions whose errors do not contain their name."""
+"""Functions with errors that do not contain their name."""
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
 def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
-    """Raise the error of a call whose values fit no signature.
+    """Raise the error of a call with values that fit no signature.
 
     Raises:
         NoSuchOverload: always.

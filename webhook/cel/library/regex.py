@@ -51,7 +51,7 @@ case.
 MAX_STEPS = 40_000_000
 """Characters of a text times those of its pattern that the per-expression limit of 1,000,000 pays for (apply_pattern).
 
-RE2 comes to take as many steps where a pattern is too large for its automaton: what nobody can pay is not begun.
+RE2 takes as many steps if a pattern is too large for its automaton: a search above the budget is not started.
 """
 
 

@@ -206,7 +206,7 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 for a value whose type has a size, else 0: comparing with an empty one costs that much less."""
+    """Return 1 for a value with a type that has a size, else 0: comparing with an empty one costs that much less."""
     return 1 if type(value) in _SIZED else 0
 
 

@@ -1,9 +1,9 @@
 """Sorts many keys in parts, and reads the clock between the parts.
 
-Python's own sort is one call of C that nothing interrupts. So many keys are first dealt into parts by keys drawn from
-among them (a sample sort), each of which is sorted by that call: about the same time, and the same order, since equal
-keys come into one part in the order in which they stood. Long texts are numbered first: the same one may stand in a
-list a hundred thousand times, and a comparison reads all of it. Knows no CEL values.
+Python's own sort is one call of C that nothing interrupts. So many keys are first divided into parts by random keys (a
+sample sort), and that call sorts each part. This takes about the same time and gives the same order, because equal keys
+go into one part in their order. Long texts are numbered first: a list may have the same text a hundred thousand times,
+and a comparison reads all of it. Knows no CEL values.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list
 def _partitioned_by_pivot(
     deadline: Deadline, keys: list[Any], places: list[int], pivot: Any
 ) -> list[tuple[list[int], bool]]:
-    """Divide the places into those whose keys are less than the pivot, equal to it and greater."""
+    """Divide the places into those with keys less than the pivot, equal to it and greater."""
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []

@@ -1,8 +1,8 @@
 """Splits long texts and replaces parts of them piece by piece, and reads the clock between the pieces.
 
-Python does each in one call of C, which takes a tenth of a second for a few megabytes with a part at every character.
-A piece ends where the part is found, so that the pieces' results are the text's. A part that can overlap itself, such
-as `aa`, is left to the one call: there are half as many of it at most. Knows no CEL values.
+Python does each in one call of C, which takes a tenth of a second for a few megabytes with a part at every character. A
+piece ends where the part is found, so that the pieces' results are the text's. A part that can overlap itself, such as
+`aa`, is left to the one call: there are half as many of it at most. Knows no CEL values.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _may_overlap_itself(part: str) -> bool:
 
 
 def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
-    """Yield the text in pieces, each longer than LONG but the last; the part stands between the pieces."""
+    """Yield the text in pieces, each longer than LONG but the last; the part is between the pieces."""
     start = 0
     while start >= 0:
         deadline.spend(STEP + 1)

@@ -334,7 +334,7 @@ def _search_overloads(
 def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    """Return the overload of a function whose result is computed from the whole text."""
+    """Return the overload of a function with a result that is computed from the whole text."""
     return _method_overload(
         name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
     )

@@ -1,8 +1,8 @@
-"""Calls whose cost cel-go counts with a function that expects a list, and panics if it gets something else.
+"""Calls for which cel-go counts the cost with a function that expects a list, and panics on another value.
 
-That happens after the call, whatever came of it, also where its argument has failed: `object.spec.missing.distinct()`
-breaks off the whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other
-calls are counted with 1. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
+This happens after the call in any case, also if its argument has failed: `object.spec.missing.distinct()` stops the
+whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other calls are counted
+with 1. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def require_int(value: Any) -> Any:
 
 
 def panic_for_failed_list(error: Exception) -> NoReturn:
-    """Panic as cel-go does where an error stands for a list.
+    """Panic as cel-go does for an error in place of a list.
 
     Raises:
         EvaluationPanic: always, but for what nothing absorbs anyway.
@@ -97,7 +97,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
 
 
 def panic_for_failed_int(error: Exception) -> NoReturn:
-    """Panic as cel-go does where an error stands for an int.
+    """Panic as cel-go does for an error in place of an int.
 
     Raises:
         EvaluationPanic: always, but for what nothing absorbs anyway.

@@ -1,7 +1,7 @@
 """Parses and writes URLs as Go's net/url does, whose rules Kubernetes uses.
 
-Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https,
-at most 10,000 query parameters. Python's urllib follows other rules: it takes almost every text for a URL.
+Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https, at most
+10,000 query parameters. Python's urllib follows other rules: it accepts almost every text as a URL.
 
 Every walk over a text is one search of a regular expression or one call of C, in windows between which the Deadline
 reads the clock.

@@ -1,7 +1,7 @@
 """The texts of syntax errors, and the limit on the depth of an expression.
 
 The texts are those of ANTLR 4, which generates cel-go's parser. Knows tokens and the bracket around them; the parser
-knows when it cannot go on.
+knows when it cannot continue.
 
 Source: cel-go v0.26 parser/parser.go, checkAndIncrementRecursionDepth, for the depth.
 """
@@ -34,10 +34,10 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
     """Return the error for a token where an operand is expected.
 
     Args:
-        frame: the bracket that the token stands in.
+        frame: the bracket around the token.
         text: the token.
         follows: the kind of the token after it: if an operand may begin with that, this one is too many.
-        is_optional: whether a `?` stands before it.
+        is_optional: whether a `?` is before it.
     """
     expected = _STARTS
     if frame.shape == "call" and frame.is_empty():

@@ -1,7 +1,7 @@
 """Splits the text of an expression into tokens. Knows the spelling of CEL, not its grammar.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
-prefixes, escapes checked while reading. A character that begins no token is noted, and reading goes on behind it.
+prefixes, escapes checked while reading. A character that begins no token is noted, and the lexer continues after it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ expression can exhaust the interpreter's. The two limits on depth are cel-go's (
   comparison nests `relation`, the right side of arithmetic `calc`;
 - in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other (expected.py).
 
-A syntax error ends the reading. What is grammatical but wrong (a reserved name, a number out of range, a macro's
-arguments) is collected.
+A syntax error ends the reading. Text with correct grammar and other mistakes (a reserved name, a number out of range, a
+macro's arguments) is collected.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from webhook.cel.syntax.tree import Ident, Literal, Node, Select
 from webhook.errors import CompileError, CompileIssue
 
 SIZE_LIMIT = 100_000
-"""The most code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it
-is.
+"""The most code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes does not
+change.
 """
 DEPTH_LIMIT = 250
-"""cel-go's default maxRecursionDepth, which Kubernetes leaves as it is."""
+"""cel-go's default maxRecursionDepth, which Kubernetes does not change."""
 
 
 def parse(source: str, environment: Environment | None = None) -> Node:
@@ -386,7 +386,7 @@ class _Parser:
         self._fail_at_token(missing_token_error(what, self._kinds[self._next], self._texts[self._next]))
 
     def _fail_for_unexpected_token(self) -> NoReturn:
-        """Report a token after an operand that cannot stand there."""
+        """Report a token after an operand that is not allowed there."""
         frame, kind = self._frame, self._kinds[self._next]
         if frame.is_reading_branch() or frame.is_reading_key():
             self._fail_for_missing_token("':'")

@@ -1,8 +1,8 @@
 """Rewrites trees: replaces free names, and replaces named expressions by their definitions. Knows scopes, no types.
 
-A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must fail nowhere else. So
-it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression cannot
-have a value without it; elsewhere it is written out at its place.
+A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must not fail anywhere else.
+So it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression
+cannot have a value without it; elsewhere it is written out at its place.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _Piece: TypeAlias = str | tuple[Node, int]
-"""Text, or a node with the precedence that it needs to stand there without brackets."""
+"""Text, or a node with the precedence that it needs at this place without brackets."""
 
 
 def source_text(node: Node) -> str:
@@ -40,7 +40,8 @@ def source_text(node: Node) -> str:
 
 
 def _precedence(node: Node) -> int:
-    """Return the precedence of the outermost operator of a node; a number cannot stand before a dot or after a sign."""
+    """Return the precedence of the outermost operator of a node; a number must not come before a dot or after a sign.
+    """
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
     if not isinstance(node, Call):

@@ -56,7 +56,7 @@ _UNSURE: Final = re.compile(r"[$`?]")
 _TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
 _HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
 _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
-"""What a script says when it changes which hosts or slots mpirun has."""
+"""The parts of a script that change the hosts or slots of mpirun."""
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
 """Characters of a command line that is kept: users choose them, and long ones are rare."""
@@ -65,7 +65,7 @@ _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
 
 class LaunchedProgram(NamedTuple):
-    """What a command starts.
+    """The programs that a command starts.
 
     Args:
         by: the launcher, `python` for one program without any, `several` or "".
@@ -79,8 +79,8 @@ class LaunchedProgram(NamedTuple):
         hosts: whether it names hosts of its own.
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
-        whole: whether every option is understood, so that what is not there was not given.
-        is_inline: whether it starts nothing that is known but a Python program that stands in the command itself.
+        whole: whether every option is understood, so that an absent option was not given.
+        is_inline: whether it starts only a Python program that is written in the command itself.
 
     """
 
@@ -120,7 +120,7 @@ class _CommandLine(NamedTuple):
 
 
 class _ContainerCommand(Typed):
-    """The command and the arguments of a container, as they are written."""
+    """The command and the arguments of a container, unchanged."""
 
     command = fields.Values()
     args = fields.Values()
@@ -157,8 +157,7 @@ def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
 
 
 def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> LaunchedProgram:
-    """Return what some words start; variables, of which there may be hundreds, are followed if they make a
-    difference.
+    """Return what some words start; variables, of which there may be hundreds, are followed if they make a difference.
     """
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
@@ -222,7 +221,7 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables whose values are written in the container; the last one of a name counts."""
+    """Return the environment variables with values in the container; the last one of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)
@@ -246,7 +245,7 @@ def _with_expanded_variables(word: str, known: Mapping[str, str], reading: Readi
 
 @dataclass(frozen=True, slots=True)
 class StartedPrograms:
-    """The programs of a catalogue that a command starts, in order, and the variables whose values are known."""
+    """The programs of a catalogue that a command starts, in order, and the variables with known values."""
 
     starts: tuple[LauncherStart, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -296,7 +295,7 @@ def _launched_program_of_start(start: LauncherStart, env: str, deadline: Deadlin
 
 
 def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int | None:
-    """Return how many of all processes run on each machine; one machine where accelerate is told nothing."""
+    """Return how many of all processes run on each machine; one machine if accelerate has no setting."""
     machines = _whole_number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines
 
@@ -309,8 +308,8 @@ def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
 
 
 def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
-    """Return whether the hostfile is not the job's own: mpirun finds that by itself, horovodrun has to be told
-    of it.
+    """Return whether the hostfile is not the job's own: mpirun finds the job's own hostfile, and horovodrun needs an
+    option for it.
     """
     default = OWN_HOSTS if name == "mpirun" else ""
     return name in MPI and options.get("hostfile", default) != OWN_HOSTS
@@ -321,7 +320,7 @@ def _options_before_program(
 ) -> tuple[dict[str, str], bool]:
     """Return the options before the program, by their names and by what they mean; and whether all were understood.
 
-    What is said twice and differs is `?`.
+    A value that is set twice and differs is `?`.
     """
     values: dict[str, list[str]] = {}
     at = 0
@@ -358,6 +357,6 @@ def _whole_number(words: str) -> int | None:
 
 
 def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:
-    """Return the least and the most nodes that a command asks for; None where it does not say so."""
+    """Return the least and the most nodes that a command asks for; None if it does not set them."""
     match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

@@ -91,9 +91,9 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher and the words after it; no launcher for a Python program that starts by itself.
+    """A launcher and the words after it; no launcher for a Python program that starts alone.
 
-    `is_inline`: the program stands in the command itself, after Python's option -c or in a here-document.
+    `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
     `is_in_script`: a shell reads the words, so that it expands variables in them.
     """
 

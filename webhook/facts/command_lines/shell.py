@@ -1,7 +1,7 @@
 """The simple commands of a shell script, as words; a script is read, never run.
 
-Knows quotes, comments, line continuations, here-documents, redirections, operators and reserved words. What only a
-shell could tell (`$(...)`, `${X:-1}`, globs) stays in its word as it is written. Source: POSIX.1-2024, Shell Command
+Knows quotes, comments, line continuations, here-documents, redirections, operators and reserved words. Parts that only
+a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. Source: POSIX.1-2024, Shell Command
 Language; `function`, `select`, `&>` and `<<<` are bash's.
 """
 
@@ -31,7 +31,7 @@ _SIGN_S: Final = 3.5e-7
 
 
 class ShellCommand(Struct, frozen=True):
-    """Words as written. `certain`: it runs once, in the script's own shell, whatever happened before."""
+    """Words as written. `certain`: it runs once, in the script's own shell, in any case."""
 
     words: tuple[ShellWord, ...]
     certain: bool
@@ -42,7 +42,7 @@ def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterat
     word.
 
     Raises:
-        ValueError: a quote or a parenthesis is not closed, so that nobody can say which words there are.
+        ValueError: a quote or a parenthesis is not closed, so that the words are not known.
     """
     nesting = _NestingOfCommand()
     words: list[ShellWord] = []
@@ -61,7 +61,7 @@ def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterat
 
 
 class _NestingOfCommand:
-    """What surrounds a command: compound commands, parentheses, and the operator before it."""
+    """The context of a command: compound commands, parentheses, and the operator before it."""
 
     def __init__(self) -> None:
         self.compounds = self.parentheses = 0
@@ -111,7 +111,7 @@ class ReadingBudget:
     """
 
     MOST = 2 * 1024 * 1024
-    """Characters: what Linux lets arguments and environment have together (a quarter of the stack of 8 MiB)."""
+    """Characters: the limit of Linux for arguments and environment together (a quarter of the stack of 8 MiB)."""
 
     def __init__(self, deadline: Deadline | None = None) -> None:
         self.deadline = deadline or Deadline()
@@ -140,7 +140,7 @@ class ReadingBudget:
 
 
 class ScriptVariables:
-    """What is known of a script's variables while its commands pass by; `?` stands for what it works out itself."""
+    """The known values of a script's variables while its commands are read; `?` is a value that the script computes."""
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
         self.known = dict(known)

@@ -34,9 +34,9 @@ _DEEPEST: Final = 40
 
 
 class WordPart(NamedTuple):
-    """A stretch of a word: text as it is, or where `name` is set a variable, which is split unless `quoted`.
+    """A part of a word: literal text, or a variable if `name` is set, which is split unless `quoted`.
 
-    `has_default`: the text has what stands for a variable that is empty.
+    `has_default`: the text has a replacement for an empty variable.
     """
 
     text: str
@@ -46,7 +46,7 @@ class WordPart(NamedTuple):
 
 
 class ShellWord(Struct, frozen=True):
-    """One word of a command. `written`: without its quotes, variables as they are written.
+    """One word of a command. `written`: without its quotes, with variables unchanged.
 
     `literal`: what it says where nothing of it is quoted or a variable, as reserved words must be; else "".
     """
@@ -56,7 +56,7 @@ class ShellWord(Struct, frozen=True):
     literal: str
 
     def expand(self, value: Callable[[str], str | None], *, splits: bool = True) -> Sequence[str]:
-        """Return the words that this one becomes; a variable without a known value stays as it is written."""
+        """Return the words that this one becomes; a variable without a known value stays unchanged."""
         if self.literal:
             return (self.literal,)
         fields: list[list[str]] = [[]]
@@ -225,7 +225,7 @@ class _ShellTokenizer:
         return WordPart("" if sign == "\n" else sign, quoted=sign != "\n")
 
     def _read_expansion(self, *, quoted: bool) -> WordPart:
-        """Read what follows a `$` or a backquote: a variable by its name, anything else as it is written."""
+        """Read what follows a `$` or a backquote: a variable by its name, anything else unchanged."""
         start = self.at
         if match := _NAME.match(self.text, start):
             self.at = match.end()

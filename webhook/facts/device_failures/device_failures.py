@@ -1,4 +1,4 @@
-"""What comes after a pod that failed: another one, with other devices and an image that is there already.
+"""The steps after a failed pod: another pod, with other devices and an image that is already on the node.
 
 https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
 """
@@ -50,7 +50,7 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
 
 _POD: Final = ("", "Pod")
 _IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
-"""What the name of a Pod or of its container has that only tries its devices."""
+"""Parts of the name of a Pod or of its container that only tests its devices."""
 _RUNS_TEST: Final = re.compile(
     r"(?i)(?<![a-z])([nr]ccl[-_]?(tests?|bench)|(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv|broadcast"
     r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"

@@ -57,7 +57,7 @@ _CONFIGURATION: Final = "nccl.conf"
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
-    """Warn of every container with devices whose settings of NCCL contradict its pod."""
+    """Warn of every container with devices and with settings of NCCL that contradict its pod."""
     work = subject.once(read_device_workload)
     for pods in work.device_pods:
         for container in pods.containers:

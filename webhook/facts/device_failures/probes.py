@@ -98,15 +98,16 @@ _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
     "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
-"""What the name, image, command or environment of a server of models has somewhere."""
+"""Texts in the name, image, command or environment of a model server."""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
-"""What the name of a variable has that says nothing of a model that is served."""
+"""Texts in the name of a variable that do not mean a served model."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
-"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
+"""Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
-"""What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
+"""The end of a command in a container for interactive work; a command that starts a server before it has an `&`."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
-"""What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
+"""A part of a command that starts one node of a server of several nodes: only the first of its pods accepts requests.
+"""
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
 """A variable with its value that says the same of one pod: `NODE_RANK=1`."""
 
@@ -114,7 +115,7 @@ _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_ind
 class ModelServerPatterns(Struct, frozen=True):
     """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
 
-    `later`: one that loads its models when they are asked for.
+    `later`: one that loads its models on request.
     """
 
     images: re.Pattern[str]
@@ -159,9 +160,9 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
 
 
 def _seconds_until_kill(probe: Probe) -> int | None:
-    """Return the seconds until the kubelet kills the container at the latest; None where nobody knows.
+    """Return the seconds until the kubelet kills the container at the latest; None if it is not known.
 
-    A command may succeed whatever the server does.
+    A command may succeed although the server does not work.
     """
     names = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
     if probe.exec or any(probe.is_omitted(name) for name in names):

@@ -1,9 +1,9 @@
 """Advice on what a Job, a JobSet, a Volcano Job or a RayJob does when one of its pods fails.
 
-Processes that train together cannot go on without one of them, unless their launcher is elastic. Volcano creates a lost
-pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the first
-of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. podFailurePolicy, restart policy and
-limits of a Job go together; the API server refuses some combinations. It refuses the Jobs of a JobSet when they are
+Processes that train together cannot continue without one of them, unless their launcher is elastic. Volcano creates a
+lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the
+first of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. podFailurePolicy, restart policy
+and limits of a Job go together; the API server refuses some combinations. It refuses the Jobs of a JobSet when they are
 created, long after it stored the JobSet.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy and
@@ -140,7 +140,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
+    """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes continues with fewer."""
     for container in pods.containers:
         if is_training_container(container, subject):
             limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
@@ -149,7 +149,7 @@ def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
-    """Warn of events that no policy of a Job, or of the task whose pod is lost, is about."""
+    """Warn of events that no policy of a Job, or of the task with the lost pod, is about."""
     of_job = _events_of_policies(at, subject)
     for pods in training:
         events = of_job | _events_of_policies(pods.podset.path[:-1], subject)
@@ -166,7 +166,7 @@ def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods],
 
 
 def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
-    """Return the events of the policies that stand at a place; an exit code is one of a failed pod."""
+    """Return the events of the policies at a place; an exit code is one of a failed pod."""
     holder = VolcanoJobOrTask.of(get(subject.object, at), at, ReadingContext(subject.deadline))
     events: set[str] = set()
     for policy in holder.policies:
@@ -241,7 +241,7 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Warn of a job that survives few evictions; whoever allows more failures than usual has thought of them."""
+    """Warn of a job that survives few evictions, unless it allows more failures than usual on purpose."""
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):

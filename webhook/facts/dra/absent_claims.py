@@ -18,7 +18,7 @@ from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimT
 from webhook.facts.view import ClusterView
 
 DEFAULT: Final = "default"
-"""The namespace of an object whose file names none, as kubectl assumes."""
+"""The namespace of an object without one in its file, as kubectl assumes."""
 
 
 def _template_of_compute_domain(domain: JSON) -> Sequence[str]:
@@ -35,12 +35,12 @@ ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 class AbsenceOfClaim(Struct, frozen=True):
-    """What is known about a claim or a template that does not exist.
+    """Known facts about a claim or a template that does not exist.
 
     Args:
         is_absent: whether it is known not to be there.
         is_promised: whether a ComputeDomain will make it.
-        nearest: the name that was probably meant.
+        nearest: the name that was probably intended.
         elsewhere: other namespaces that have one of this name, at most three.
     """
 

@@ -59,12 +59,12 @@ _NOT_INSTALLED: Final = {
 
 
 class DeviceClassState(Struct, frozen=True):
-    """What the view knows about a class.
+    """The view's knowledge about a class.
 
     Args:
-        is_found: whether it is there.
+        is_found: whether it exists.
         is_absent: whether it is known not to be there.
-        nearest: the class that was probably meant.
+        nearest: the class that was probably intended.
         extended_resource: its extendedResourceName.
     """
 

@@ -1,8 +1,8 @@
 """Checks that the claims of a pod match those that its pod group shares (KEP-5729).
 
-A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`; a claim of its own is the group's only when name and
-source are equal, otherwise it is made for each pod, and nobody says so (k8s.io/api v0.36.1 scheduling/v1alpha2
-types.go PodGroupSpec.resourceClaims).
+A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`; a claim of the pod is the group's only if name and source
+are equal, otherwise it is created for each pod, without a message (k8s.io/api v0.36.1 scheduling/v1alpha2 types.go
+PodGroupSpec.resourceClaims).
 """
 
 from __future__ import annotations

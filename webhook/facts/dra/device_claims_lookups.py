@@ -75,7 +75,7 @@ def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield claims whose object or class does not exist, or which the namespace does not allow."""
+    """Yield claims with an object or class that does not exist, or that the namespace does not allow."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_claim_exists(claim, subject)
         for request in claim.requests:
@@ -134,13 +134,13 @@ def _check_request_exists(reference: ClaimReference, claim: PodClaim, subject: S
 
 
 class _GpuResources(NamedTuple):
-    """The extended resources that stand for the GPUs of a claim, and the vendors of these."""
+    """The extended resources for the GPUs of a claim, and the vendors of these."""
 
     resources: frozenset[str]
     vendors: frozenset[str]
 
     def has_resource(self, resource: str) -> bool:
-        """Return whether an extended resource stands for such GPUs."""
+        """Return whether an extended resource is for such GPUs."""
         return resource in self.resources or _vendor_of_resource(resource) in self.vendors
 
 
@@ -165,7 +165,7 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
 
 
 def _gpu_resources_of_container(container: Container, gpus: _GpuResources) -> Items[str]:
-    """Return the extended resources of a container that stand for such GPUs."""
+    """Return the extended resources of a container for such GPUs."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
     return Items([name for name in names if gpus.has_resource(name)], container.reading.deadline)
 

@@ -41,7 +41,7 @@ def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
     """Return a device as the variable `device` of a selector.
 
     Raises:
-        EvaluationError: an attribute or a capacity that is none.
+        EvaluationError: an invalid attribute or capacity.
     """
     return {
         "driver": driver,

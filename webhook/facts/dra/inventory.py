@@ -1,7 +1,7 @@
 """Which devices of the cluster a claim, a template or a class selects, and how many of them one node can give.
 
 Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
-the allocation. What is allocated at present plays no part. Only a whole cluster shows all devices. A view without
+the allocation. The current allocations do not count. Only a whole cluster shows all devices. A view without
 ResourceSlices knows none; a class that the view lacks is not judged. The number for one node is an upper bound. All
 devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or with too small a
 capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is looked at
@@ -85,14 +85,14 @@ class SelectedDevices(Struct, kw_only=True):
     """One request, alternative or class, and the devices that it selects.
 
     Args:
-        at: where it stands.
+        at: its place.
         name: its name.
         of: the request that it is an alternative of, "" for none.
         device_class: the class that it names.
         expressions: its selectors.
-        wanted: how many devices it asks for; None where nobody can tell.
+        wanted: how many devices it asks for; None if it is not known.
         asked: the request; None for a class.
-        of_class: how many devices are of the class; None where a class is not known, a selector is none, or the cluster
+        of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
             is too large.
         count: how many of them the selectors take.
         is_shared: whether one of them may be allocated several times.

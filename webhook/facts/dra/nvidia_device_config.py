@@ -1,8 +1,8 @@
 """Checks configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
 
-What its plugin refuses, by nvidia.yaml, and what it does not apply: an object that no release knows, or that another
-driver of the vendor applies; a request whose class has devices of another type, or whose alternatives the driver does
-not take to be meant by its name; what waits for a feature gate of the driver.
+The configurations that its plugin refuses, by nvidia.yaml, and those that it does not apply: an object that no release
+knows, or that another driver of the vendor applies; a request for a class with devices of another type, or with
+alternatives that the driver does not match by its name; a setting that needs a feature gate of the driver.
 """
 
 from __future__ import annotations

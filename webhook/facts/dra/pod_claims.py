@@ -52,13 +52,13 @@ class PodClaim(Struct, kw_only=True):
 
     Args:
         pod_set: the name of the pod set.
-        pods: the number of pods of the pod set; None where nobody can know.
-        at: where the entry stands.
+        pods: the number of pods of the pod set; None if it cannot be known.
+        at: the place of the entry.
         name: by which containers refer to it.
         source: what it names.
         reference: the name of that claim or template.
-        is_found: whether that is there.
-        absence: what is known of one that is not there.
+        is_found: whether it exists.
+        absence: known facts about one that does not exist.
         contents: what it asks for.
         requests: its requests, and after each the alternatives.
         users: where containers refer to it.
@@ -95,12 +95,12 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
     Args:
         pod_set: the name of the pod set.
         container: the name of the container.
-        at: where the entry stands.
+        at: the place of the entry.
         name: the name of the claim in the pod.
         request: the request of the claim, "" for all of them.
         claim: the claim; None where the pod has none of that name.
         is_duplicate: whether the container refers to it before.
-        nearest_request: the request that was probably meant.
+        nearest_request: the request that was probably intended.
     """
 
     pod_set: str

@@ -1,9 +1,9 @@
 """The devices that ResourceSlices publish: their pools, taints, capacities and models.
 
-A pool is read in its newest generation. It is complete when all of its slices are there; the scheduler allocates from
-no other pool. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an
-attribute: `productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. A request for
-several devices may get any model on a node with several.
+A pool is read in its newest generation. It is complete if all of its slices exist; the scheduler allocates from no
+other pool. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
+`productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. A request for several devices
+may get any model on a node with several.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools,
 structured/internal/experimental/consumable_capacity.go calculateConsumedCapacity and violatesPolicy, and
@@ -44,7 +44,7 @@ DeviceID: TypeAlias = tuple[str, str, str]
 """The driver, the pool and the name of a device."""
 TAINT_RULE_LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
-"""Taints by driver, pool and name of the devices that have them; "" stands for any."""
+"""Taints by driver, pool and name of the devices with them; "" matches any."""
 _PARTS: Final = frozenset(("driver", "pool", "device"))
 _MODEL: Final = ("productName", "model")
 
@@ -59,7 +59,7 @@ class DevicePool(Struct):
     _counters: dict[str, dict[str, int]] | None = None
 
     def is_complete(self) -> bool:
-        """Return whether all slices of the pool are there."""
+        """Return whether all slices of the pool exist."""
         return self.slices[0].pool.resource_slice_count == len(self.slices)
 
     def devices(self) -> Iterator[PooledDevice]:
@@ -149,7 +149,7 @@ def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
 
     Args:
         capacity: `capacity.<name>` of a device.
-        asks: what the request asks for, in whole units; None where it says nothing.
+        asks: the request in whole units; None if it has none.
     """
     policy = capacity.request_policy
     given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))

@@ -38,8 +38,8 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
         at_least: how many it gets at least.
         is_gpu: whether GPUs are among them.
         has_admin_access: whether it asks for admin access.
-        is_exclusive: whether all of it is known to be devices that a pod has for itself unless somebody shares them:
-            whole ones and slices, without admin access, a share of a capacity or a strategy of sharing.
+        is_exclusive: whether all of its devices are known to be for one pod, unless they are shared: whole ones and
+            slices, without admin access, a share of a capacity or a strategy of sharing.
     """
 
     requests: tuple[DeviceRequestOfClaim, ...] = ()
@@ -69,7 +69,7 @@ def contents_of_claim(
         kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
-        view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it
+        view.remember(key, kept.contents)  # a missing class is missing for each fact that needs it
     return kept.contents
 
 

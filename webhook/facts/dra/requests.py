@@ -55,12 +55,12 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
 
     Args:
         name: its name.
-        at: where it stands.
+        at: its place.
         kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
         device: what devices of the class are, as its name tells.
         device_class: deviceClassName.
         allocation_mode: ExactCount or All, or what else is written.
-        count: devices that are asked for, 0 where that is not a number.
+        count: the number of requested devices, 0 if it is not a number.
         has_admin_access: whether it asks for admin access.
         selectors: its selectors.
         capacities: how much it needs of the capacities of a device.

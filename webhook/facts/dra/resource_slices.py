@@ -1,6 +1,6 @@
 """Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
 
-A view without ResourceSlices says nothing. Controllers make claims of templates, which were checked themselves.
+A view without ResourceSlices has no problems. Controllers make claims of templates, which were checked themselves.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernet
 
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield requests whose selectors select no device, too few, or fail on one."""
+    """Yield requests with selectors that select no device, too few, or fail on one."""
     obj = reviewed_claim(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
@@ -66,7 +66,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
-            # an alternative that takes nothing is what alternatives are for, unless all of them do
+            # alternatives exist so that one of them may get nothing, unless all of them do
             yield _no_device_problem(selection, devices.devices, subject.cluster_view())
         if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)

@@ -142,7 +142,7 @@ class DeviceRequest(Typed):
 
     @property
     def flat_request(self) -> ExactDeviceRequest:
-        """Return the exact request of v1beta1, whose fields stand beside the name; false if none is set."""
+        """Return the exact request of v1beta1, with its fields beside the name; false if none is set."""
         asked = ExactDeviceRequest(self.json, self.at, self.reading)
         asked.is_set = asked.has_any_field_set()
         return asked

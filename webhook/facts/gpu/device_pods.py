@@ -1,7 +1,7 @@
 """Pods that use devices, for advice about whole workloads, and the kinds of their workloads.
 
 A device is a GPU or another accelerator that a container requests as an extended resource, or a claim that it names.
-What stands outside pod templates is left out. Knows no rule.
+Fields outside of pod templates are left out. Knows no rule.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BATCH: Final = frozenset(
         ("ray.io", "RayJob"),
     )
 )
-"""Kinds whose pods end."""
+"""Kinds with pods that end."""
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds whose pods answer requests until they are replaced one by one."""
+"""Kinds with pods that answer requests until they are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")}
 """Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
 PLACED: Final = WORKLOADS | frozenset(
@@ -57,7 +57,7 @@ PLACED: Final = WORKLOADS | frozenset(
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),
     )
 )
-"""Kinds with whole pods that a scheduler places on nodes which are there. KAITO makes nodes for its own."""
+"""Kinds with whole pods that a scheduler places on existing nodes. KAITO makes nodes for its own."""
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Launchers that start the processes of PyTorch."""
 
@@ -67,7 +67,7 @@ class DevicePods(NamedTuple):
 
     Args:
         podset: the pod set.
-        template: its template, whose paths begin at the template.
+        template: its template; its paths begin at the template.
         containers: those that use devices, init containers that end left out.
         devices: of one pod by the name of the resource, claims left out.
     """
@@ -97,8 +97,8 @@ class DeviceWorkload(Struct, frozen=True):
 
     Args:
         pod_sets: all of its pod sets.
-        device_pods: those that use devices; () where none does, so that there is nothing to advise.
-        missing: what its pods come from, where that is not there.
+        device_pods: those that use devices; () if none does, so that there is no advice.
+        missing: the origin of its pods, if it does not exist.
     """
 
     pod_sets: tuple[PodSet, ...] = ()

@@ -21,7 +21,7 @@ from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))
-"""Kinds whose amount is a number of devices."""
+"""Kinds with an amount that is a number of devices."""
 
 
 class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ def device_of_class_name(name: str) -> DeviceCatalogueRow:
 
 
 def is_class_installed_by_driver(name: str) -> bool:
-    """Return whether a driver installs a DeviceClass of this name, so that a cluster with the driver has it."""
+    """Return whether a driver installs a DeviceClass with this name, so that a cluster with the driver has it."""
     return device_of_class_name(name).name == name
 
 
@@ -122,7 +122,7 @@ def is_class_installed_by_driver(name: str) -> bool:
 def nearest_known_resource(name: str) -> str:
     """Return the known resource that an unknown one probably means: `nvidia.com/gpu` for `nvidia.com/gpus`.
 
-    What stands before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
+    The part before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
     """
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:

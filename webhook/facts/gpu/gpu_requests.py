@@ -113,14 +113,14 @@ _OTHERS_DECIDE: Final = frozenset(
         "DaemonSet",  # looks after the devices of each node
     )
 )
-"""Kinds whose templates do not tell everything that their pods request."""
+"""Kinds with templates that do not have everything that their pods request."""
 _COMPUTE: Final = frozenset(
     (
         *(f"{name}Job" for name in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "Ray")),
         *("RayCluster", "RayService", "LeaderWorkerSet"),
     )
 )
-"""Kinds whose pods train or serve, whatever their commands are."""
+"""Kinds with pods that train or serve, with any command."""
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
 """Labels of pods that each run on a virtual machine of their own: Alibaba Cloud's Elastic Container Instances."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
@@ -276,7 +276,7 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
     name, kind = asked.name, asked.device.kind
     if not kind:
         if not parse_resource_name(name).is_qualified:
-            return  # the API server refuses the name, which is told by pod-resources
+            return  # the API server refuses the name, which pod-resources reports
         message = f"no known device plugin offers `{name}`, so the pod stays Pending"
         yield UNKNOWN_DEVICE.problem(
             requesting.path_of(asked), message, f"write `{asked.nearest_known_resource}` if that is meant"

@@ -171,7 +171,7 @@ def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]
 
 
 def intended_gpu_count(value: JSON) -> str:
-    """Return the positive whole number that is meant, in plain digits: "2" for `" +02 "`; "" for other values."""
+    """Return the positive whole number of a value, in plain digits: "2" for `" +02 "`; "" for other values."""
     match = _COUNT.fullmatch(amount_as_cel_text(value).strip())
     return match[1] if match else ""
 

@@ -104,7 +104,7 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 def _names_no_portable_gpu(subject: Subject) -> bool:
-    """Return whether a Pod names `gpu` nowhere, as nearly every Pod."""
+    """Return whether a Pod does not have `gpu`, as nearly every Pod."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
@@ -174,7 +174,7 @@ def _gpu_label_of_namespace(subject: Subject) -> str:
     """Return the label of the request's namespace.
 
     Raises:
-        LookupFailed: it is not there, or nobody can say.
+        LookupFailed: it does not exist, or it is not known.
     """
     if not subject.namespace:
         return ""

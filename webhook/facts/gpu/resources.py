@@ -152,7 +152,7 @@ def compute_gpu_fact(
 ) -> JSON:
     """Return the fact `gpu` of an object with these pod sets, and with device fields outside its templates.
 
-    What partial templates say is kept apart, in `patches`.
+    Partial templates are kept separately, in `patches`.
     """
     read = reading or ReadingContext()
     sets, described, vendors = [], [], dict[str, int]()

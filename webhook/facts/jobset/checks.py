@@ -1,7 +1,7 @@
 """The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob.
 
 job_set.py and its neighbours have the rules. Trainer reports a refused JobSet in an event alone. That JobSet has no
-place in the TrainJob. So a problem that the runtime has by itself is reported where the TrainJob names the runtime,
+place in the TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime,
 another problem at the patches. Existing PersistentVolumeClaims are not looked up.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate; kubeflow/trainer#2735 for names.
@@ -53,7 +53,7 @@ def check_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
+    """Yield what JobSet refuses in the JobSet of every TrainJob of a runtime; a TrainJob counts its pods."""
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
     yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
@@ -114,7 +114,7 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
     """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
 
     Args:
-        job_set: the spec, wherever it stands.
+        job_set: the spec, at any place.
         is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
     """
     yield from validate_network_subdomain(job_set)
@@ -126,7 +126,7 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
     yield from validate_replicated_jobs(job_set, is_counted=is_counted)
 
 
-"""What is told of the runtime alone."""
+"""The reports about the runtime alone."""
 
 
 CHECKS: Final = (

@@ -212,7 +212,7 @@ def invalid_label_part(key: str, value: str) -> tuple[str, str]:
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Require a dependency on an earlier job; upstream lets a job wait for itself, which it then does."""
+    """Require a dependency on an earlier job; upstream allows a job to wait for itself, and it then waits for ever."""
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None
     if is_placeholder(name) or (isinstance(place, int) and place < index):
@@ -261,7 +261,7 @@ def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPa
 
 
 def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
-    """Limit the replicas of a replicated job whose jobs restart one by one."""
+    """Limit the replicas of a replicated job with jobs that restart one by one."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"

@@ -48,7 +48,7 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
+"""The most characters, the objects that are named after the JobSet (a key of _NAMED), and the part of it."""
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
     "claim": "the claim of template `{}` is named after the JobSet",
@@ -80,7 +80,7 @@ def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Ite
 
 
 def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
-    """Return the most characters, and whose names limit them: `pod` or `job` and a replicated job, `claim` and a
+    """Return the most characters, and the names that limit them: `pod` or `job` and a replicated job, `claim` and a
     template.
 
     (63, "", "") where nothing is named after the JobSet.
@@ -140,6 +140,6 @@ def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Probl
 
 
 def _probably_intended_key(key: str, view: ClusterView) -> str:
-    """Return the key that was probably meant: with another prefix, or nearly spelt so."""
+    """Return the key that was probably intended: with another prefix, or with nearly the same spelling."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)

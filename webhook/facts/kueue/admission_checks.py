@@ -29,7 +29,7 @@ class InactivityCause(Struct, frozen=True):
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that has to be made before the queue can be active, "" where time may help.
-        is_known: whether a status or a spec says so; a status that is not written yet says nothing lasting.
+        is_known: whether a status or a spec has it; a status that is not written yet does not count.
     """
 
     text: str

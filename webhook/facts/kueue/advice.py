@@ -99,7 +99,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
+    """Yield pods that get a flavor with nodes that they do not select, or with nodes that do not exist."""
     place = _place_of_admittable_job(subject)
     if place is None or place.queue is None:
         return

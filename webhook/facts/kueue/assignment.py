@@ -2,7 +2,7 @@
 
 Every pod set takes, of each resource group that it needs, one flavor for all resources of that group, and all pod sets
 are admitted at once. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries
-flavors in their order and goes on where it stopped, so that an assignment that exists is one that it may find.
+flavors in their order and continues where it stopped, so an assignment that exists is one that it may find.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class _FlavorSearch(Struct):
 def pod_sets_not_fitting_together(
     wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
 ) -> Sequence[PodSetQuotaRequest]:
-    """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () if
-    all have.
+    """Return the pod sets of the first resource group with flavors that do not have enough for all of them; () if all
+    have.
     """
     groups: dict[QuotaGroup, list[PodSetQuotaRequest]] = {}
     for pods in wanted:

@@ -74,7 +74,7 @@ def check_never_admitted(subject: Subject) -> Iterator[Problem]:
 
 
 def check_not_admitted_now(subject: Subject) -> Iterator[Problem]:
-    """Yield the reasons why a job waits until somebody changes another object."""
+    """Yield the reasons why a job waits until another object changes."""
     if subject.once(_is_newly_queued):
         yield from check_queue_required(subject)
     yield from _problems_of_predicted_admission(subject, "kueue-not-now/")

@@ -3,7 +3,7 @@
 Kueue reads a Configuration when it starts. Its releases keep it in ConfigMap `kueue-manager-config` of `kueue-system`.
 A param may hold the same text: for other names, or where that ConfigMap may not be read. Without both, the defaults of
 the release apply. The manager may also be started with flags, which the cluster does not show. So a gate that is off by
-default may be on although no Configuration says so.
+default may be on although no Configuration has it.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.
 """
@@ -186,7 +186,7 @@ class KueueConfiguration:
     """A Configuration.
 
     Args:
-        is_known: whether anybody said anything; otherwise the defaults of the release stand.
+        is_known: whether any setting exists; otherwise the defaults of the release count.
         frameworks: the kinds that are integrated, as `batch/job`.
         manages_all: whether jobs without a queue name are managed, too.
         namespaces: the label selector of managed namespaces.
@@ -220,7 +220,7 @@ class CountedSource:
         resource: the name of quota that it counts for.
         driver: the driver of the devices.
         counter, capacity: the name of either, "" for the other.
-        selector: an expression that takes the devices that count, "" for all.
+        selector: an expression that selects the counted devices, "" for all.
     """
 
     resource: str
@@ -234,7 +234,7 @@ class CountedSource:
 class ResourceTransformationAmounts:
     """The amounts of other resources for one unit of a resource, in thousandths, and whether it `is_kept` itself.
 
-    `times` is the resource whose amount multiplies the outputs; "" for none.
+    `times` is the resource with the factor of the outputs; "" for none.
     """
 
     outputs: Mapping[str, int]
@@ -317,7 +317,7 @@ def default_integrations(release: Release = KUEUE) -> frozenset[str]:
 def _load_configuration(text: str) -> WrittenConfiguration:
     try:
         documents = yamlfile.load(text)
-    except InputError:  # Kueue does not start with it; what it ran with before nobody knows
+    except InputError:  # Kueue does not start with it; the configuration before it is not known
         documents = ()
     return WrittenConfiguration.of(documents[0].value if documents else None)
 

@@ -71,9 +71,9 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
 
     Args:
         verdict: in a word.
-        place: its queue, as far as it is known.
-        problems: what stands in its way; with missing objects, what could not be found out.
-        workload: its pod sets; None where nobody asked for them.
+        place: the known part of its queue.
+        problems: the obstacles; with missing objects, the open questions.
+        workload: its pod sets; None if they are not needed.
     """
 
     verdict: Verdict = ""

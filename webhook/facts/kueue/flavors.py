@@ -1,7 +1,7 @@
 """Whether a flavor fits the pods of a pod set, with Kueue's reason, and whether any node has the labels of a flavor.
 
 Nodes are read as Kueue reads them: labels, taints, and the resources for pods. They are read once for each state of a
-node, because a view gives the same object until it changes. Of node selectors and required node affinity only the keys
+node, because a view gives the same object until it changes. In node selectors and required node affinity, only the keys
 of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with labels that
 no node has, and the pods then wait. That is reported where a view has all Nodes, and no sign that a cluster gets more
 of them (pods/node_sources.py).
@@ -126,7 +126,7 @@ def why_flavor_does_not_fit(flavor: FlavorFields, template: PodTemplate, keys: C
     Args:
         flavor: the flavor.
         template: the pod template.
-        keys: the labels that selectors are asked about.
+        keys: the labels for the selectors.
     """
     taint = first_untolerated_taint_of_flavor(flavor.taints, flavor, template) if flavor.taints else None
     if taint:
@@ -150,7 +150,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
         return "node selector"
     required = template.spec.affinity.node_affinity.required
     terms = [[*_requirements_about_keys(term, keys)] for term in required.node_selector_terms]
-    if not terms or not all(terms):  # a term of which no key counts fits every flavor
+    if not terms or not all(terms):  # a term without a key that counts fits every flavor
         return ""
     return (
         ""

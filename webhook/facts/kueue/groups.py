@@ -30,7 +30,7 @@ KUEUE_NOT_NOW: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Jobs that wait until somebody changes another object: creates, resumes, or deletes it."""
+"""Jobs that wait until another object is created, resumed or deleted."""
 KUEUE_UNMANAGED: Final = RuleGroup(
     "kueue-unmanaged",
     refused_by="nothing; the job starts without quota",

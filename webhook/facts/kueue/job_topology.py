@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions are named like those
-there. That a level exists is asked only when the job is placed.
+there. The existence of a level is checked only when the job is placed.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems of slice layers: a JSON array in which each size divides the one before."""
     given = pods.annotations[LAYERS]
     if len(given) > _LONGEST_LAYERS:
-        return  # it may be right: nobody knows
+        return  # it may be right, which is not known
     layers = _sizes_of_layers(given)
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"

@@ -137,7 +137,7 @@ def is_managed_namespace(subject: Subject) -> bool:
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
-    Nobody knows more than the name of a namespace that cannot be listed: of one that files do not have
+    Only the name is known of a namespace that cannot be listed, such as one that files do not have
     (cluster/assumed_namespaces.py).
     """
     namespace = view.find(Namespace, name, namespaced=False)
@@ -178,7 +178,7 @@ def local_queue_names(subject: Subject) -> list[str]:
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
-    """The place of a job, as far as it is known.
+    """The known part of the place of a job.
 
     Args:
         view: notes what could not be looked up.

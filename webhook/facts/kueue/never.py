@@ -162,7 +162,7 @@ class JobInClusterQueue:
         *,
         is_of_nodes: bool,
     ) -> RejectedFlavor | None:
-        """Return why pods cannot have a flavor whatever its quota is; None if they can."""
+        """Return why pods cannot have a flavor with any quota; None if they can."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes

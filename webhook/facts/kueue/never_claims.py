@@ -93,7 +93,7 @@ class QuotaDevices(Struct):
         counts: how much they count for.
         refused: what Kueue never counts.
         waiting: what it cannot count before there are other devices.
-        missing: templates that are not there, and where the pod names them.
+        missing: templates that do not exist, and where the pod names them.
     """
 
     counts: dict[str, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Problems of jobs whose pods do not fit on the nodes of the topology that they require.
+"""Problems of jobs with pods that do not fit on the nodes of the topology that they require.
 
-Pods that are placed later, in another cluster or on nodes that are still to be provisioned, are told nothing.
+Pods that are placed later, in another cluster or on nodes that are still to be provisioned, get no report.
 """
 
 from __future__ import annotations

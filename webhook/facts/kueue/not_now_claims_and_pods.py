@@ -1,7 +1,7 @@
 """Device claims and groups of Pods that are incomplete, so that their Workload waits.
 
 Kueue reports a claim that it cannot count only in a condition of the Workload; the reasons are Misconfigured and
-Inadmissible. Kueue waits for all Pods of a group; whether all are there is checked in files.
+Inadmissible. Kueue waits for all Pods of a group; files are checked for missing Pods.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go and pkg/controller/jobs/pod/pod_controller.go
 validatePodGroupMetadata.
@@ -46,7 +46,7 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 
 
 def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield claims that Kueue cannot count, and templates that do not exist and that nobody will create."""
+    """Yield claims that Kueue cannot count, and templates that neither exist nor will be created."""
     pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
         yield from pod_set.devices.refused
@@ -72,8 +72,7 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 
 
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of a pod whose group has fewer pods in the files of a whole cluster than its annotation
-    says.
+    """Yield the problem of a pod in a group with fewer pods in the files of a whole cluster than its annotation says.
     """
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)

@@ -155,7 +155,7 @@ def _namespace_or_default(local: LocalQueue) -> str:
 def _rows_of_lost_local_queues(
     queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
 ) -> Iterator[QueueRow]:
-    """Yield LocalQueues whose ClusterQueue does not exist; if files are incomplete, it may exist elsewhere."""
+    """Yield LocalQueues with a ClusterQueue that does not exist; if files are incomplete, it may exist elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()

@@ -229,9 +229,9 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield problems of a LocalQueue whose ClusterQueue is missing or does not select its namespace.
+    """Yield problems of a LocalQueue with a ClusterQueue that is missing or does not select its namespace.
 
-    A ClusterQueue of a file that selects no namespace at all is told itself, so that its LocalQueues are not.
+    A ClusterQueue of a file that selects no namespace at all is reported itself, so its LocalQueues are not.
     """
     view, local = subject.cluster_view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")

@@ -1,6 +1,6 @@
 """Queues that are inactive because of their AdmissionChecks or a Topology, and preemption settings without effect.
 
-Each is told on the object whose author can mend it.
+Each is reported on the object with the author that can fix it.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go inactiveReason,
 pkg/controller/admissionchecks, pkg/scheduler/preemption.

@@ -74,7 +74,7 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a Cohort whose parents lead back to it."""
+    """Yield the problem of a Cohort with parents that lead back to it."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
     closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())

@@ -197,9 +197,9 @@ class WorkloadReservations:
     Args:
         usage: what is reserved, by ClusterQueue.
         holders: how many Workloads have quota, by ClusterQueue.
-        admitted: the objects whose Workloads have quota.
+        admitted: the objects with Workloads that have quota.
         waiting: how many Workloads wait, by namespace and LocalQueue.
-        queued: the objects whose Workloads wait.
+        queued: the objects with Workloads that wait.
     """
 
     usage: dict[str, Counter[FlavorResource]] = field(default_factory=dict)

@@ -44,7 +44,7 @@ _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
 _READ_WORK: Final = 50
-"""What reading a ClusterQueue is charged: 0.2 ms for one with a dozen flavors."""
+"""The charge for reading a ClusterQueue: 0.2 ms for one with a dozen flavors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class QueueFields:
         preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own, those that borrow from
             it, and those of others when it borrows.
         inactive: the reason why its status says that it is inactive, "" where it does not.
-        pending, reserving: how many Workloads its status counts; None where it says nothing.
+        pending, reserving: the numbers of Workloads in its status; None if it has none.
     """
 
     name: str

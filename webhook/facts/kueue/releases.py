@@ -19,7 +19,7 @@ _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets i
 _MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
 LABEL_ALONE: Final[Release] = (0, 15)  # the annotation of the same name is read no more; kueue#7271
-OLDEST: Final[Release] = (0, 15)  # of which upstream still spoke when this was written
+OLDEST: Final[Release] = (0, 15)  # upstream still mentioned it when this was written
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
 
 UNKNOWN: Final = MissingObject(

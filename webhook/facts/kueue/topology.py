@@ -1,4 +1,4 @@
-"""What a pod set requests of a topology, whether a flavor fits, and whether its nodes could ever hold the pods.
+"""The topology request of a pod set, whether a flavor fits, and whether its nodes could ever hold the pods.
 
 Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
 on what those before leave; a group of them in one domain. Other pods on the nodes are not looked at. A shortage of
@@ -47,7 +47,7 @@ _ONE: Final = 1000
 
 
 class TopologyRequest(Struct, frozen=True, kw_only=True):
-    """The topology request of a pod set; "" and 0 stand for fields that are not set."""
+    """The topology request of a pod set; "" and 0 mean fields that are not set."""
 
     required: str = ""
     preferred: str = ""
@@ -200,8 +200,8 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
     """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
 
     Args:
-        placed: the pod sets, of the same flavor, each of which fits it alone.
-        level: the level in one domain of which all of them have to be; "" where each may be anywhere.
+        placed: the pod sets of the same flavor, each of which it fits alone.
+        level: the level at which all of them must be in one domain; "" if each may be anywhere.
         view: the cluster, with its nodes.
     """
     asked: Counter[str] = Counter()

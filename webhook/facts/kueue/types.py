@@ -304,7 +304,7 @@ class Admission(Typed):
 
 
 class ReclaimablePod(Typed):
-    """Pods of a pod set that have ended and whose quota is free again."""
+    """Pods of a pod set that have ended, with quota that is free again."""
 
     name = Text()
     count = Number()

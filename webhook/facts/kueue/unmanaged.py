@@ -1,7 +1,7 @@
-"""Finds jobs that are meant for a queue, but that Kueue does not manage: they start at once, without quota.
+"""Finds jobs for a queue that Kueue does not manage: they start at once, without quota.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. That a job without a label
-is meant for a queue is told only where its namespace has a LocalQueue.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. A job without a label is
+reported as one for a queue only if its namespace has a LocalQueue.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _HANDS_LABELS_ON: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds whose controllers copy their labels to the StatefulSets and Deployments that they make, which Kueue takes:
+"""Kinds with controllers that copy their labels to their StatefulSets and Deployments, which Kueue manages:
 kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet, kserve/kserve
 pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
@@ -206,10 +206,10 @@ def _misplaced_queue_label_problem(
 
 
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield a queue that only pods name: with the integration of pods, each pod is queued by itself.
+    """Yield a queue that only pods name: with the integration of pods, each pod is queued separately.
 
-    Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods. The pods of a
-    RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:
+    For a Deployment this is what Kueue does anyway, because its own webhook only copies the label to the pods. The pods
+    of a RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:
     pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks

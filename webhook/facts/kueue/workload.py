@@ -64,7 +64,7 @@ class PodSetRequests:
     Args:
         pod_set: the pod set.
         template: its pod template.
-        count: its pods, None where nobody knows.
+        count: the number of its pods, None if it is not known.
         least: the fewest pods that it starts with.
         per_pod: what one pod counts for, in thousandths and under the names of nodes.
         requests: what the fewest pods count for together, under the names of quota.

@@ -1,1 +1,1 @@
-"""What the containers of an object start: processes, nodes, ranks and variables that fit each other or do not."""
+"""The processes, nodes, ranks and variables that the containers of an object start, and whether they fit each other."""

@@ -45,7 +45,7 @@ _OTHERS: Final = frozenset(
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
     )
 )
-"""Kinds whose pods need not know each other."""
+"""Kinds with pods that need not know each other."""
 _OPERATORS: Final = frozenset(
     (_KUBEFLOW, kind) for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
 )
@@ -149,7 +149,7 @@ def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
-    """Report what is wrong with the command of a TrainJob, wherever that stands."""
+    """Report the problems of the command of a TrainJob, at any place."""
     if job.plugin == "torch":
         member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
         together = PodsTrainingTogether(
@@ -171,7 +171,7 @@ def launch_of_training_container(subject: Subject) -> LaunchedProgram:
 
 
 def place_of_launcher_options(subject: Subject) -> str:
-    """Say where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the
+    """Return the place of the launcher and its options: the command or the arguments, of the TrainJob or of the
     runtime.
     """
     job = subject.once(merge_train_job)

@@ -37,9 +37,9 @@ LAUNCH: Final = RuleGroup(
     level="warn",
     fails="waiting",
 )
-"""What launchers start in the pods of any kind, and what is probably not meant."""
+"""The launchers in the pods of any kind, and their probable mistakes."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
-"""What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
+"""The texts of a command with a launcher of processes: the name of one, or a placeholder."""
 
 
 class PyTorchJobSpec(Typed):
@@ -61,13 +61,13 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
 
     Args:
         pod_set: its name.
-        path: where the container stands.
+        path: the place of the container.
         launch: what its command starts.
-        env: its variables by name; None for one whose value comes from elsewhere.
+        env: its variables by name; None for one with a value from elsewhere.
         has_other_env: whether it has variables that are not listed.
         gpus: GPUs that it gets; None where its claims do not say how many.
         has_claims: whether it gets devices by claims.
-        pods: how many of the pods train together, at least; None where nobody knows.
+        pods: how many of the pods train together, at least; None if it is not known.
         words: of its command and arguments.
     """
 
@@ -83,8 +83,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
 
 
 def may_run_launcher(subject: Subject) -> bool:
-    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of
-    them.
+    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods do not mention them.
     """
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
@@ -94,7 +93,7 @@ def may_run_launcher(subject: Subject) -> bool:
 
 
 def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:
-    """Return the containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
+    """Return the containers of an object that creates its pods itself, for `Subject.once`."""
     listed = list(_launched_containers(subject))
     if _entrypoint_of_ray_job(subject):
         listed.append(_driver_of_ray_job(listed, subject))
@@ -177,8 +176,8 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     """The pods of an object that may train together.
 
     Args:
-        pods: all pods of one group; None where nobody can tell.
-        is_one: whether the object is one training, so that a pod that trains alone is not meant.
+        pods: all pods of one group; None if it is not known.
+        is_one: whether the object is one training, so that a pod that trains alone is not one.
         is_alone: whether pods of other objects may belong to it.
         is_ranked: whether its operator tells each launcher how many nodes there are and which it is.
         index: where a pod finds its number.

@@ -65,13 +65,13 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
     "NODE_RANK": ("",),
     "PET_NODE_RANK": ("torchrun",),
 }
-"""Variables that number pods, with the launchers that leave them as they are."""
+"""Variables that number pods, with the launchers that do not change them."""
 _MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
-    """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
+    """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it has another address."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
         return

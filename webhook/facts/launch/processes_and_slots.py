@@ -103,7 +103,7 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
 
 
 def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
-    """Return how many processes one pod starts; None where nobody can tell."""
+    """Return how many processes one pod starts; None if it is not known."""
     launch = member.launch
     if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:
         return launch.processes
@@ -116,8 +116,8 @@ def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int
 def check_trainer_devices_and_nodes(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
 ) -> Iterator[Problem]:
-    """Report trainers whose options name another number of devices or nodes than there is; of nodes only where their
-    pods train together.
+    """Report trainers with options for another number of devices or nodes than exist; nodes only if their pods train
+    together.
     """
     for member in members:
         said = _read_trainer_number_options(member)
@@ -166,7 +166,7 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The slots of a list of hosts, 0 where there is none, what they are, and what to do about too few."""
+    """The slots of a list of hosts, 0 without one, their meaning, and the fix for too few."""
 
     number: int
     there: str

@@ -58,7 +58,7 @@ _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
 _SUBMITTER: Final = "submitter"
 _ENDS_PROXY: Final = "quitquitquit"
-"""What a command asks the proxy for that ends it (istio/istio pilot/cmd/pilot-agent)."""
+"""The requests of a command that end the proxy (istio/istio pilot/cmd/pilot-agent)."""
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
@@ -103,7 +103,7 @@ def _gets_sidecar(template: PodTemplate) -> bool:
 
 
 def _decides_about_sidecar(metadata: Metadata) -> bool:
-    """Return whether the label, or else the annotation, says if a sidecar is wanted; an empty one says nothing."""
+    """Return whether the label, or else the annotation, asks for a sidecar; an empty one does not count."""
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
 

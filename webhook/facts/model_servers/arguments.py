@@ -16,14 +16,14 @@ from webhook.deadline import Deadline
 from webhook.yamltext.placeholders import is_placeholder
 
 _VARIABLE: Final = re.compile(r"[$`?]")
-"""What a word has that only the shell or the kubelet can fill in; `?` stands for what a script works out itself."""
+"""The parts of a word that only the shell or the kubelet can fill in; `?` is a value that a script computes."""
 _MODEL: Final = re.compile(r"(?i)model")
 _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
-"""What the name of a variable has that holds more than the name of a model."""
+"""The parts of the name of a variable with more than the name of a model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
-"""What int() of Python reads."""
+"""The texts that int() of Python reads."""
 _LONGEST_NUMBER: Final = 40
 _NUMBERS: Final = frozenset(
     (
@@ -31,7 +31,7 @@ _NUMBERS: Final = frozenset(
         *("data", "data-local", "data-rank", "data-start-rank", "nodes", "node-rank", "gpus-per-node", "port"),
     )
 )
-"""What flags mean that take a whole number."""
+"""The meaning of flags for a whole number."""
 _WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 """A short flag of several letters with its value behind it, which argparse does not take apart."""
@@ -51,7 +51,7 @@ class FlagTable:
 
     @cached_property
     def long_names(self) -> tuple[str, ...]:
-        """Return every long flag whose beginning may be written."""
+        """Return every long flag that may be abbreviated."""
         return tuple(name for name in (*self.meanings, *self.also) if name.startswith("--"))
 
     def flags_with_name(self, name: str) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class FlagTable:
         return self.switches.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
-        """Return the flag that is meant by one that the server does not know, "" where none is."""
+        """Return the flag that was probably intended by an unknown one, "" if there is none."""
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"
@@ -82,7 +82,7 @@ class Arguments:
         positional: other words, in order.
         joined: words that hold a flag and its value, which is no flag.
         ambiguous: beginnings of several flags.
-        mistaken: flags that the server does not know, with those that are probably meant.
+        mistaken: flags that the server does not know, with those that were probably intended.
         is_open: whether a running shell may add more arguments.
     """
 

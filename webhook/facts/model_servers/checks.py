@@ -1,4 +1,4 @@
-"""The checks of model servers, in every kind whose pods or parts of pods are read."""
+"""The checks of model servers, in every kind with pods or parts of pods that are read."""
 
 from __future__ import annotations
 

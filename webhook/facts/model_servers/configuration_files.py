@@ -1,7 +1,7 @@
 """Settings of a server in a file that `--config` names, where the file is a key of a ConfigMap among the audited files.
 
-vLLM and SGLang let the command line win over the file, and trtllm-serve lets the file win. A file of an image, or of a
-ConfigMap that is not known, leaves the settings open.
+In vLLM and SGLang the command line wins over the file, in trtllm-serve the file wins. With a file of an image, or of a
+ConfigMap that is not known, the settings are not known.
 
 Source: vllm-project/vllm vllm/utils/argparse_utils.py@00da11e3; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -32,13 +32,13 @@ from webhook.yamltext import yamlfile
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
 _LONGEST: Final = 64 * 1024
 _SECONDS_A_CHARACTER: Final = 4e-5
-"""What YAML takes for a character."""
+"""The characters of YAML."""
 
 
 def with_configuration_file(
     server: StartedServer, container: Container, spec: PodSpec, subject: Subject
 ) -> StartedServer:
-    """Return a server with the settings of its configuration file, or as it is where nobody knows the file."""
+    """Return a server with the settings of its configuration file, or unchanged if the file is not known."""
     arguments = server.arguments
     path = arguments.values.get("config", "")
     if server.name not in _SERVERS or not path.startswith("/") or is_variable(path) or arguments.is_open:
@@ -58,7 +58,7 @@ def with_configuration_file(
 
 
 def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> Mapping[Any, Any] | None:
-    """Return what a mounted file says, None where nobody knows."""
+    """Return the content of a mounted file, None if it is not known."""
     mount = next((each for each in container.volume_mounts if path.startswith(f"{each.mount_path.rstrip('/')}/")), None)
     volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
     if mount is None or volume is None or mount.sub_path or mount.sub_path_expr:
@@ -78,7 +78,7 @@ def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: S
 
 
 def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
-    """Return the key of a ConfigMap that stands behind a path, "" if none does."""
+    """Return the key of a ConfigMap at a path, "" if there is none."""
     file = path[len(mount.mount_path.rstrip("/")) + 1 :]
     items = get(volume.json, ("configMap", "items"))
     if not isinstance(items, list):

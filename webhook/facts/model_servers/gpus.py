@@ -18,7 +18,7 @@ from webhook.facts.subject import Subject
 from webhook.typed.pods import Container
 
 COMPARABLE: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
-"""Resources of which one is one GPU to one process, with their vendors."""
+"""Resources that give one GPU to one process for each unit, with their vendors."""
 _SLICE: Final = "nvidia.com/mig-"
 
 
@@ -27,9 +27,9 @@ class ContainerGpus:
     """The GPUs of a container.
 
     Args:
-        count: how many; None where nobody knows.
+        count: the number; None if it is not known.
         vendor: `nvidia`, `amd` or "".
-        requested_zero: the resource of which 0 are requested, "" if there is none.
+        requested_zero: the resource with a request of 0, "" if there is none.
         slices: how many MIG slices it has, by the name of the resource.
         has_other: whether it has devices of another kind.
         by_claims: whether claims give it devices.

@@ -12,4 +12,4 @@ MODEL_SERVER: Final = RuleGroup(
     level="warn",
     fails="start",
 )
-"""What the commands of model servers start, and what of it their pods cannot run."""
+"""The commands of model servers that their pods cannot run."""

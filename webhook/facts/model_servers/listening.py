@@ -94,7 +94,7 @@ API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Default:
-    """Where a server listens unless it is told."""
+    """The default address and port of a server."""
 
     port: int
     host: str = ""
@@ -283,7 +283,7 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
 
 
 def _port_of_server(member: ServerContainer) -> int | None:
-    """Return the port that a server listens on; None where nobody knows, or on none."""
+    """Return the port that a server listens on; None if it is not known, or on none."""
     server, default = member.server, _DEFAULTS.get(member.server.name)
     arguments = server.arguments
     if default is None or arguments.is_open or server.is_of_dynamo:
@@ -303,7 +303,7 @@ def _port_of_server(member: ServerContainer) -> int | None:
 
 
 def _loopback_of_server(member: ServerContainer) -> str:
-    """Return the loopback address that a server listens on; "" where it listens elsewhere, or nobody knows."""
+    """Return the loopback address that a server listens on; "" if it listens elsewhere, or if it is not known."""
     arguments, default = member.server.arguments, _DEFAULTS.get(member.server.name)
     if default is None or arguments.is_open or arguments.has("config") or member.server.is_of_dynamo:
         return ""

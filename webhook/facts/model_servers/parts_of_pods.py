@@ -1,7 +1,7 @@
-"""Model servers in kinds whose controller merges the container: the part that the object holds is read.
+"""Model servers in kinds with a controller that merges the container: the part in the object is read.
 
 Dynamo and NIM make a container of fields of their own. KServe appends the arguments of `model` to those of the chosen
-runtime, in one container with the resources of both. What a controller adds is not known.
+runtime, in one container with the resources of both. The additions of a controller are not known.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
 pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-operator@f63f74d7.
@@ -56,14 +56,14 @@ DYNAMO_TAG: Final = MODEL_SERVER.rule(
     level="advice",
 )
 _FORMATS: Final = ("huggingface", "vLLM")
-"""Formats of models whose runtimes mostly start vLLM."""
+"""Formats of models with runtimes that mostly start vLLM."""
 _KSERVE: Final = "kserve-container"
 _MAIN: Final = "main"
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
-"""What the presets of KServe add to the arguments of vLLM."""
+"""The arguments that the presets of KServe add to vLLM."""
 _LONGEST: Final = 4096
 _NIM_IMAGE: Final = "nvcr.io/nim/model"
-"""Stands for the image of a NIMService, which is one of NIM whatever its name is."""
+"""A replacement for the image of a NIMService, which is always one of NIM."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
 LOOKUPS: Final = tuple(
@@ -75,8 +75,8 @@ LOOKUPS: Final = tuple(
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     """Check the server that an InferenceService and its runtime start together.
 
-    The runtime is a known object, or the one for Hugging Face that KServe ships. One that nobody names or knows is
-    assumed by the format of the model.
+    The runtime is a known object, or the one for Hugging Face that KServe ships. A runtime that is not named or not
+    known is assumed by the format of the model.
     """
     predictor = subject.typed(InferenceService).spec.predictor
     model = predictor.model
@@ -98,7 +98,7 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
-    """Return the runtime of a model, as far as it is known, and whether the model names the runtime."""
+    """Return the known part of the runtime of a model, and whether the model names the runtime."""
     if name := model.runtime:
         held = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
             ClusterServingRuntime.gvk, "", name

@@ -81,13 +81,13 @@ class ServerProcesses:
     """The processes of a server that need a GPU each.
 
     Args:
-        here: in this container; None where nobody knows.
-        total: of all nodes; None where nobody knows.
+        here: in this container; None if it is not known.
+        total: of all nodes; None if it is not known.
         nodes: how many nodes share them.
         noun: what one is called; plural: what several are called.
         sizes: how their number comes about, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
-        lower: what to set for fewer processes; `{}` stands for the number of GPUs of the container.
+        lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
         outcome: what becomes of the server without enough GPUs.
         is_advice: whether it may run without enough GPUs.
         is_anywhere: whether Ray places them in any pod of its cluster.
@@ -110,7 +110,7 @@ class ServerProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAtPath:
-    """What the rules of this module say of one container.
+    """The results of the rules of this module for one container.
 
     Args:
         server: its name.

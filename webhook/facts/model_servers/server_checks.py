@@ -1,4 +1,4 @@
-"""What is checked of one model server, whether its container is whole or a part that a controller merges."""
+"""The checks of one model server, with a whole container or a part that a controller merges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhook.rules.problem import Problem
 
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:
-    """Yield what is wrong with one server, whatever the kind of its object."""
+    """Yield the problems of one server, in an object of any kind."""
     at = ServerAtPath(
         server=member.server.name,
         path=member.path,

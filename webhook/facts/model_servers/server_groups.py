@@ -92,7 +92,7 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
 _INJECT: Final = "sidecar.istio.io/inject"
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
-"""Kinds of which one object mostly makes all pods of a server of several."""
+"""Kinds with objects that mostly create all pods of a server of several pods."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
@@ -105,8 +105,8 @@ class PodsOfServer:
     """The pods that may form one server.
 
     Args:
-        pods: how many; None where nobody knows.
-        gpus: of all together; None where nobody knows.
+        pods: the number; None if it is not known.
+        gpus: of all together; None if it is not known.
         written: the same in words, such as `2 pods of 4 GPUs`.
     """
 
@@ -189,7 +189,7 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
         (is_by_ray or is_joined)
         and group.gpus is not None
         and (processes.total or 0) > group.gpus
-        and (nodes or 1) <= (group.pods or 1)  # others are told as nodes that never come
+        and (nodes or 1) <= (group.pods or 1)  # others are reported as nodes that never join
     ):
         yield _problem_of_group(member, group)
 

@@ -1,6 +1,6 @@
 """The model servers of an object: each container that starts one, with its GPUs and the pods of its group.
 
-Pod templates are read whole. Of kinds whose controller merges a container, the part that the object holds is read as a
+Pod templates are read whole. For kinds with a controller that merges a container, the part in the object is read as a
 container: its arguments, variables and resources.
 """
 
@@ -67,7 +67,7 @@ class ServerContainer:
         container: the container; its paths begin at the template.
         spec: of its pod.
         pod_set: its pod set.
-        path: where the container stands in the object.
+        path: the place of the container in the object.
         processes: of the server.
         gpus: of the container.
         joins_ray: whether its pod may be one of several of a Ray cluster.

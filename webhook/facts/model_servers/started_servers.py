@@ -1,6 +1,6 @@
 """Which model server a container starts, with its arguments.
 
-The command says so, or the entrypoint of a well-known image. A command that starts several servers, or one that no
+The command shows this, or the entrypoint of a well-known image. A command that starts several servers, or one that no
 shell could read, starts none that is known. A server that another program runs counts as started.
 """
 
@@ -36,7 +36,7 @@ RAY: Final = "Ray"
 NAMES: Final = re.compile(
     r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
 )
-"""What the image or the command of a container with a model server has somewhere."""
+"""Texts in the image or the command of a container with a model server."""
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
@@ -94,7 +94,7 @@ class StartedServer:
     Args:
         name: as people write it.
         arguments: of the server.
-        variables: of the container, whose values are known.
+        variables: those of the container with known values.
         is_in_script: whether a shell reads the command.
         by_image: whether the entrypoint of the image starts it.
         is_of_dynamo: whether Dynamo starts the engine, which answers no requests itself.
@@ -114,7 +114,7 @@ def may_start_server(container: Container) -> bool:
 
 
 def started_server(container: Container) -> StartedServer | None:
-    """Return the server that a container starts; None where it starts none, several, or nobody can tell."""
+    """Return the server that a container starts; None if it starts none, several, or if it is not known."""
     catalogue = read_server_catalogue()
     by_image = _server_of_image(container) if not container.command else ""
     words = container.words
@@ -198,7 +198,7 @@ def release_of_image(image: str) -> tuple[int, int, int] | None:
 
 
 def _server_of_image(container: Container) -> str:
-    """Return the server that the entrypoint of an image starts; "" where that is not known."""
+    """Return the server that the entrypoint of an image starts; "" if it is not known."""
     container.charge_search(container.image)
     name = image_name(container.image)
     if _NIM_IMAGE.fullmatch(name):

@@ -72,7 +72,7 @@ def _local_data_ranks(arguments: Arguments, data: int, nodes: int) -> int | None
 
 
 def _lower_size(arguments: Arguments, tensor: int, others: int) -> str:
-    """Say which size to set; `{}` stands for the GPUs of the container."""
+    """Return the size to set; `{}` is the number of GPUs of the container."""
     if others > 1:
         return "set sizes whose product is {}"
     return f"set {arguments.spelling('tensor', '--tensor-parallel-size')} " + "{}" if tensor else ""

@@ -1,7 +1,7 @@
-"""Words of a command that the server never reads as they are meant.
+"""Words of a command that the server reads differently than intended.
 
-One item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands `$(NAME)`. What follows the script of
-`sh -c` are the script's parameters.
+One item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands `$(NAME)`. Words after the script of
+`sh -c` are the parameters of the script.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
-"""The beginning of a command whose output a shell would put there; $(NAME) is a variable, which the kubelet expands."""
+"""The beginning of a command with output that a shell would insert; $(NAME) is a variable, which the kubelet expands.
+"""
 _PROGRAMS: Final = frozenset(
     ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
 )
 """Programs that do nothing useful without arguments, so that a script of one such word lacks them."""
 _NAMES_OF_SCRIPTS: Final = frozenset(("--", "_", "sh", "bash"))
-"""What people write for $0 of a script."""
+"""The usual words for $0 of a script."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
 _SHELLS_AND_PYTHON: Final = frozenset(("python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
 _TWICE: Final = {
@@ -83,13 +84,13 @@ _BEGINNINGS: Final = {
     **dict.fromkeys(("python", "python3"), ("-m",)),
     "-m": ("vllm.entrypoints.openai.api_server", "sglang.launch_server", "dynamo.vllm", "dynamo.sglang"),
 }
-"""What follows the beginning of a command as a word of its own."""
+"""The words that follow the beginning of a command."""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 
 
 def check_words_of_command(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
-    """Report words that are not read as they are meant, of a container with a model server."""
+    """Report words that are read differently than intended, in a container with a model server."""
     yield from _check_first_word(container, path)
     yield from _check_words_after_script(container, path)
     yield from _check_joined_beginning(container, path)

@@ -1,4 +1,5 @@
-"""What nodes offer to pods with devices: resources, labels, taints, shares of GPUs, and nodes that Karpenter may add.
+"""The offers of nodes for pods with devices: resources, labels, taints, shares of GPUs, and nodes that Karpenter may
+add.
 
 Knows no queues and no quota.
 """

@@ -36,7 +36,7 @@ _MIG_KEY: Final = "config.yaml"
 _GENERATED: Final = ("", "default-mig-parted-config")
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
-"""Keys of which the configuration of the device plugin has one."""
+"""Keys, one of which the configuration of the device plugin has."""
 
 
 def check_node_labels(subject: Subject) -> Iterator[Problem]:

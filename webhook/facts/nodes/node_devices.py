@@ -1,7 +1,7 @@
 """Finds pods that no node can take: no node has their devices, labels, CPUs and memory, or they do not tolerate taints.
 
-What nodes have is asked of the view of a whole cluster alone. Where something may add nodes, a pod that fits no node of
-today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes are taken as
+The devices of nodes are known only in a view of a whole cluster. Where something may add nodes, a pod that fits no node
+of today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes are taken as
 empty. Taints of a node's health and cordons come and go, so they are left out.
 """
 
@@ -68,7 +68,7 @@ TOGETHER: Final = NODE_DEVICES.rule(
     function="fitsRequest",
 )
 SHARED_SUFFIX: Final = "-SHARED"
-"""What GPU Feature Discovery adds to the product of GPUs that are shared under their own resource name."""
+"""The suffix of GPU Feature Discovery in the product of GPUs that are shared under their own resource name."""
 _MOST_VALUES: Final = 4
 _WITH_DEVICES: Final = {
     "cpu-and-memory": " with the CPUs and memory of a pod",
@@ -76,7 +76,7 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""What no node has beside the devices, by the name of a rule."""
+"""The demands besides devices that no node meets, by the name of a rule."""
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
@@ -213,7 +213,7 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
 
 
 def _shared_product_of_affinity(each: PodsAndNodes) -> tuple[str, str] | None:
-    """Return a label of required affinity whose value nodes have with the suffix for shared GPUs alone."""
+    """Return a label of required affinity with a value that nodes have only with the suffix for shared GPUs."""
     for term in each.needs.spec.required_node_terms():
         for wanted in term.match_expressions:
             known = {offer.labels.get(wanted.key, "") for offer in each.offers}

@@ -1,4 +1,4 @@
-"""What each node offers, and what one pod needs of a node; read from labels, taints, annotations and allocatable.
+"""The offers of each node, and the needs of one pod; read from labels, taints, annotations and allocatable.
 
 Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins (noderesources, nodeaffinity, tainttoleration).
 """
@@ -49,7 +49,7 @@ _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 _HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
-"""Domains whose device plugins put amounts of memory and cores on nodes."""
+"""Domains of device plugins that put amounts of memory and cores on nodes."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
 """Resources that a webhook turns into others."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
@@ -57,7 +57,7 @@ _HOST_NAME: Final = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeOffer:
-    """What one node offers.
+    """The offers of one node.
 
     Args:
         name: of the node.
@@ -103,7 +103,7 @@ def largest_amounts(nodes: IdentityKey) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class PodNeeds:
-    """What one pod needs of its node.
+    """The needs of one pod.
 
     Args:
         spec: of the pod.
@@ -123,7 +123,7 @@ class PodNeeds:
         return not required or any(term_matches(term, offer) for term in required.node_selector_terms)
 
     def tolerates_taints(self, offer: NodeOffer) -> bool:
-        """Return whether the pod tolerates the taints of a node, with those whose key is a requested resource.
+        """Return whether the pod tolerates the taints of a node, with those that have the key of a requested resource.
 
         The admission plugin ExtendedResourceToleration adds such tolerations where it is on.
         """
@@ -145,7 +145,7 @@ class PodNeeds:
         )
 
     def fits_today(self, offer: NodeOffer) -> bool:
-        """Return whether the pod may run on a node now, whatever admission plugins add to the pod."""
+        """Return whether the pod may run on a node now, with any additions of admission plugins to the pod."""
         tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None
         return not offer.is_closed_today and tolerates_all and self.fits(offer)
 
@@ -222,7 +222,7 @@ def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
 
 
 def _names_of_device_classes(view: ClusterView) -> frozenset[str]:
-    """Return the extended resources that DeviceClasses stand for (KEP-5004)."""
+    """Return the extended resources of DeviceClasses (KEP-5004)."""
     return frozenset(each.spec.extended_resource_name for each in view.list_visible(DeviceClass))
 
 

@@ -1,7 +1,7 @@
 """Whether Karpenter may add a node for a pod: its NodePools with their labels, taints, instance types and limits.
 
 A pod that fits no node of today waits for ever only where NodePools are all that adds nodes, and each rules it out.
-What is not known of a NodePool lets the pod in. Preferences of pods are relaxed, so they rule nothing out.
+Unknown properties of a NodePool count as matching. Preferences of pods are relaxed, so they rule nothing out.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirements.go Compatible, nodeclaim.go CanAdd,
 scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
@@ -103,7 +103,9 @@ def _known_node_pools(view: ClusterView) -> Items[NodePool] | None:
 
 @dataclass(frozen=True, slots=True)
 class NewNodes:
-    """What may add a node for a pod that fits none of today: a source, or NodePools that all rule the pod out."""
+    """The possible sources of a new node for a pod that fits no current node: a source, or NodePools that all rule the
+    pod out.
+    """
 
     source: str = ""
     excluded: tuple[Problem, ...] = ()
@@ -237,7 +239,7 @@ def _may_be_undefined(key: str, pool: NodePool) -> bool:
 
 
 def _overlaps(wanted: _Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
-    """Return whether a value may meet a requirement of the pod and those of a NodePool; open where nobody can say."""
+    """Return whether a value may meet a requirement of the pod and those of a NodePool; open if it is not known."""
     if wanted.operator == "DoesNotExist":
         return False
     listed = [set(each.values) for each in defined if each.operator == "In"]
@@ -354,7 +356,7 @@ def _offer_of_type(row: Mapping[str, object]) -> NodeOffer:
 
 
 def _problems_of_limits(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield pods that run at the same time, of which NodePools and nodes together hold fewer."""
+    """Yield pods that run at the same time and are more than NodePools and nodes together can hold."""
     pools = known_node_pools(each.view) or ()
     compatible = [pool for pool in pools if exclusion_of_pod(each.needs, pool, each.view) is None]
     count = each.pods.pod_count

@@ -1,6 +1,6 @@
 """The configuration and the release of NVIDIA's device plugin, as far as objects of files say them.
 
-A node names its configuration by a label; a ConfigMap with exactly that key has it. Nothing else says which ConfigMap a
+A label of a node names its configuration; a ConfigMap with exactly that key has it. Nothing else says which ConfigMap a
 plugin reads. Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go;
 NVIDIA/gpu-operator@a22dbf671 values.yaml for the releases of the operator.
 """
@@ -33,7 +33,7 @@ _OF_OPERATOR: Final[Mapping[Release, Release]] = {
     (26, 7): (0, 20),
 }
 _SECONDS_A_CHARACTER: Final = 1e-5
-"""What YAML takes for a character."""
+"""The characters of YAML."""
 
 
 def plugin_release(view: ClusterView) -> Release | None:
@@ -51,7 +51,7 @@ def _plugin_release(view: ClusterView) -> Release | None:
 
 
 def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release | None]:
-    """Yield the releases in the tags of an image, whatever its registry."""
+    """Yield the releases in the tags of an image, in any registry."""
     for each in images:
         name, _, tag = each.partition("@")[0].rpartition(":")
         if name.rpartition("/")[2] == image:
@@ -64,7 +64,7 @@ def _images_of_daemon_sets(view: ClusterView) -> Iterator[str]:
 
 
 def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfiguration | None:
-    """Return the configuration of the plugin on a node, None where nobody knows it."""
+    """Return the configuration of the plugin on a node, None if it is not known."""
     name = offer.labels.get(CONFIG_LABEL, "")
     texts = [each.data[name] for each in all_config_maps(view) if name in each.data] if name else []
     return parse_configuration(texts[0], view) if len(texts) == 1 else None

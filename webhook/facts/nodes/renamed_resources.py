@@ -19,7 +19,7 @@ _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""What GPU Feature Discovery adds where the strategy is single and the slices of a node differ, or there are none."""
+"""The suffix of GPU Feature Discovery if the strategy is single and the slices of a node differ, or there are none."""
 
 
 def fix_for_resource(name: str, offers: Sequence[NodeOffer]) -> str:

@@ -1,7 +1,7 @@
 """Containers that ask for several shares of GPUs where a share is no GPU: MPS, time slices, MIG slices, Intel's shares.
 
 NVIDIA's device plugin refuses such a request when the kubelet allocates it, so after scheduling: the pod fails, and its
-controller makes the next one. What nodes share is read from the labels of GPU Feature Discovery.
+controller makes the next one. The labels of GPU Feature Discovery say what nodes share.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go ValidateRequest and internal/lm/resource.go;
 intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin.
@@ -157,7 +157,7 @@ def _is_refusal_on(offer: NodeOffer, view: ClusterView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _SeveralSlices:
-    """A container that asks for several time slices: where, of which resource, and how many."""
+    """A container that asks for several time slices: its place, the resource, and the number."""
 
     path: FieldPath
     base: str

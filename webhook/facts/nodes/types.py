@@ -17,7 +17,7 @@ NODE_DEVICES: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""What the nodes of a whole cluster have, where nothing is known that adds others."""
+"""The devices of the nodes of a whole cluster without a known source of other nodes."""
 NODE_POOL: Final = RuleGroup(
     "node-pool",
     source="kubernetes-sigs/karpenter@226646810 pkg/controllers/provisioning/scheduling/nodeclaim.go",

@@ -133,7 +133,7 @@ def pods_of_kai(subject: Subject) -> tuple[KaiPods, ...]:
 
 
 def check_kai_queues(subject: Subject) -> Iterator[Problem]:
-    """Yield pods whose queue never starts them."""
+    """Yield pods in a queue that never starts them."""
     for pods in subject.once(pods_of_kai):
         yield from without_repeated_problems(_check_queue(pods, subject), subject)
 

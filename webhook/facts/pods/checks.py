@@ -70,7 +70,7 @@ def validate_pod_template(subject: Subject) -> Iterator[Problem]:
 
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
-    """Yield the other problems that Kubernetes would report of a pod, whatever it is created from."""
+    """Yield the other problems that Kubernetes would report for a pod of any origin."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)

@@ -12,7 +12,8 @@ POD_RESOURCES: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for the resources of pods, for kinds whose templates it does not check before it creates pods."""
+"""Rules of Kubernetes for the resources of pods, for kinds with templates that it does not check before it creates
+pods."""
 WORKLOAD_UPDATE: Final = RuleGroup(
     "workload-update",
     refused_by="nothing; the controller ignores the change",
@@ -26,4 +27,5 @@ POD_TEMPLATE: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for other fields of pods, for kinds whose templates it does not check before it creates pods."""
+"""Rules of Kubernetes for other fields of pods, for kinds with templates that it does not check before it creates pods.
+"""

@@ -1,7 +1,7 @@
 """Matches label selectors and tolerations as the scheduler does.
 
 Sources: k8s.io/component-helpers v0.36 scheduling/corev1 (nodeaffinity, helpers.go) and k8s.io/api core/v1
-toleration.go; label selectors as in k8s.io/apimachinery v0.36 pkg/labels. What is not of its type selects nothing.
+toleration.go; label selectors as in k8s.io/apimachinery v0.36 pkg/labels. A value of a wrong type selects nothing.
 """
 
 from __future__ import annotations

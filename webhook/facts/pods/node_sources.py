@@ -1,8 +1,9 @@
 """Finds signs that a cluster gets nodes that do not exist yet.
 
-What no node of today has proves nothing where an autoscaler may add one. Cluster Autoscaler has its node groups in no
-object, and neither have GKE and EKS Auto Mode, so a sign is enough. Where there is none, the nodes are all there is.
-Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
+The absence of a resource on all current nodes proves nothing if an autoscaler may add a node. Cluster Autoscaler has
+its node groups in no object, and neither have GKE and EKS Auto Mode, so a sign is enough. Without an autoscaler, the
+current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
+documentation of GKE and EKS.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
 _CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
-"""Domains of labels whose owner makes a node when a pod asks for one."""
+"""Domains of labels of components that create a node on request of a pod."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
@@ -40,7 +41,7 @@ def source_of_new_nodes(view: ClusterView) -> str:
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
     """Return what may add a node for a pod beside the NodePools that are known; "" for nothing.
 
-    A nodeSelector may itself ask a cloud for a node. What Karpenter's labels say is decided by its NodePools.
+    A nodeSelector may itself ask a cloud for a node. For Karpenter's labels, its NodePools decide.
     """
     clouds = _CLOUDS if has_node_pools else (*_CLOUDS, *_OF_KARPENTER)
     key = next((key for key in spec.node_selector if isinstance(key, str) and key.startswith(clouds)), "")
@@ -81,7 +82,7 @@ def _cluster_autoscaler(view: ClusterView) -> str:
 
 @lru_cache(maxsize=4)
 def first_node_without_amounts(nodes: IdentityKey) -> str:
-    """Return the name of a node of which nobody has written what it has, such as one of a file; "" if there is none."""
+    """Return the name of a node without known resources, such as one of a file; "" if there is none."""
     for node in nodes.held:
         if not Node.of(node).status.allocatable:
             return namespace_and_name(node)[1]

@@ -1,8 +1,8 @@
 """Validates resources of containers, of a pod as a whole and of its overhead, as Kubernetes does.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, after the defaults of pkg/apis/core/v1/
-defaults.go; functions are named like those there. Of each amount the first rule that it breaks is told. A name with
-`kubernetes.io/` is validated by nobody; an amount or a name with `$` or `{{` is filled in later.
+defaults.go; functions are named like those there. Only the first rule that an amount breaks is reported. A name with
+`kubernetes.io/` is not validated; an amount or a name with `$` or `{{` is a placeholder.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class BrokenRule(Struct, frozen=True):
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
-    """Return the first rule that an amount breaks by itself; None if it breaks none."""
+    """Return the first rule that an amount alone breaks; None if it breaks none."""
     text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 

@@ -56,7 +56,8 @@ class PodSets(Struct, frozen=True):
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact whose fields depend on the pod sets, except `others`; `missing` are other missing objects."""
+        """Return a fact with fields that depend on the pod sets, except `others`; `missing` are other missing objects.
+        """
         if not self.missing:
             return FactResult(value, missing)
         own = {name: self.missing for name in value if name not in others}
@@ -65,7 +66,7 @@ class PodSets(Struct, frozen=True):
 
 def pod_sets(subject: Subject) -> PodSets:
     """Return the pod sets of an object; call it through `Subject.once`."""
-    if subject.group_kind == POD:  # nothing stands inside a Pod
+    if subject.group_kind == POD:  # a Pod contains no other pods
         return PodSets(Items(pod_templates(subject.object, subject.table, subject.deadline), subject.deadline))
     if group_kind(subject.object) == TRAIN_JOB:
         return _pod_sets_of_train_job(subject)

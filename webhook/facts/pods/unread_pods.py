@@ -1,6 +1,6 @@
-"""Finds the parts of an object whose pods are not read, so that nothing can be said of them.
+"""Finds the parts of an object with pods that are not read, so that nothing is known about them.
 
-Some controllers make pods of fields that are no pod template. Of other kinds the workload table has no row. Both are
+Some controllers make pods of fields that are no pod template. Other kinds have no row in the workload table. Both are
 not known, which is different from having no pods.
 """
 
@@ -19,7 +19,7 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
-"""Groups of other projects whose kinds outside the workload table are queues, topologies and reports."""
+"""Groups of other projects with kinds outside the workload table that are queues, topologies and reports."""
 
 
 def makes_no_pods(group: str, kind: str, table: Table) -> bool:
@@ -51,9 +51,9 @@ _FIELDS_OF_PODS: Final = frozenset(("containers", "image", "podSpec", "podTempla
 
 
 def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
-    """Return the paths of the parts whose pods are not read, "" for the whole object; () where all pods are read.
+    """Return the paths of the parts with pods that are not read, "" for the whole object; () if all pods are read.
 
-    The pods of a TrainJob come from its runtime. Where that is not known, the facts say so.
+    The pods of a TrainJob come from its runtime. If this is not known, the facts say so.
     """
     group, kind = group_kind(obj)
     row = table.row(group, kind)
@@ -66,7 +66,9 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 
 def kinds_of_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
-    """Return the kinds, of the object and of those inside it, whose controllers make pods of parts of the object."""
+    """Return the kinds, of the object and of those inside it, with controllers that create pods from parts of the
+    object.
+    """
     rows = [table.row(*group_kind(obj)), *(inner.row for inner in embedded_objects(obj, table, deadline))]
     return tuple(dict.fromkeys(row.kind for row in rows if row is not None and makes_pods_of_parts(row)))
 

@@ -1,9 +1,9 @@
 """Finds updates of pod templates that have no effect, because controllers leave running pods unchanged.
 
 The controller makes pods from the template of the moment: the update is stored, `kubectl apply` says configured, and
-nothing happens. Which kinds those are is `templates: later` of webhook/workloads/kinds.yaml. KubeRay says so in its log
-alone, and makes a RayCluster anew with upgradeStrategy Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
-raycluster_controller.go); the launcher of an MPIJob is a Job, whose template never changes.
+nothing happens. Which kinds those are is `templates: later` of webhook/workloads/kinds.yaml. KubeRay writes this only
+in its log, and creates a new RayCluster with upgradeStrategy Recreate (ray-project/kuberay@feeaf72f
+rayjob_controller.go, raycluster_controller.go); the launcher of an MPIJob is a Job, and its template never changes.
 """
 
 from __future__ import annotations

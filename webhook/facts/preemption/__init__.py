@@ -1,1 +1,2 @@
-"""Workloads with devices whose pods are preempted: on spot nodes, by other pods, or with too little time to end."""
+"""Workloads with devices and pods that may be preempted: on spot nodes, by other pods, or with too little time to end.
+"""

@@ -22,7 +22,7 @@ _ADVICE: Final = (
     preemption.advise_preemption_policy,
 )
 _ADVICE_OF_OTHERS: Final = (preemption.advise_grace_periods, preemption.check_priority_classes_exist)
-"""What is as sure of kinds whose controllers choose where and how long their pods run."""
+"""The advice that is also certain for kinds with controllers that choose where and how long their pods run."""
 _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 

@@ -1,4 +1,5 @@
-"""What a job on spot nodes keeps when a node is taken back, and whether its PriorityClasses exist and have an effect.
+"""The state that a job on spot nodes keeps when a node is reclaimed, and whether its PriorityClasses exist and have an
+effect.
 
 A job may keep another attempt, a smaller number of workers, or the time to end. Kueue reads the value of a
 PriorityClass and not its preemptionPolicy.
@@ -138,14 +139,14 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
 
 
 def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
-    """Return how many seconds a hook sleeps, as it is written; 0 for another one."""
+    """Return how many seconds a hook sleeps; 0 for another one."""
     words = " ".join(hook.exec.command)
     hook.charge_search(words)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
-    """Warn of a class that says it never preempts, in a queue whose Kueue does so all the same."""
+    """Warn of a class with preemptionPolicy Never, in a queue where Kueue preempts anyway."""
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(_QUEUE)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")

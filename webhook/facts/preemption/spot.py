@@ -56,7 +56,7 @@ _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
 _OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
-"""What a label of a site's own has that says how its nodes are paid for."""
+"""Words in a site's own label for how its nodes are paid."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 
 
@@ -83,7 +83,9 @@ def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
 
 
 def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodeRow, FieldPath] | None:
-    """Return the spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
+    """Return the spot nodes that pods are bound to, and the place of this selection; None for pods that may run
+    elsewhere too.
+    """
     spec = pods.spec
     terms = spec.required_node_terms()
     if not terms and _label_keys_of_spot_nodes().isdisjoint(spec.node_selector):
@@ -134,7 +136,7 @@ def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
 
 
 def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
-    """Return the rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
+    """Return the rows with nodes in a whole cluster, all with the taint; nodes outside the view may have none."""
     view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
     for node in view.list_visible(Node) if view.is_whole(Node.gvk) else ():
         for row in read_spot_nodes():
@@ -173,8 +175,8 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes whose files all go with the node; a program that stands in the command itself mostly
-    looks at its devices, or tries them.
+    """Report a job on spot nodes with files that are all lost with the node; a program that is written in the command
+    itself mostly inspects or tests its devices.
     """
     is_inline = all(cached_launch_of_container(container, subject).is_inline for container in pods.containers)
     if not is_inline and not _may_keep_files_elsewhere(pods, subject):
@@ -184,7 +186,9 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
+    """Return whether some volume is elsewhere, or some word suggests it: a bucket, or settings that are not visible
+    here.
+    """
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True

@@ -1,1 +1,1 @@
-"""What the API server looks up when a pod is created, so that a controller makes no pod where it is missing."""
+"""The objects that the API server looks up when a pod is created; a controller creates no pod if one is missing."""

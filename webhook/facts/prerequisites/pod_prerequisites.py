@@ -67,7 +67,7 @@ _WITH_OWN_ACCOUNTS: Final = frozenset(
         ("orchestration.aibrix.ai", "RayClusterFleet"),
     )
 )
-"""Kinds whose controllers make ServiceAccounts, or that use one which Kubeflow makes with the namespace."""
+"""Kinds with controllers that create ServiceAccounts, or that use one which Kubeflow creates with the namespace."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 

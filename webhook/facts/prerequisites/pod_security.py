@@ -67,14 +67,14 @@ _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Breach(NamedTuple):
-    """A demand that is not met: of the pod, a container or a volume, and what it must be."""
+    """A demand that is not met: the pod, container or volume, and the demanded value."""
 
     of: str
     demand: str
 
 
 class Enforced(NamedTuple):
-    """What a Namespace enforces: the level, and the minor releases whose demands count where all have them."""
+    """The enforcement of a Namespace: the level, and the minor releases with demands that count if all have them."""
 
     level: str
     releases: tuple[int, ...]
@@ -220,7 +220,7 @@ def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
 
 
 def _may_be_root(spec: PodSpec, minor: int) -> bool:
-    """Return whether the pod has users of its own, so that root in it is none of the node."""
+    """Return whether the pod has its own users, so that root in it is not root of the node."""
     return minor >= 35 and spec.host_users is False
 
 

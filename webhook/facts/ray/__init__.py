@@ -1,1 +1,1 @@
-"""Ray: what KubeRay refuses of its kinds, and what Ray is told of GPUs."""
+"""Ray: the mistakes that KubeRay refuses, and the GPUs that Ray sees."""

@@ -74,7 +74,7 @@ RESOURCES_TWICE: Final = RAY.rule(
 )
 _LLM_APP: Final = "ray.serve.llm:build_openai_app"
 _LLM_APP_OF_TWO: Final = "ray.serve.llm:build_pd_openai_app"
-"""An application whose prefill and decode are a deployment each."""
+"""An application with separate deployments for prefill and decode."""
 _NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
@@ -82,11 +82,11 @@ _MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayGpus:
-    """What a Ray cluster has for each of its groups.
+    """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the GPUs of the pod with most of them; None where nobody knows.
-        total: of all pods, as many as there may be; None where nobody knows.
+        largest: the GPUs of the pod with the most of them; None if it is not known.
+        total: of all pods, at their greatest number; None if it is not known.
         hiding: the path of a num-gpus 0 beside a limit, None if there is none.
         limit: the GPU limit beside it.
         unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
@@ -125,7 +125,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
-    """Return the GPUs that Ray counts in a pod of a group, None where nobody knows; and the limit of its container."""
+    """Return the GPUs that Ray counts in a pod of a group, None if it is not known; and the limit of its container."""
     container = next(iter(group.template.spec.containers), None)
     if container is None or container.resources.claims:
         return None, 0
@@ -157,7 +157,7 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDemand:
-    """What a deployment of Serve asks for: GPUs of one pod, and of all replicas together; `sizes` says why."""
+    """The demands of a deployment of Serve: GPUs of one pod, and of all replicas together; `sizes` gives the reason."""
 
     name: str
     of_one_pod: float

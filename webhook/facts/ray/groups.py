@@ -13,4 +13,4 @@ RAY: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""
+"""The mistakes in Ray's kinds that KubeRay's operator refuses, and those that cannot work."""

@@ -1,4 +1,5 @@
-"""What KubeRay's operator refuses of a RayCluster, a RayJob or a RayService, and how many GPUs Ray may use.
+"""The mistakes in a RayCluster, a RayJob or a RayService that KubeRay's operator refuses, and the number of GPUs of
+Ray.
 
 The operator refuses an object after it was stored, in an event alone. Names of RayJobs and RayServices are shorter by
 the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on fault
@@ -230,7 +231,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
-    """Return where a group says how many GPUs Ray has, and how many; None where it does not, or nobody knows."""
+    """Return the place and the number of GPUs of Ray in a group; None if it has none, or if it is not known."""
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params
     named = [(group.path("resources", name), value) for name, value in written.items()]

@@ -1,6 +1,6 @@
 """Fields of Ray's objects that the installed KubeRay drops, feature gates that are off, and releases of Ray.
 
-The release is the tag of the operator's image, in any Deployment of files. Gates stand in its arguments.
+The release is the tag of the operator's image, in any Deployment of files. Its arguments have the gates.
 
 Source: ray-project/kuberay@feeaf72fa and its tags: api/v1 types, pkg/features/features.go,
 controllers/ray/utils/validation.go.

@@ -1,7 +1,7 @@
-"""What Ray Serve refuses of serveConfigV2, and which of its fields Ray drops.
+"""The fields of serveConfigV2 that Ray Serve refuses, and those that Ray drops.
 
 KubeRay hands the text to Ray when the cluster runs. Ray refuses it then, and the RayService never gets ready. Fields
-that Ray does not know are dropped without a word. What is in user_config and args belongs to the application.
+that Ray does not know are dropped without a word. user_config and args belong to the application.
 
 Source: PyPI ray 2.60.0 ray/serve/schema.py and ray/serve/config.py; ray-project/kuberay@feeaf72f
 ray-operator/controllers/ray/rayservice_controller.go.
@@ -205,7 +205,7 @@ def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Probl
 
 
 def _check_fields(value: Mapping[str, Any], what: str) -> Iterator[Problem]:
-    """Report fields that Ray drops, where it is known what is meant: another spelling, or another place."""
+    """Report fields that Ray drops if the intended field is known: another spelling, or another place."""
     for name in [each for each in list(value)[:100] if isinstance(each, str) and each not in _FIELDS[what]]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")

@@ -239,14 +239,13 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
     """Warn of fields that have no effect on the pods of a Pool."""
     spec, pool = batch.spec, batch.spec.pool_ref
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
-        if spec.is_omitted(name) or spec.json.get(name):  # an empty one says nothing
+        if spec.is_omitted(name) or spec.json.get(name):  # an empty one does not count
             message = f"is ignored because spec.poolRef `{pool}` takes ready pods from a Pool"
             yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
 
 
 def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills
-    in.
+    """Warn of limits with a chosen Pool: predicate_resource.go of poolassign adds up requests, which are not filled in.
     """
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:

@@ -1,4 +1,4 @@
-"""What is wrong with the shard patches of a BatchSandbox, and with the pods that its controller makes of them."""
+"""The problems of the shard patches of a BatchSandbox, and of the pods that its controller creates from them."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
 
 def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
     """Return the problem that only the controller causes, by decoding the merged pod over the template; another release
-    of it may not have it.
+    of the controller may not have it.
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)

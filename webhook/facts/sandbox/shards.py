@@ -37,13 +37,13 @@ class ShardPatchNote:
     """A remark on the patch of one shard.
 
     Args:
-        what: of the patch: type (text is what was expected), unknown (the field that is probably meant), key (the merge
-            key that an item lacks), merge (why it cannot be merged), keeps and directive (what it cannot take away). Of
-            the pod: image, added, inherits (a new container) and moved, resources, sources and claim.
-        path: where it stands in the object.
+        what: of the patch: type (text is the expected value), unknown (the field that was probably intended), key (the
+            merge key that an item lacks), merge (why it cannot be merged), keeps and directive (what it cannot remove).
+            For the pod: image, added, inherits (a new container) and moved, resources, sources and claim.
+        path: its place in the object.
         text: what it is about.
         certain: whether it would be so without the second decoding too.
-        over: the item of the template at whose place an item of the pod stands, where that is another one.
+        over: the item of the template at the place of an item of the pod, if it is another one.
         fix: what to do about it, where that depends on what is wrong.
     """
 
@@ -56,7 +56,7 @@ class ShardPatchNote:
 
 
 class ShardTemplate:
-    """The template of all shards; what is asked of it again and again is worked out once."""
+    """The template of all shards; repeated results are computed once."""
 
     def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
         self.deadline = deadline or Deadline()
@@ -76,10 +76,10 @@ class ShardTemplate:
         return merged, decode_over_old_value(self.written, merged, self.deadline)
 
     def notes_on_patch(self, patch: JSON, at: FieldPath) -> list[ShardPatchNote]:
-        """Return what is wrong with the patch of one shard, which stands at a path."""
+        """Return the problems of the patch of one shard, at a path."""
         if patch is None:
             return []
-        charged = self.deadline.items_with_clock_checks  # each note is a line that somebody reads
+        charged = self.deadline.items_with_clock_checks  # each note is a line in a report
         broken = list(charged(_notes_on_mistyped_values(patch, schema.schema_of_kind(POD), at, self.deadline)))
         if not broken:
             broken += charged(_notes_on_items_without_key(patch, "PodTemplateSpec", at, self.deadline))
@@ -104,7 +104,7 @@ class ShardTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _PatchedShard:
-    """The template, the patch, the one merged into the other, the pod that comes of it, and where the patch stands."""
+    """The template, the patch, the merged object, the pod of the result, and the place of the patch."""
 
     template: ShardTemplate
     patch: JSON
@@ -124,7 +124,7 @@ class _PatchedShard:
 
 
 def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[str, Mapping[str, int]]:
-    """Return where each name stands first in the lists of a patch."""
+    """Return the first place of each name in the lists of a patch."""
     places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
         listed = deadline.items_with_clock_checks(list_or_empty(get(patch, ("spec", part))))
@@ -268,7 +268,7 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
 
 
 def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
-    """Yield containers that took over fields of another, at whose place of the list they come."""
+    """Yield containers that took over fields of another, with the same place in the list."""
     charged = shard.template.deadline.items_with_clock_checks
     for part in _LISTS:
         before, merged, after = (
@@ -291,7 +291,7 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
 def _notes_on_extended_resources(
     container: JSON, patched: JSON, where: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield extended resources whose request has no limit, or another one."""
+    """Yield extended resources with a request and no limit, or another one."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
     if not isinstance(requests, dict) or not isinstance(limits, dict):
         return
@@ -329,7 +329,7 @@ def _notes_on_undeclared_claims(
 
 
 def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield claims that have not exactly one source, and had it in the template or were not there."""
+    """Yield claims that do not have exactly one source, and had it in the template or are new."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
@@ -357,7 +357,7 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
 
 
 def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
-    """Return the template as Go writes it: whatever has no name in a list of its pod has an empty one."""
+    """Return the template as Go writes it: an item without a name in a list of its pod has an empty one."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
         return template if isinstance(template, dict) else {}
@@ -393,7 +393,7 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
 def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
     """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
 
-    Null empties pointers, lists and maps; of a container, image and resources are none of these.
+    Null empties pointers, lists and maps; image and resources of a container are other types.
     """
     if new is old:
         return old
@@ -411,10 +411,10 @@ def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
 
 
 def list_or_empty(value: JSON) -> list[JSON]:
-    """Return a list, or an empty one for null and whatever else stands in a patch."""
+    """Return a list, or an empty one for null and any other value in a patch."""
     return value if isinstance(value, list) else []
 
 
 def text_or_empty(value: JSON) -> str:
-    """Return a text, or "" for null and whatever else stands in a patch."""
+    """Return a text, or "" for null and any other value in a patch."""
     return value if isinstance(value, str) else ""

@@ -23,14 +23,15 @@ SANDBOX: Final = RuleGroup(
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     fails="controller",
 )
-"""What the controllers of OpenSandbox and agent-sandbox fail on, and what they leave out without a word."""
+"""The mistakes that make the controllers of OpenSandbox and agent-sandbox fail, and the fields that they ignore without
+a message."""
 SANDBOX_ADVICE: Final = RuleGroup(
     "sandbox",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     level="warn",
     fails="silent",
 )
-"""What is accepted and does not what it says."""
+"""Accepted fields without the effect of their name."""
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"
@@ -65,7 +66,7 @@ class PoolCapacity(Typed):
 
 
 class PoolSpec(Typed):
-    """What a Pool says."""
+    """The fields of a Pool."""
 
     template = Part(PodTemplate)
     capacity_spec = Part(PoolCapacity)
@@ -79,7 +80,7 @@ class Pool(Object):
 
 
 class SandboxSpec(Typed):
-    """What a Sandbox and a SandboxTemplate say."""
+    """The fields of a Sandbox and a SandboxTemplate."""
 
     pod_template = Part(PodTemplate)
 

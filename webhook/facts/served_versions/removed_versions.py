@@ -43,7 +43,7 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 class RemovedVersion(Struct, frozen=True):
-    """What is known of a version that is gone: a release without it, and what to write instead, "" for nothing."""
+    """Known facts about a removed version: a release without it, and its replacement, "" for none."""
 
     release: str
     instead: str

@@ -13,4 +13,5 @@ SERVING_KIND: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-"""What the webhooks and controllers of kinds that serve models refuse, and what they read otherwise than it looks."""
+"""The mistakes that the webhooks and controllers of kinds that serve models refuse, and the fields that they read in an
+unexpected way."""

@@ -144,7 +144,7 @@ def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
-    """Return whether the same value stood there before: an object that is stored with it must stay usable."""
+    """Return whether the old object had the same value: an object that is stored with it must stay usable."""
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
@@ -154,7 +154,7 @@ def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_in_release_schema(breach: Breach, release: Release) -> bool:
-    """Return whether a release's schema says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
+    """Return whether a release's schema has this: 2.0 and 2.1 bound no length, and fields came with the releases."""
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)

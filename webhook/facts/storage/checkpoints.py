@@ -46,7 +46,7 @@ SUB_PATH: Final = STORAGE.rule(
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
 _IN_ALL_NAMES: Final = "ckp"
-"""What every name of a checkpoint contains."""
+"""A part of every name of a checkpoint."""
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
 _OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
@@ -81,7 +81,7 @@ def _paths_and_names_of_mounts(known: MountsOfObject) -> str:
 
 
 def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMountInObject]]:
-    """Return the mounts of each volume, by where it stands."""
+    """Return the mounts of each volume, by its place."""
     by_volume: dict[FieldPath, list[VolumeMountInObject]] = {}
     for mount in known.all:
         by_volume.setdefault(mount.volume.path, []).append(mount)
@@ -89,7 +89,7 @@ def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMo
 
 
 def _mounts_by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[VolumeMountInObject]]:
-    """Return the mounts of each container, by where its template and then the container in it stand."""
+    """Return the mounts of each container, by the places of its template and of the container in it."""
     by_container: dict[tuple[FieldPath, FieldPath], list[VolumeMountInObject]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
@@ -139,7 +139,9 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
-    """Warn of every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
+    """Warn of every mount with a subPath that is the same for pods that expect different ones, or that cannot be
+    expanded.
+    """
     for mount in subject.once(read_mounts).all:
         yield from _check_sub_path(mount)
 

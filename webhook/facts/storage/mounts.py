@@ -22,13 +22,13 @@ from webhook.yamltext.placeholders import is_placeholder
 
 
 class Volume(NamedTuple):
-    """A volume of a template, and where it stands in the object; an object may have hundreds.
+    """A volume of a template, and its place in the object; an object may have hundreds.
 
     Args:
         podset: the pod set.
         value: the volume.
-        path: where it stands in the object.
-        created_claim: the claim that a controller creates for it; false where there is none.
+        path: its place in the object.
+        created_claim: the claim that a controller creates for it; false if there is none.
     """
 
     podset: PodSet
@@ -43,18 +43,18 @@ class Volume(NamedTuple):
 
     @property
     def claim_name(self) -> str:
-        """Return the PersistentVolumeClaim that it names; "" for none, or one whose name is still to be filled in."""
+        """Return the PersistentVolumeClaim that it names; "" for none, or for one with a placeholder as its name."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the volume of a claim is mounted read-only whatever the containers say."""
+        """Return whether the volume of a claim is mounted read-only in every container."""
         return self.value.persistent_volume_claim.read_only
 
 
 class VolumeMountInObject(NamedTuple):
-    """One mount of a volume; `is_written` says whether it stands in the container, or the volume itself implies it."""
+    """One mount of a volume; `is_written` says whether the container has it, or the volume itself implies it."""
 
     volume: Volume
     container: Container
@@ -84,7 +84,7 @@ class MountsOfObject(Struct, frozen=True):
     all: Items[VolumeMountInObject]
 
     def mounts_of_created_claims(self) -> dict[FieldPath, list[VolumeMountInObject]]:
-        """Return the mounts of each claim that a controller creates for all pods, by where it stands."""
+        """Return the mounts of each claim that a controller creates for all pods, by their places."""
         mounts: dict[FieldPath, list[VolumeMountInObject]] = {}
         for mount in self.all:
             if mount.volume.created_claim:
@@ -161,6 +161,6 @@ def _mounts_of_template(template: PodTemplate, volumes: Mapping[str, Volume]) ->
 
 
 def number_of_pods_with(mounts: Sequence[VolumeMountInObject]) -> int:
-    """Count the pods of the sets with these mounts, each set once; a set whose size is not known counts as 0."""
+    """Count the pods of the sets with these mounts, each set once; a set of unknown size counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())

@@ -1,4 +1,4 @@
-"""Deployments of one pod whose update waits for the volume that the pod keeps.
+"""Deployments of one pod with an update that waits for the volume of the old pod.
 
 A rolling update makes the new pod before it removes the old one unless maxUnavailable, rounded down, is at least 1:
 k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts. The new pod can mount a claim for one node

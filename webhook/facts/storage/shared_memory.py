@@ -1,7 +1,7 @@
 """Shared memory of containers in which PyTorch uses several GPUs.
 
-A container runtime gives /dev/shm 64 MiB, which NCCL and data loaders exhaust: https://github.com/NVIDIA/nccl/issues/525.
-That a PyTorchJob has no larger one is told with the rules of its operator.
+A container runtime gives /dev/shm 64 MiB, which NCCL and data loaders exhaust:
+https://github.com/NVIDIA/nccl/issues/525. The rules of its operator report a PyTorchJob without more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
-"""Images whose programs use NCCL in several processes."""
+"""Images with programs that use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
 """Those of servers, which often need no more than 64 MiB: facts/model_servers/shared_memory.py."""
 

@@ -125,7 +125,7 @@ def _apply_resources(
 
 
 def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
-    """Return whether it is the workers' job of an MPI runtime whose launcher is a node."""
+    """Return whether it is the workers' job of an MPI runtime with a launcher that is a node."""
     return of.name == "node" and policy.mpi.run_launcher_as_node
 
 

@@ -78,7 +78,7 @@ class MergedTrainJob:
         runtime: what it refers to.
         layers: its patches, in order.
         merged: the JobSet that Trainer makes, and what became of all that was merged.
-        missing: the runtime, where it is not there.
+        missing: the runtime, if it does not exist.
     """
 
     object: TrainJob
@@ -134,7 +134,7 @@ class MergedTrainJob:
 
     @cached_property
     def node_job(self) -> ReplicatedJob | None:
-        """Return the replicated job whose `node` container Trainer reads."""
+        """Return the replicated job with the `node` container that Trainer reads."""
         return first_node_job(self.job_set)
 
     @cached_property
@@ -146,7 +146,7 @@ class MergedTrainJob:
         """Return the path at which a problem outside the TrainJob is reported.
 
         Args:
-            is_own: whether the runtime has it by itself, so that no patch can be its reason.
+            is_own: whether the runtime itself has it, so that no patch can be its reason.
 
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
@@ -202,7 +202,7 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
 def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> ReferencedRuntime:
     """Return the runtime that a TrainJob names; one that is not found is noted in the view.
 
-    Files that do not have it are judged with what this release of Trainer ships under its name.
+    Files without it are checked with the runtime that this release of Trainer ships under its name.
     """
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime

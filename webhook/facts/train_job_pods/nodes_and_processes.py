@@ -203,7 +203,7 @@ def _mpi_or_flux_processes(
 
 
 def gpu_count(resources: Resources) -> tuple[int, bool]:
-    """Return how many GPUs Trainer counts, and whether several names match, of which it takes any one.
+    """Return how many GPUs Trainer counts, and whether several names match, any one of which it may use.
 
     GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
     before limits.
@@ -223,9 +223,9 @@ class MergedJobSet(Struct):
 
     Args:
         spec: its spec.
-        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, standing
-            where the runtime has it.
-        labels, annotations: of the JobSet. annotated: where each annotation stands.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, at its place in the
+            runtime.
+        labels, annotations: of the JobSet. annotated: the place of each annotation.
         problems: what was refused, dropped, appended or replaced.
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
         lost_claims: those that the container `node` no longer refers to.

@@ -22,7 +22,7 @@ class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
-        job: it, as it is merged so far; `replicated_job` puts the rest into it.
+        job: the merged job so far; `replicated_job` puts the rest into it.
         pod: its PodSpec.
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
@@ -57,7 +57,7 @@ class ReplicatedJobPods(Struct):
 
     @property
     def node_containers(self) -> list[dict[str, Any]]:
-        """Return its containers `node`, of which a valid runtime has one."""
+        """Return its containers `node`; a valid runtime has one."""
         return [container for container in self.containers if container.get("name") == "node"]
 
     @property

@@ -171,7 +171,7 @@ def check_fields_exist_in_release(
     """Yield every field that the release does not have.
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
-    `is_named`: somebody named that release, else it is assumed. Then a file with a field of an older release may be
+    `is_named`: a user named that release, otherwise it is assumed. Then a file with a field of an older release may be
     written for that one, unless a field beside it is newer.
     """
     shape = read_field_table().kinds.get(kind)

@@ -75,7 +75,7 @@ INSTALLED_RELEASE: Final = Interest(
 )
 """The param of policies/trainer, which names the installed Trainer."""
 INSTALLED: Final = (INSTALLED_RELEASE, SITE)
-"""What may name the installed Trainer: its param, and what the site sets of it."""
+"""The settings that may name the installed Trainer: its param, and the site's value of it."""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,

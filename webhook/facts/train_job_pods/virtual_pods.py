@@ -1,7 +1,8 @@
-"""The pods that Trainer makes of a TrainJob, asked like any other pod, and where their fields stand in the TrainJob.
+"""The pods that Trainer creates from a TrainJob, checked like any other pod, and the places of their fields in the
+TrainJob.
 
-The pods stand nowhere in the TrainJob: a problem of what spec.trainer says is told there, one that the pods of the
-runtime have by themselves where the TrainJob names it, and another one where it has its patches.
+The pods are not in the TrainJob. A problem of spec.trainer is reported there, one of the pods of the runtime itself
+where the TrainJob names it, and another one at its patches.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
 
     Args:
         replicated_job: the job, merged.
-        pod: its pod, as a check is asked about it.
+        pod: its pod, as checks see it.
         job: the TrainJob.
     """
 
@@ -49,7 +50,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
         return self.replicated_job.name
 
     def path_in_trainer_spec(self, path: FieldPath) -> FieldPath | None:
-        """Return where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
+        """Return the place in spec.trainer of a field of the pod; None if the runtime or a patch has it."""
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer_job(self.replicated_job):
             return None
         container = get(self.replicated_job.pod.json, path[1:3], {})
@@ -120,7 +121,7 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
 
 
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
-    """Return a problem of a pod as one of spec.trainer; None where it is none."""
+    """Return a problem of a pod as one of spec.trainer; None if it is not there."""
     path = virtual.path_in_trainer_spec(parse_path(problem.path))
     return None if path is None else structs.replace(problem, path=path_as_text(path))
 
@@ -140,7 +141,7 @@ def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: s
 
 
 def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
-    """Return a pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
+    """Return a pod set as if its template were where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
     return structs.replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 

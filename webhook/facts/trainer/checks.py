@@ -1,7 +1,7 @@
 """The checks of Kubeflow Trainer's kinds, and of the pods that a TrainJob gets from its runtime.
 
 The pods of a TrainJob are validated by the API server's rules for claims, volumes and images. They are not in the
-TrainJob. So a problem that the runtime has by itself is reported where the TrainJob names the runtime, another problem
+TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime, another problem
 at the patches.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.

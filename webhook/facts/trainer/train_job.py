@@ -1,4 +1,4 @@
-"""Rules of the API server and Trainer's webhook for a TrainJob by itself, and for the runtime and images that it names.
+"""Rules of the API server and Trainer's webhook for a TrainJob alone, and for the runtime and images that it names.
 
 About its name, manager, sources, variables and patches; whether the runtime exists; arguments that the runtime adds to
 its command; images; and fields that the installed release does not have. Claims are in train_job_claims.py. Patches
@@ -273,7 +273,7 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
 
 
 def _later_release_with_runtime(job: MergedTrainJob, subject: Subject) -> Release | None:
-    """Return the first release that ships a runtime which the installed one does not; None where nobody can say."""
+    """Return the first release that ships a runtime which the installed one does not; None if it is not known."""
     is_of_cluster = isinstance(job.runtime.object, ClusterTrainingRuntime)
     first = first_release_with_runtime(job.runtime.name) if is_of_cluster else None
     is_later = first is not None and first > job.release and subject.once(read_trainer_installation).is_named

@@ -1,6 +1,6 @@
 """Rules for changes of an existing TrainJob: those of the API server, of Trainer's webhook and of JobSet.
 
-Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds (`self == oldSelf`, which says nothing of a field that is
+Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds (`self == oldSelf`, which does not apply to a field that is
 added or removed), pkg/runtime/framework/plugins/jobset/jobset.go checkRuntimePatchesImmutability, branches release-2.0
 to release-2.3; kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateUpdate.
 """
@@ -158,7 +158,7 @@ def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Pr
 def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
     """Yield changes that Trainer accepts and JobSet rejects once the job exists (kubernetes-sigs/jobset#624).
 
-    Trainer updates a JobSet that is suspended, or whose TrainJob is.
+    Trainer updates a JobSet that is suspended, or that belongs to a suspended TrainJob.
     """
     now, before = comparable_specs(subject)
     if True not in (now.get("suspend"), before.get("suspend")) or _is_refused_by_api_server(subject):
@@ -184,7 +184,7 @@ def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
 
 
 def _is_refused_by_api_server(subject: Subject) -> bool:
-    """Return whether the API server rejects the change by itself."""
+    """Return whether the API server itself rejects the change."""
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 

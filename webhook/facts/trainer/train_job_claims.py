@@ -133,8 +133,8 @@ class NodeDeviceClaim(NamedTuple):
     """A device claim of a training node. `devices` is None if their number is open; `is_other` if all are known not to
     be GPUs.
 
-    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have: of an
-    object that an API server has sent none is, for its release has the fields. One that `is_unused` is allocated for
+    The installed release drops a claim that `is_dropped`. It still shows the intended devices of the nodes. No claim in
+    an object from an API server is dropped, because its release has the fields. One that `is_unused` is allocated for
     the pod, and no container of it refers to it.
     """
 
@@ -153,9 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
-    those that no container refers to, and those of patches that the release drops. What the claims are missing is not
-    said here: `found` and `devices` tell.
+    The claims that the container `node` refers to, and those that it would refer to without resourcesPerNode. Without
+    such claims, those that no container refers to, and those of patches that the release drops. Missing fields of the
+    claims are not reported here: `found` and `devices` have them.
     """
     job = subject.once(merge_train_job)
     if not job.object:
@@ -306,7 +306,8 @@ def _paths_of_claims_in_overlay(overlay: JobOverlay) -> Iterator[FieldPath]:
 
 
 def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield claims in resourcesPerNode, of which builder.go copies only limits and requests (kubeflow/trainer#4027)."""
+    """Yield claims in resourcesPerNode, from which builder.go copies only limits and requests (kubeflow/trainer#4027).
+    """
     resources = job.trainer.resources_per_node
     if not resources.claims:
         return

@@ -168,7 +168,7 @@ def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
 
 
 def advise_processes(subject: Subject, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
-    """Yield the problems of GPUs and processes of a TrainJob whose nodes have these claims."""
+    """Yield the problems of GPUs and processes of a TrainJob with these claims for its nodes."""
     job = subject.once(merge_train_job)
     gpus = gpus_of_node(job, claims)
     launcher = launcher_of_job(subject, gpus)
@@ -225,7 +225,7 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names, of which Trainer counts any one."""
+    """Yield several resources with `gpu` in their names, any one of which Trainer counts."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
@@ -238,7 +238,7 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
-    """Yield a torch job that is meant for GPUs and requests none."""
+    """Yield a torch job for GPUs that requests none."""
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node_container is None or explicit or claims:
         return
@@ -249,7 +249,7 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
 
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
-    """Return the sign that a job is meant for GPUs: where its pods run, or its image; "" if there is none."""
+    """Return the sign that a job needs GPUs: the nodes of its pods, or its image; "" if there is none."""
     if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image

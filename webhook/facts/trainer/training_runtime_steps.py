@@ -178,8 +178,8 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
 
 
 def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield gangs whose pods never start together, because volcano.go and coscheduling.go count every
-    replicated job.
+    """Yield gangs with pods that never start together, because volcano.go and coscheduling.go count every replicated
+    job.
     """
     policy = runtime.pod_group_policy
     schedulers = policy.schedulers

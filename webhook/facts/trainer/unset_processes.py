@@ -1,4 +1,4 @@
-"""Describes the effect of a TrainJob whose nodes get devices by claims and that does not set numProcPerNode.
+"""Describes the effect of a TrainJob with devices by claims and without numProcPerNode.
 
 Trainer counts extended resources and no claims: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode.
 """
@@ -17,7 +17,7 @@ from webhook.text.wording import counted
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read the number."""
 _BY_RUNTIME: Final = ("mpi", "flux")
-"""Plugins whose runtime has its own number."""
+"""Plugins of runtimes with their own number."""
 
 
 def sentence_about_unset_processes(
@@ -25,7 +25,7 @@ def sentence_about_unset_processes(
 ) -> str:
     """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs.
 
-    `is_named`: somebody named the release of Trainer, else it is assumed.
+    `is_named`: a user named the release of Trainer, otherwise it is assumed.
     """
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
@@ -74,7 +74,7 @@ def _names_of_claims(claims: Sequence[NodeDeviceClaim]) -> str:
 
 
 def _sentence_about_single_process(launcher: LauncherProcesses, devices: int, named: str) -> str:
-    """Return what starts on a node whose plugin runs the command once."""
+    """Return what starts on a node with a plugin that runs the command once."""
     if launcher.processes is not None:
         return f"{launcher.by} starts {counted(launcher.processes, 'process', 'processes')} on each node"
     use = "" if devices == 1 else f" and has to use all devices of claim {named}"

@@ -49,10 +49,10 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 
 
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
-    """Return how many pods a job may have at most while its present pods wait; None if that is not known.
+    """Return how many pods a job may have at most while its current pods wait; None if it is not known.
 
-    An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. Of another metric
-    than the load nobody knows what it says.
+    An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. The meaning of
+    another metric than the load is not known.
     """
     pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):

@@ -110,7 +110,7 @@ def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
 
 
 def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report restart policies and variables that the operator writes itself, and amounts that say nothing."""
+    """Report restart policies and variables that the operator writes itself, and amounts without an effect."""
     owned = _variables_of_operator(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
@@ -149,8 +149,8 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
 def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525).
 
-    Of a role that starts one Python process, another rule says that most of its GPUs are idle. A program that stands in
-    the command itself mostly looks at its GPUs, or tries them.
+    If a role starts one Python process, another rule reports that most of its GPUs are idle. A program that is written
+    in the command itself mostly inspects or tests its GPUs.
     """
     for role in job.roles.values():
         is_one_process = role.launch.by == "python" or role.launch.is_inline

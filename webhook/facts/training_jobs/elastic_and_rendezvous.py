@@ -117,7 +117,7 @@ def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _check_workers_within_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report workers outside the limits, of which either one becomes the other where that is not set."""
+    """Report workers outside the limits; a limit that is not set has the value of the other one."""
     if any(job.is_placeholder_at("elasticPolicy", name) for name in _LIMITS):
         return
     given = {name: value for name in _LIMITS if (value := job.number_at("elasticPolicy", name)) is not None}

@@ -1,9 +1,9 @@
-"""What the operators refuse of an MPIJob, and where mpirun would end because there are not enough slots.
+"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots.
 
 Neither operator has a webhook for MPIJobs: what is refused ends in an event of the controller. Source:
 kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
 kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
-take no more than the hostfile gives unless mpirun is told so.
+use no more than the slots of the hostfile unless an option of mpirun allows it.
 """
 
 from __future__ import annotations
@@ -222,9 +222,7 @@ def _slots_per_worker(job: TrainingJobOfKind) -> int:
 
 
 def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
-    """Return how many nodes' slots bind mpirun; 0 where nobody can tell; Hydra of other implementations ignores
-    slots.
-    """
+    """Return how many nodes' slots limit mpirun; 0 if it is not known; Hydra of other implementations ignores slots."""
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0

@@ -184,7 +184,7 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check what each command starts by itself; a launcher's own number is used, and not the operator's."""
+    """Check what each command itself starts; a launcher's own number is used, and not the operator's."""
     has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
@@ -227,7 +227,7 @@ def _is_torchrun_without_gpu(role: RoleOfJob) -> bool:
 
 
 def _processes_for_torchrun(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return what torchrun is told of processes: by its command, or by the operator's variable."""
+    """Return the number of processes for torchrun: from its command, or from the operator's variable."""
     return _value_of_nproc_per_node(job) if _is_torchrun_without_process_count(role) else role.launch.per_node
 
 
@@ -236,7 +236,7 @@ def _is_torchrun_without_process_count(role: RoleOfJob) -> bool:
 
 
 def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check what nprocPerNode says, for roles whose commands leave the number to it."""
+    """Check nprocPerNode for roles with commands that do not set the number."""
     said, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
     yield from advise_nproc_value(said)
     hosts = [

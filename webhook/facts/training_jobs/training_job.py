@@ -1,4 +1,4 @@
-"""What the operators refuse or overlook of a job as a whole: its name, its policies, and amounts that are dropped.
+"""The mistakes in a job as a whole that the operators refuse or ignore: its name, its policies, and dropped amounts.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go, pkg/common/util/webhooks.go,
 pkg/controller.v1/common/job.go, pkg/core/job.go; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation.
@@ -350,7 +350,7 @@ def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
 
 
 def check_null_gpu_amounts(role: RoleOfJob) -> Iterator[Problem]:
-    """Report GPUs of a role whose amount is null, which the API server drops."""
+    """Report GPUs of a role with a null amount, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
         message = f"requests no GPU because the amount of `{role.null_gpus[0]}` is null, which the API server drops"
         yield NULL_AMOUNT.problem(role.template_path, message, "set a number of GPUs")

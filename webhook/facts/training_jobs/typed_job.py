@@ -1,8 +1,8 @@
 """A job of the Training Operator or the MPI Operator as its rules read it: settings, and roles with their pods.
 
-Of the types of its CRD. What is still to be filled in (`$`, `{{`) counts as not there, and can be asked for by its
-path; a role whose containers cannot be told is open. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9)
-pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/v2beta1/default.go.
+Of the types of its CRD. Placeholders (`$`, `{{`) count as not set, and can be found by their path; a role with unknown
+containers is open. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/apis/kubeflow.org/v1;
+kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/v2beta1/default.go.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TrainingJobOfKind:
         spec: what it says, without what is still to be filled in where no text belongs.
         old_spec: what it said before an update, null otherwise.
         roles: by their names, in the order of the object; a role that is null does not exist.
-        is_open: whether nobody can tell which roles there will be.
+        is_open: whether the roles are not known.
         unfilled: where values are still to be filled in that are not texts, or cannot be decoded.
         deadline: is charged for what is walked.
 
@@ -118,14 +118,14 @@ class TrainingJobOfKind:
         return ("spec", *path) in self.unfilled or self._is_placeholder(value)
 
     def _is_placeholder(self, value: JSON) -> bool:
-        """Return whether a value is a text that is still to be filled in; it may be long, and is asked about often."""
+        """Return whether a value is a text with a placeholder; it may be long, and is checked often."""
         if not isinstance(value, str):
             return False
         self.deadline.spend(len(value) // _CHARACTERS)
         return is_placeholder(value)
 
     def count_pods(self) -> int | None:
-        """Return how many pods the job makes; None where nobody can tell."""
+        """Return how many pods the job creates; None if it is not known."""
         counts = [role.replicas for role in self.roles.values()]
         known = [count for count in counts if count is not None]
         return None if self.is_open or len(known) < len(counts) else sum(known)
@@ -155,7 +155,7 @@ def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
     roles = {
-        # an MPIJob of either version has no workers where it does not say so
+        # an MPIJob of either version has no workers by default
         name: read_role(
             replica,
             main=KINDS[kind].container,
@@ -173,21 +173,21 @@ class RoleOfJob:
 
     Args:
         name: Master, Worker, Launcher, PS …
-        path: where it stands.
+        path: its place.
         is_given: whether it says replicas.
         replicas: their number as the operator fills it in; None where that is still to be filled in.
         restart_policy: that of the role, "" where it says none.
         pod_restart_policy: that of its template.
         containers: those of its template.
-        is_open: whether there may be other containers, or they may say something else.
-        has_main: whether the container that trains is there, or may be the one that has no name yet.
+        is_open: whether there may be other containers, or with other values.
+        has_main: whether the container that trains exists, or may be the one without a name.
         shares_memory: whether that has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
         has_open_gpus: whether their number is still to be filled in.
-        null_gpus: resources of GPUs whose amount is null.
+        null_gpus: resources of GPUs with a null amount.
         claims: device claims of that container.
-        env: names of its variables; `*` stands for variables from elsewhere.
+        env: names of its variables; `*` means variables from elsewhere.
         cpus: its CPUs, rounded up.
         launch: what its command starts.
 
@@ -224,7 +224,7 @@ class RoleOfJob:
 
     @property
     def is_named(self) -> bool:
-        """Return whether the role has a name that is not still to be filled in."""
+        """Return whether the role has a name without a placeholder."""
         return not is_placeholder(self.name)
 
 
@@ -232,7 +232,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     """Read a role of a job.
 
     Args:
-        replica: what stands there; the last step of its place is its name.
+        replica: the value; the last step of its path is its name.
         main: the name of the container that trains; "" is the first one.
         default: its replicas where it does not say how many.
         subject: the job.

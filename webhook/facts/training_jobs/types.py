@@ -19,15 +19,15 @@ TRAINING_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
     updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
 )
-"""What the Training Operator and the MPI Operator refuse of a job, partly in an event after it was stored, and what is
-probably not meant."""
+"""The mistakes in a job that the Training Operator and the MPI Operator refuse, partly in an event after it was stored,
+and probable mistakes."""
 TRAINING_JOB_ADVICE: Final = RuleGroup(
     "training-job",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
     level="warn",
     fails="silent",
 )
-"""What the operators take, and what is probably not meant."""
+"""Probable mistakes that the operators accept."""
 
 GROUP: Final = "kubeflow.org"
 

@@ -12,4 +12,4 @@ UPDATE: Final = RuleGroup(
     level="warn",
     fails="disruption",
 )
-"""What an update, a drain or an autoscaler needs beside the pods of today."""
+"""The additional needs of an update, a drain or an autoscaler, beside the current pods."""

@@ -50,7 +50,7 @@ _HUNDRED: Final = 100
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Yield Deployments, LeaderWorkerSets and RayServices whose next update never ends."""
+    """Yield Deployments, LeaderWorkerSets and RayServices with an update that would never end."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
@@ -93,7 +93,7 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Yield a RayService whose second cluster finds no devices beside the first one, at its first such group."""
+    """Yield a RayService with a second cluster that finds no devices beside the first one, at its first such group."""
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
     is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))

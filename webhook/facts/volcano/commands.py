@@ -1,7 +1,7 @@
 """Reads the commands of a Job: their variables, and the files in which the plugin svc lists the hosts of each task.
 
-Commands are read as texts, never run. A variable that the command sets, or has another value for, is not read from
-outside; where a command reads a script, nobody knows what that sets.
+Commands are read as texts, never run. A variable that the command sets or changes is not read from outside; if a
+command reads a script, the variables of the script are not known.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class ContainerCommand:
     """The command of one container.
 
     Args:
-        task: the task whose pods have it.
+        task: the task with these pods.
         container: the container.
         script: its command and arguments, a line each.
         launch: what it starts.
         reads: variables that it neither sets nor has in its env; () where a script may set more.
-        host_files: tasks whose hosts it reads from a file, as the names of the files have them.
+        host_files: tasks with hosts that it reads from a file, by the names of the files.
     """
 
     task: Task

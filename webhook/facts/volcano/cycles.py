@@ -12,7 +12,7 @@ def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Ty
 
     Args:
         targets: what each name waits for, all of them names of the mapping; a repetition counts once.
-        owner: the object that says so; whoever reads it is charged for what is walked.
+        owner: the object with this field; its reader is charged for the walk.
     """
     deadline = owner.reading.deadline
     waiting = {name: len(set(wanted)) for name, wanted in targets.items()}

@@ -1,8 +1,8 @@
 """Computes what a gang needs at the same time, and whether its queue may ever give so much.
 
-The scheduler lets a PodGroup in when its minResources are within the capability of the queue; above it, that is never.
+The scheduler admits a PodGroup if its minResources are within the capability of the queue; above it, it never does.
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go calcPGMinResources,
-pkg/scheduler/plugins/{proportion,capacity}. What nodes and guarantees of other queues leave is not looked at.
+pkg/scheduler/plugins/{proportion,capacity}. The capacity left by nodes and guarantees of other queues does not count.
 """
 
 from __future__ import annotations

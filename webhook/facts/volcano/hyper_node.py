@@ -122,7 +122,7 @@ class HyperNodeTiers:
     Args:
         lowest: the lowest number; None without HyperNodes.
         names: the names of tiers.
-        is_unknown: whether there may be HyperNodes that nobody can look up.
+        is_unknown: whether HyperNodes may exist that cannot be looked up.
     """
 
     lowest: int | None

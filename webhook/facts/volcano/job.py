@@ -207,7 +207,7 @@ def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]
 
 
 def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
-    """Yield tasks whose minimum was written by a user; Volcano's webhook sets it to the replicas otherwise."""
+    """Yield tasks with a minimum from a user; otherwise Volcano's webhook sets it to the replicas."""
     written = [each.explicit_min_available for each in sent.tasks]
     is_as_written = None in written
     for task in spec.tasks:

@@ -137,7 +137,7 @@ def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[P
 
 
 def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield files with hosts of tasks that nobody writes."""
+    """Yield files with hosts of tasks that are never written."""
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:

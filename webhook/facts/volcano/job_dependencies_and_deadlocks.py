@@ -1,7 +1,7 @@
 """Rules for dependencies between tasks, and tasks that never start.
 
-Pods of a task with `dependsOn` are made once the tasks that it names run, and a gang is placed only once enough of its
-pods are there, so that a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
+Pods of a task with `dependsOn` are created after the tasks that it names run. A gang is placed only if enough of its
+pods exist. So a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
 pkg/webhooks/admission/jobs/validate/util.go topoSort, pkg/controllers/job/job_controller_actions.go
 waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go CheckTaskValid.
 """

@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for the policies of a Job and its tasks, and policies that never apply.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that no
-user may name are refused; other unknown events are a matter of the schema, and the actions of exit codes of nobody.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that users
+may not name are refused; the schema checks other unknown events, and nothing checks the actions of exit codes.
 """
 
 from __future__ import annotations

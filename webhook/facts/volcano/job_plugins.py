@@ -142,7 +142,7 @@ _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
 
 @dataclass(frozen=True, slots=True)
 class PluginSetup:
-    """What the plugins of a Job set up for its commands.
+    """The settings of the plugins of a Job for its commands.
 
     Args:
         job: the Job.
@@ -302,7 +302,7 @@ def warn_of_several_master_pods(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield variables that nobody sets, grouped by the reason."""
+    """Yield variables that are never set, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
     for name in command.reads:
         match = _OF_TASK.fullmatch(name)

@@ -327,7 +327,7 @@ def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterat
 
 
 def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
-    """Yield pods that tasks of the gang need and nobody creates."""
+    """Yield pods that tasks of the gang need and that are never created."""
     wanted = group.spec.min_task_member
     placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
     if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in placed):

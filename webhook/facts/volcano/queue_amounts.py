@@ -66,7 +66,7 @@ _NONE: Final = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class SiblingExcess:
-    """A resource of which the children of a queue have more in a field than the queue."""
+    """A resource with a greater sum in the children of a queue than in the queue, for a field."""
 
     field: str
     resource: str

@@ -4,9 +4,9 @@ The rules of Jobs, PodGroups and pods are in `job_queue_and_capability`, `pod_gr
 `pod_queue_and_capability`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
-scheduler lets a PodGroup in when its minResources are within the capability of the queue. A PodGroup
-is taken into a queue that is not a leaf; with the plugin capability and hierarchy, the scheduler then schedules nothing
-at all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
+scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue that is not a leaf
+accepts a PodGroup; with the plugin capability and hierarchy, the scheduler then schedules nothing at all
+(pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
 """
 
 from __future__ import annotations

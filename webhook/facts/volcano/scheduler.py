@@ -1,11 +1,11 @@
 """Rules for the configuration of Volcano's scheduler: what it rejects, and what it silently ignores.
 
-The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
-key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
-goes on with the configuration before. Further plugins come from the folder of --plugins-dir, named as their files are:
-a configuration with a name that resembles none of Volcano's is taken for that of a distribution. Source:
-volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
-plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
+The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
+drops a misspelt key, logs an unknown plugin, and with an unknown action continues with the old configuration. Further
+plugins come from the folder of --plugins-dir, named as their files are: a configuration with a name that resembles none
+of Volcano's is taken for that of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
+UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go
+LoadCustomPlugins.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ _VICTIMS: Final[Mapping[str, tuple[str, ...]]] = {
     "gangreclaim": ("gang", "capacity", "conformance"),
     "shuffle": ("rescheduling", "tdm", "pdb"),
 }
-"""Plugins that choose the pods to evict, of which an action needs one."""
+"""Plugins that choose the pods to evict; an action needs one of them."""
 _KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _OPTION_KEYS: Final = (
     "name",
@@ -171,7 +171,7 @@ _FIRST: Final = (
     ("allocate", "preempt"),
     ("allocate", "gangpreempt"),
 )
-"""Pairs of actions, of which the first should come first."""
+"""Pairs of actions; the first should come first."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
     "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
@@ -185,7 +185,7 @@ _LONGEST: Final = 100_000
 
 
 class ConfigMapOfAnyValues(Typed):
-    """A ConfigMap whose values may be of any type."""
+    """A ConfigMap with values of any type."""
 
     data = ValueMap()
 
@@ -227,7 +227,7 @@ def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
-    """Return whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
+    """Return whether a ConfigMap has a key for such a configuration, with a value of any type."""
     return any(map(_is_configuration_key, ConfigMapOfAnyValues.of(config_map).data))
 
 
