@@ -42,11 +42,11 @@ def test_a_policy_begins_with_what_to_edit(name, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["team-labels"], "there is no policy `team-labels`, did you mean `team-label`?"),
-        (["nothing"], "there is no policy `nothing`: expected one of checkpoint-volume, "),
-        ([], "no policy is named: name some of checkpoint-volume, "),
-        (["--list", "team-label"], "--list names all policies: give it alone, or leave it out"),
-        (["gpu-maximum", "taken"], "there is no policy `taken`"),
+        (["team-labels"], "policy `team-labels` does not exist, did you mean `team-label`?"),
+        (["nothing"], "policy `nothing` does not exist: expected one of checkpoint-volume, "),
+        ([], "expected the name of a policy: checkpoint-volume, "),
+        (["--list", "team-label"], "--list lists all policies: use it without names"),
+        (["gpu-maximum", "taken"], "policy `taken` does not exist"),
     ],
 )
 def test_wrong_arguments_write_nothing(arguments, said, tmp_path, capsys):
@@ -58,5 +58,5 @@ def test_wrong_arguments_write_nothing(arguments, said, tmp_path, capsys):
 def test_what_is_there_is_left_alone(tmp_path, capsys):
     (tmp_path / "team-label").mkdir()
     assert run_command_line(["policies", "init", "gpu-maximum", "team-label", "--in", str(tmp_path)]) == 2
-    assert "exists, and is left as it is: remove it, or choose another --in" in capsys.readouterr().err
+    assert "exists already, and was not changed: remove it, or choose another --in" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["team-label"]

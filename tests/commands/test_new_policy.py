@@ -42,7 +42,7 @@ def test_what_is_there_is_left_alone(tmp_path, capsys):
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "mine.yaml").write_text("mine")
     assert run_command_line(["policies", "new", "team", "--in", str(tmp_path)]) == 2
-    said = "team: exists, and is left as it is: choose another name, remove it, or add cases with --case\n"
+    said = "team: exists already, and was not changed: choose another name, remove it, or add cases with --case\n"
     assert capsys.readouterr().err.endswith(said)
     assert [path.name for path in tmp_path.rglob("*")] == ["team", "mine.yaml"]
 

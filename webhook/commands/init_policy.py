@@ -37,36 +37,36 @@ def command(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", show_default=False, help="Of a policy, as --list has it.", autocompletion=names_of_policies
+            metavar="NAME", show_default=False, help="The name of a policy; --list prints all names.", autocompletion=names_of_policies
         ),
     ] = None,
     *,
-    is_list: Annotated[bool, typer.Option("--list", help="Name the policies, and what each says.")] = False,
-    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the folders go.")] = Path("policies"),
+    is_list: Annotated[bool, typer.Option("--list", help="List the policies with their purpose.")] = False,
+    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folders in this directory.")] = Path("policies"),
 ) -> int:
     """Write policies that most sites want, each into a folder with its binding and a suite that passes.
 
-    Each file policy.yaml begins with what the policy says and what to edit. Edit the cases of its suite with it.
+    The comment at the top of each policy.yaml says what the policy does and what to edit. Also edit the cases of its suite.
     """
     known = names_of_policies()
     if is_list and name:
-        raise ConfigurationError("--list names all policies: give it alone, or leave it out")
+        raise ConfigurationError("--list lists all policies: use it without names")
     if is_list:
         width = max(map(len, known))
         sys.stdout.write(terminal.lines(f"{each:{width}}  {description_of_policy(each)}" for each in known))
         return 0
     if not name:
-        raise ConfigurationError(f"no policy is named: name some of {', '.join(known)}")
+        raise ConfigurationError(f"expected the name of a policy: {', '.join(known)}")
     for each in name:
         if each not in known:
             near = nearest_name(each, known)
             hint = f", did you mean `{near}`?" if near else f": expected one of {', '.join(known)}"
-            raise ConfigurationError(f"there is no policy `{each}`{hint}")
+            raise ConfigurationError(f"policy `{each}` does not exist{hint}")
     chosen = tuple(dict.fromkeys(name))
     for each in chosen:
         if (parent / each).exists():
             raise ConfigurationError(
-                f"{parent / each}: exists, and is left as it is: remove it, or choose another --in"
+                f"{parent / each}: exists already, and was not changed: remove it, or choose another --in"
             )
     for each in chosen:
         write_new_folder(parent / each, _files_of_policy(each))

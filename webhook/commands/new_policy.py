@@ -203,29 +203,29 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
 
 @options.add_settings_flags(Settings, "workloads", "kubernetes_version", "own_namespace")
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of the policy and its folder.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The name of the policy and of its folder.")],
     *,
-    expand: Annotated[bool, typer.Option("--expand", help="Ask it about pod templates of workloads, too.")] = False,
-    mutate: Annotated[bool, typer.Option("--mutate", help="One that changes objects.")] = False,
-    param: Annotated[bool, typer.Option("--param", help="One that reads a ConfigMap.")] = False,
+    expand: Annotated[bool, typer.Option("--expand", help="Also evaluate the policy on pod templates of workloads.")] = False,
+    mutate: Annotated[bool, typer.Option("--mutate", help="Write a policy that changes objects.")] = False,
+    param: Annotated[bool, typer.Option("--param", help="Write a policy that reads a ConfigMap.")] = False,
     case: Annotated[
         list[Path] | None,
         typer.Option(
             "--case",
             metavar="FILE",
             show_default=False,
-            help="Add a case to its suite for each object or AdmissionReview of this file; repeatable. The folder may "
-            "exist.",
+            help="Add a case to the suite for each object or AdmissionReview of this file; repeatable. The folder may "
+            "exist already.",
         ),
     ] = None,
-    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Where the folder goes.")] = Path(),
+    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folder in this directory.")] = Path(),
     settings: Settings,
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
 
-    The policy demands the label `team` of Pods; with --mutate it sets it. Change it, and the cases with it.
+    The policy requires the label `team` on Pods, or sets the label with --mutate. Change the policy and its cases.
 
-    With --case, each case expects what the policies of the folder answer now: read it before you keep it.
+    With --case, each new case expects the current answer of the policies in the folder. Check this answer first.
     """
     wrong = names.dns1123_subdomain_errors(name)
     if wrong:
@@ -240,7 +240,7 @@ def command(
         return 0
     if folder.exists():
         raise ConfigurationError(
-            f"{folder}: exists, and is left as it is: choose another name, remove it, or add cases with --case"
+            f"{folder}: exists already, and was not changed: choose another name, remove it, or add cases with --case"
         )
     own = settings.own_namespace
     choice = NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param, own_namespace=own)

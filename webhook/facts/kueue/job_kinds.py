@@ -57,7 +57,7 @@ KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
 )
 KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
     "kueue-job/equal-completions",
-    title="The Job's completions cannot follow its parallelism",
+    title="The annotation job-completions-equal-parallelism does not fit the Job",
     why="When Kueue admits the Job with fewer pods, it changes completions and parallelism together.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validateSyncCompletionCreate",
