@@ -25,7 +25,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.fact import Fact, FactResult, declare_structure
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
-QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
+QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it exists"))
 
 
 def compute(subject):

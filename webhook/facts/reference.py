@@ -66,7 +66,7 @@ def _lookup_as_text(interest: Interest) -> str:
     fields = ", ".join(f"`{name}`" for name in sorted(interest.fields or ()))
     scope = interest.scope
     name = f" `{scope.name}` of `{scope.namespace}`" if scope.name else ""
-    return f"- {interest.gvk.kind}{name} (`{interest.gvk.api_version}`): {fields or 'whether it is there'}"
+    return f"- {interest.gvk.kind}{name} (`{interest.gvk.api_version}`): {fields or 'whether it exists'}"
 
 
 def _lines_about_structure(each: FactStructure) -> Iterator[str]:

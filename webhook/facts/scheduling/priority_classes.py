@@ -34,7 +34,7 @@ PRIORITY: Final = declare_structure(
     podSet=(STRING, "name of the pod set"),
     path=(STRING, "where the pods name the class"),
     name=(STRING, "name of the class"),
-    found=(BOOL, "whether it is there"),
+    found=(BOOL, "whether it exists"),
     absent=(BOOL, "whether it is known not to be there"),
     nearest=(STRING, "the class that was probably meant"),
 )

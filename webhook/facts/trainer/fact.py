@@ -20,7 +20,7 @@ from webhook.facts.trainer.unset_processes import sentence_about_unset_processes
 
 RUNTIME: Final = declare_structure(
     "TrainerRuntime",
-    found=(BOOL, "whether it is there"),
+    found=(BOOL, "whether it exists"),
     plugin=(
         STRING,
         "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy; empty if not known",
@@ -31,7 +31,7 @@ NODE_CLAIM: Final = declare_structure(
     name=(STRING, "name by which containers refer to it"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
     reference=(STRING, "the claim or template that it names"),
-    found=(BOOL, "whether that is there"),
+    found=(BOOL, "whether it exists"),
     devices=(DYN, "how many it gets; null where that is open"),
     atLeast=(INT, "how many it gets at least"),
     otherDevice=(BOOL, "whether all its devices are known to be no GPUs"),
