@@ -1,6 +1,6 @@
 """Certificates of the webhook: issuing, planning their rotation, keeping them, telling the API server whom to trust.
 
-Stands by itself: imports nothing of the webhook, so that it can run as a Job with no policies at all.
+Imports nothing of the webhook, so that it can run as a Job without policies.
 """
 
 from __future__ import annotations

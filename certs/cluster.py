@@ -34,7 +34,7 @@ def refused(what: str) -> Iterator[None]:
 
 
 def absent(call: Callable[[], Any]) -> Any:
-    """What the call returns, or None when there is no such object."""
+    """Return the result of the call, or None if the object does not exist."""
     from kubernetes.client.exceptions import ApiException
 
     try:
@@ -49,7 +49,7 @@ def client(kubeconfig: str | None, context: str | None = None) -> Any:
     """A client of the cluster: by file and context, else by the Pod we run in, else by the default kubeconfig.
 
     Raises:
-        CertificateError: there is none.
+        CertificateError: it does not exist.
     """
     from kubernetes import config
     from kubernetes.config.config_exception import ConfigException
@@ -79,7 +79,7 @@ def core(kubeconfig: str | None, context: str | None = None) -> Any:
 
 
 def _unusable(kubeconfig: str | None, error: Exception) -> str:
-    """As webhook/cluster/connection.py says it, of which nothing here knows."""
+    """The text of webhook/cluster/connection.py, which this package does not import."""
     from kubernetes.config.config_exception import ConfigException
 
     if kubeconfig is None and "No configuration found" in str(error):

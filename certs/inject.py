@@ -1,6 +1,6 @@
 """Telling API servers whom to trust: the bundle goes into every webhook of the named configurations.
 
-Knows where caBundle stands in admissionregistration.k8s.io/v1; knows neither policies nor where the bundle comes from.
+Knows the place of caBundle in admissionregistration.k8s.io/v1; knows neither policies nor the origin of the bundle.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
 def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
     """The JSON Patch that makes a namespace the owner of a configuration, beside the owners that it has.
 
-    Whoever deletes the namespace then deletes the configuration: one that stays behind asks a server that is gone, and
-    with `failurePolicy: Fail` no Pod can be created any more.
+    Then deleting the namespace also deletes the configuration. Otherwise API servers would call a server that is gone,
+    and with `failurePolicy: Fail` users could not create Pods any more.
 
     Args:
         configuration: a webhook configuration as plain JSON.

@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a certificate says of itself."""
+    """The contents of a certificate."""
 
     subject: str
     issuer: str
@@ -74,7 +74,7 @@ def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVIN
         days: how long it is valid, at most as long as the authority.
 
     Raises:
-        CertificateError: no names, a name that is none, or an authority that cannot sign.
+        CertificateError: no names, an invalid name, or an authority that cannot sign.
     """
     if not names:
         raise CertificateError("a serving certificate needs at least one DNS name or IP address")
@@ -98,7 +98,7 @@ def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVIN
 
 
 def read(certificate: bytes) -> tuple[Facts, ...]:
-    """What each certificate of a PEM text says.
+    """The contents of each certificate of a PEM text.
 
     Raises:
         CertificateError: it holds none, or something that is no certificate.

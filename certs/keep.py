@@ -32,7 +32,7 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
     """A new authority and a serving pair, into a store that has none.
 
     Raises:
-        CertificateError: the store has certificates and they are not to be replaced; or names that are none.
+        CertificateError: the store has certificates and they must not be replaced; or names are invalid.
     """
     if not replace and (existing := sorted(store.read())):
         raise CertificateError(f"{', '.join(existing)} already exist; use rotate, or --replace to start again")
@@ -43,7 +43,7 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
 
 @contextmanager
 def named(file: str) -> Iterator[None]:
-    """Say which file of a store it is that cannot be read.
+    """Name the file of a store that cannot be read.
 
     Raises:
         CertificateError: it cannot be read.
@@ -55,7 +55,7 @@ def named(file: str) -> Iterator[None]:
 
 
 def state(files: Mapping[str, bytes]) -> State:
-    """What a store's files amount to; an authority without its key cannot sign and counts as none.
+    """The contents of a store; an authority without its key cannot sign and does not count.
 
     Raises:
         CertificateError: one of them cannot be read.
@@ -102,7 +102,7 @@ def rotate(
             certificate that one of its authorities signed, so these stay in the new bundle for a while.
 
     Returns:
-        What was done (or would be), and the bundle as it is afterwards.
+        The changes that were made (or would be), and the bundle after them.
 
     Raises:
         CertificateError: there is nothing to go by, or something cannot be read or written.
@@ -121,7 +121,7 @@ def rotate(
 
 
 def _readable_authorities(bundle: bytes, now: datetime) -> bytes:
-    """Return the authorities of a bundle that are valid now; what nobody can read is left out."""
+    """Return the authorities of a bundle that are valid now; unreadable ones are left out."""
     kept = []
     for one in split(bundle):
         with suppress(CertificateError):

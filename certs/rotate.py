@@ -1,4 +1,4 @@
-"""What has to be renewed now: a plan, made of facts and the time, carried out by whoever asked for it.
+"""Plans what to renew now, from facts and the time; the caller carries out the plan.
 
 An authority is renewed in two steps, because an API server must trust the new one before anybody shows a certificate
 signed by it: first the new authority joins the bundle in front of the old one, and only after `SETTLE`, in which the
@@ -23,7 +23,7 @@ RENEW_AT: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What is stored. `authorities` newest first; `serving` None when there is none or its key does not fit.
+    """The stored certificates. `authorities` newest first; `serving` None if there is none or its key does not fit.
 
     `signed_by_newest`: whether the serving certificate was signed by the first of the authorities.
     """
@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do, and why. `drop` are the authorities to leave out of the bundle, by fingerprint."""
+    """The action, and the reason. `drop` are the authorities to leave out of the bundle, by fingerprint."""
 
     new_authority: bool = False
     new_serving: bool = False
@@ -45,7 +45,7 @@ class Plan:
 
 
 def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
-    """What to renew.
+    """The certificates to renew.
 
     Args:
         state: what is stored.

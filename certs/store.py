@@ -24,11 +24,11 @@ class Store(Protocol):
     """Keeps the four files; those that are absent are left out."""
 
     def read(self) -> Mapping[str, bytes]:
-        """What is there."""
+        """The stored files."""
         ...
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Keep these files; others stay as they are."""
+        """Write these files; others stay unchanged."""
         ...
 
 
@@ -39,7 +39,7 @@ class Folder:
     path: Path
 
     def read(self) -> Mapping[str, bytes]:
-        """What is there.
+        """The stored files.
 
         Raises:
             CertificateError: a file cannot be read.
@@ -80,7 +80,7 @@ class Secret:
     api: Any
 
     def read(self) -> Mapping[str, bytes]:
-        """What is there; nothing when the Secret does not exist.
+        """The stored files; nothing if the Secret does not exist.
 
         Raises:
             CertificateError: the cluster refuses to say.
@@ -89,7 +89,7 @@ class Secret:
         return {name: base64.b64decode(data[name]) for name in FILES if data.get(name)}
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Keep these files in one update, creating the Secret when it is not there.
+        """Write these files in one update, and create the Secret if it does not exist.
 
         Raises:
             CertificateError: the cluster refuses.

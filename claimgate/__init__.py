@@ -1,6 +1,6 @@
 """claimgate in a program of your own: load policies, review an object, and read findings as data.
 
-What is named here keeps its meaning within a major version; everything in `webhook` may change. Nothing here reads
+Names in this package keep their meaning within a major version; everything in `webhook` may change. Nothing here reads
 configuration, flags or environment variables, and nothing talks to a cluster. docs/python.md is the reference.
 """
 

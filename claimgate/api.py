@@ -24,7 +24,7 @@ ResultName: TypeAlias = Literal["deny", "warn", "audit", "error", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFinding:
-    """What one rule says of an object.
+    """The result of one rule for an object.
 
     result: `deny`, `warn` and `audit`: the rule is broken, and the binding says what follows. `error`: the evaluation
     failed. `unknown`: an object that the rule needs was not given.

@@ -1,4 +1,4 @@
-"""Write what follows from the policies and from deploy/base anew: `make deploy`.
+"""Write the files that follow from the policies and from deploy/base: `make deploy`.
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
 - overlays enforce, namespaced, object-opt-out and events: a patch that names every webhook of webhooks.yaml;

@@ -8,8 +8,8 @@ linear unless one of these is possible (Weber and Seidl 1991, Weideman and other
   that reads it too: quadratic or worse. Looking for a pattern anywhere is such a first loop, over any text.
 
 A loop only counts where the pattern may still fail after it. `\\b`, looks at one character ahead or behind, and
-possessive repeats of one character are honoured; longer looks and other possessive parts are read as if they were not
-there, so the answer errs towards "not linear".
+possessive repeats of one character are honoured; longer looks and other possessive parts are ignored, so the answer
+errs towards "not linear".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NotAnalysedError(Exception):
 
 @dataclass(frozen=True)
 class _Condition:
-    """What is demanded between two characters.
+    """The demand between two characters.
 
     Attributes:
         characters: the character before must be one of these (`before`), or the next one (`after`), or one of both
@@ -240,7 +240,7 @@ _Pair: TypeAlias = tuple[_Place, _Place]
 
 
 class _Automaton:
-    """The places of a pattern, each of which reads one character, and what may follow each."""
+    """The places of a pattern, each of which reads one character, and the characters that may follow each."""
 
     def __init__(self, pattern: re.Pattern[Any], use: Use) -> None:
         reader = _Reader(pattern)
@@ -302,7 +302,7 @@ class _Automaton:
         return next(each for each in self._classes if place[1] & self._bits[each])
 
     def _is_sure(self, at: int, accept: int) -> bool:
-        """Return whether the pattern has matched here, whatever follows."""
+        """Return whether the pattern has matched here, with any text after it."""
         seen, waiting = {at}, [at]
         while waiting:
             state = waiting.pop()
@@ -371,7 +371,7 @@ def _classes_of(alphabet: frozenset[str], sets: Iterable[frozenset[str]]) -> lis
 
 
 def why_not_linear(pattern: re.Pattern[Any], use: Use) -> str:
-    """Return what takes more than linear time in a pattern; "" for nothing."""
+    """Return the part of a pattern that takes more than linear time; "" for none."""
     automaton = _Automaton(pattern, use)
     failing = automaton.follow.keys() - automaton.ends_here
     word = _read_in_two_ways(automaton, automaton.pairs_in_loops(failing, failing))

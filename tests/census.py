@@ -25,7 +25,7 @@ _CACHE = type(__import__("functools").lru_cache(lambda: None))
 
 @dataclass
 class Census:
-    """What a walk found.
+    """The result of a walk.
 
     Attributes:
         entries: the sum of the lengths of all tables of one name.
@@ -122,8 +122,8 @@ def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _attributes(value: Any, kind: type, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
-    """Yield the attributes of an object. Only the first of a class is asked for its `__dict__`, which Python makes when
-    it is asked for: of all objects that would be megabytes.
+    """Yield the attributes of an object. Only the first object of a class is asked for its `__dict__`, because Python
+    creates it on access: for all objects this would take megabytes.
     """
     if kind not in names:
         slots = [name for each in kind.__mro__ for name in _slots(each)]

@@ -1,4 +1,5 @@
-"""What all tests share: how many examples property tests try, and whether golden files are written anew."""
+"""The common settings of all tests: the number of examples of property tries, and whether golden files are rewritten.
+"""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take away what says how wide a screen is: whoever starts the tests may have set it."""
+    """Remove the variables for the width of a screen, which the caller of the tests may have set."""
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

@@ -1,7 +1,7 @@
 """Builds the documentation as a site: `python -m tests.documentation_site`, or `make site`.
 
-The pages of docs/ refer to others of the repository. These come with them under `repository/`, and a link to a file that
-is not a page becomes its name, so that the strict build finds every link that leads nowhere.
+The pages of docs/ refer to others of the repository. These are added under `repository/`, and a link to a file that is
+not a page becomes its name, so that the strict build finds every broken link.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stage() -> None:
 
 
 def _place(page: Path) -> Path:
-    """Where a page of the repository stands in the site."""
+    """The place of a page of the repository in the site."""
     if page.is_relative_to(DOCS):
         return PAGES / page.relative_to(DOCS)
     return PAGES / "repository" / page.relative_to(ROOT)

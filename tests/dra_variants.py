@@ -1,4 +1,4 @@
-"""Claims, templates, classes and taint rules, right and wrong, each under a sentence: what the judge is asked about.
+"""Claims, templates, classes and taint rules, right and wrong, each with a sentence, for the API server to check.
 
 `tests/e2e/dra_verdicts.py` asks a real kube-apiserver and writes its answers to tests/data/dra/verdicts.tsv;
 tests/policies/test_dra_verdicts.py holds the shipped policies to them.
@@ -17,7 +17,7 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def flat(request: JSON) -> JSON:
-    """A request as v1beta1 writes it: what it asks for stands beside its name."""
+    """A request in the form of v1beta1: its fields are beside its name."""
     if not isinstance(request, dict) or not isinstance(request.get("exactly"), dict):
         return request
     return {key: value for key, value in request.items() if key != "exactly"} | request["exactly"]

@@ -35,7 +35,7 @@ _OPEN: Final = frozenset(("can start", "unknown"))
 
 
 class Judged(NamedTuple):
-    """What claimgate says of some files: the texts of its findings, and the answers of `simulate`."""
+    """The results of claimgate for some files: the texts of its findings, and the answers of `simulate`."""
 
     texts: Sequence[str]
     answers: frozenset[str]
@@ -47,7 +47,7 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
 
 
 def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: bool = False) -> Judged:
-    """What is said of all objects of some files."""
+    """The findings about all objects of some files."""
     own = [obj for text in files.values() for obj in _objects(text)]
     others = (obj for text in context.values() for obj in _objects(text))
     cluster = ClusterWithAssumedNamespaces(FilesCluster([*own, *others], is_whole=is_whole))
@@ -115,7 +115,7 @@ def holds_words(texts: Iterable[str], words: Sequence[str]) -> bool:
 
 
 class Verdict(NamedTuple):
-    """One case: whether its fault is told, what is wrong with it, and whether the answer of `simulate` is right."""
+    """One case: whether its fault is found, its errors, and whether the answer of `simulate` is right."""
 
     told: bool
     wrong: str
@@ -138,7 +138,7 @@ def judge_case(case: Mapping[str, Any]) -> Verdict:
 
 
 def _wrong_answer(right: str, given: frozenset[str]) -> str:
-    """The answers that are not right; "" if there are none, or nothing is known of them."""
+    """The wrong answers; "" if there are none, or they are not known."""
     wanted = set(right.split("|")) - {""}
     if not wanted or wanted & given or ("nothing found" in given and wanted & _OPEN):
         return ""
@@ -146,7 +146,7 @@ def _wrong_answer(right: str, given: frozenset[str]) -> str:
 
 
 def table(cases: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> str:
-    """A line for each kind of fault: how many there are, are told, are wrong, and have a wrong answer."""
+    """A line for each kind of fault: the numbers of cases, of found faults, of wrong findings, and of wrong answers."""
     columns = ("cases", "told", "wrong", "wrong answer")
     counts: dict[str, Counter[str]] = {}
     for case, verdict in zip(cases, verdicts, strict=True):

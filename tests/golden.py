@@ -1,4 +1,4 @@
-"""Golden files: what the program wrote when somebody last looked at it."""
+"""Golden files: the reviewed output of the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_LINES = 40
 
 
 def compare_with_golden_file(golden: Path, text: str, config: pytest.Config) -> None:
-    """Fail where a text is not that of its golden file, and name the command that writes the file anew."""
+    """Fail if a text differs from its golden file, and name the command that rewrites the file."""
     if config.getoption("--update-golden"):
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(text)

@@ -370,7 +370,7 @@ _NUMBERS = count()
 
 
 def _selectors(number: int) -> list[JSON]:
-    """Expressions that nobody has compiled before."""
+    """Expressions that were not compiled before."""
     return [{"cel": {"expression": f'device.driver == "d{next(_NUMBERS)}"'}} for _ in range(number)]
 
 

@@ -1,9 +1,9 @@
-"""The code blocks of the pages: read, run in order in one shell of each page, and written anew.
+"""The code blocks of the pages: read, run in order in one shell of each page, and rewritten.
 
 A page has its own copy of the checkout, so a block may write files. The language says what is done with a block:
 
-- `console`: the commands after `$ ` are run, and what is shown below each is compared. `…` stands for any text, and a
-  line `…` for any number of lines;
+- `console`: the commands after `$ ` are run, and what is shown below each is compared. `…` matches any text, and a line
+  `…` any number of lines;
 - `bash`: run; a command that exits with 2 or more fails the test;
 - `python`, `yaml`: written to the file that a comment before the block names, so that a later block uses the file;
 - `text`, `cel`: shown, never run.
@@ -42,7 +42,7 @@ COPIED = ("deploy", "examples", "policies")
 COLUMNS = "100"
 """How wide the terminal is that pages show."""
 MARK = "\036"
-"""What the shell prints between two commands: the record separator, which no command prints."""
+"""The output of the shell between two commands: the record separator, which no command prints."""
 BLOCK = re.compile(
     r"(?:^[ ]*<!-- (?P<marker>[a-z ]+): (?P<reason>[^\n]*) -->\n\n?)?^(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^[ ]*```$",
     re.DOTALL | re.MULTILINE,
@@ -126,14 +126,14 @@ def _script(blocks: list[Block]) -> Iterator[str]:
 
 
 def _environment(checkout: Path) -> dict[str, str]:
-    """What a shell of a new user has: an own home, and claimgate on the path."""
+    """The shell of a new user: an empty home, and claimgate on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAIMGATE_", "KUBE", "GIT_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "HOME": str(checkout.parent), "COLUMNS": COLUMNS}
 
 
 def shows(shown: str, printed: str) -> bool:
-    """Whether what a page shows is what a command printed; `…` in the page stands for any text."""
+    """Whether a page shows the output of a command; `…` in the page matches any text."""
     lines = (
         r"(?:[^\n]*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip("\n").split("…"))) + r"\n"
         for line in shown.splitlines(keepends=True)

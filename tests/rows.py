@@ -1,6 +1,6 @@
 """Tests that are tables: one test asks every row, and names each row that fails.
 
-pytest needs about ten milliseconds for a test, whatever it does: a table of hundreds of rows that take one each is one
+pytest needs about ten milliseconds for any test: a table of hundreds of rows that take one millisecond each is one
 test. Rows that take long are better told apart by `pytest.mark.parametrize`.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 Row = TypeVar("Row")
 TOLD = 3
-"""Failures that are told with their traceback; of the others the last line is enough."""
+"""Failures with their traceback; of the others the last line is enough."""
 LONGEST = 80
 """Characters of a row's name that is made of its values."""
 
@@ -61,7 +61,7 @@ def all_rows(
             for name, values in named:
                 try:
                     test(**dict(zip(parameters, values, strict=True)), **fixtures)
-                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 (the other rows are asked as well)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 (the other rows run as well)
                     failed.append((name, error))
             if failed:
                 pytest.fail(f"{len(failed)} of {len(named)} rows\n" + "\n".join(_told(failed)), pytrace=False)

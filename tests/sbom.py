@@ -1,7 +1,7 @@
 """Writes the bill of materials of what the image holds: `make sbom`. CycloneDX 1.6, from requirements.lock.
 
-Every package that is locked stands in it with its version, its package URL and the hashes that pip checks; the
-application depends on those that pyproject.toml names. The same lock file makes the same text.
+Every locked package is in it with its version, its package URL and the hashes that pip checks; the application depends
+on those that pyproject.toml names. The same lock file makes the same text.
 """
 
 from __future__ import annotations

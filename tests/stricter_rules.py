@@ -29,12 +29,12 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 NOTHING_RELEASED: Final = "# no release yet\n"
 
 Actions: TypeAlias = Mapping[tuple[str, str], str]
-"""What is done at most about a rule of a policy: `Deny`, `Warn` or `Audit`; what does less is absent."""
+"""The strictest level of a rule of a policy: `Deny`, `Warn` or `Audit`; lower levels are absent."""
 _STRICTNESS: Final = MappingProxyType({"": 0, "Audit": 1, "Warn": 2, "Deny": 3})
 
 
 def shipped_actions() -> Actions:
-    """What the policies do as they are shipped, with their bindings and params."""
+    """The effects of the shipped policies, with their bindings and params."""
     params = _shipped_params()
     return {
         (policy.name, rule.id): done
@@ -45,7 +45,7 @@ def shipped_actions() -> Actions:
 
 
 def _shipped_params() -> Mapping[str, Chosen]:
-    """What each ConfigMap beside the policies decides about rules, by its name."""
+    """The levels in each ConfigMap beside the policies, by its name."""
     files = (ROOT / "policies").glob("*/params*.yaml")
     objects = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
     return {one["metadata"]["name"]: actions_of_param(one, Deadline()) for one in objects}
@@ -76,7 +76,7 @@ def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str],
 
 
 def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
-    """What is wrong with rules that became stricter; `unreleased` is that section of the changelog."""
+    """The mistakes of rules that became stricter; `unreleased` is that section of the changelog."""
     for (policy, rule), before, action in stricter(released, now):
         if action == "Deny" and before != "Warn":
             told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"
@@ -91,7 +91,7 @@ def unreleased_changes(changelog: str) -> str:
 
 
 def read(text: str) -> Actions | None:
-    """What a record says, or None where nothing was released."""
+    """The content of a record, or None if nothing was released."""
     if text == NOTHING_RELEASED:
         return None
     rows = (line.split() for line in text.splitlines() if not line.startswith("#"))

@@ -15,7 +15,7 @@ _SIGNS: Final = {"  ✖ fail": "fail", "  ⚠ warn": "warn", "    fix:": "comman
 
 
 def picture(text: str, title: str) -> str:
-    """The picture of a console block, whose commands begin with `$`.
+    """The picture of a console block with commands that begin with `$`.
 
     Args:
         text: the block; its lines are short enough already.

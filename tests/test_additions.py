@@ -1,6 +1,6 @@
 """A verb, flag, setting, format or metric that is added or removed has its lines in the changelog and in the docs.
 
-`python -m tests.test_additions` writes the names of today into tests/data/known_names.txt, after the lines are there.
+`python -m tests.test_additions` writes the current names into tests/data/known_names.txt, after the lines exist.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGES = {
 
 
 def names() -> set[tuple[str, str]]:
-    """What users may write or read: the kind of each name, and the name."""
+    """Names that users may write or read: the kind of each name, and the name."""
     flags = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", page())
     metrics = {each.name for each in Exposition(Counters(), gauges_of_view(None), version="0").collect()}
     return {

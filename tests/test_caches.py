@@ -48,7 +48,7 @@ def caches() -> list[str]:
 
 
 def declared() -> list[str]:
-    """What the first column of the tables names."""
+    """The names in the first column of the tables."""
     rows = re.findall(r"^\| (`[^|]*) \|", PAGE, re.MULTILINE)
     return [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
 

@@ -1,6 +1,6 @@
 """A walk over a list that a user can lengthen looks at the clock on the way, as often as its elements are work.
 
-`python -m tests.bench.bench_many_elements` finds lists that nobody charges for, by the clock. Here looks are counted.
+`python -m tests.bench.bench_many_elements` finds lists without charges, by the clock. Here looks are counted.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ MANY = 1000
 
 
 class Looks(Deadline):
-    """A deadline that never comes and counts how often it is asked."""
+    """A deadline that never comes and counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

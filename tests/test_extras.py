@@ -72,7 +72,7 @@ NEEDS = {
 
 
 def closure(requirements):
-    """The distributions that pip would install for requirements, by name, as they are installed here."""
+    """The installed distributions that pip would install for requirements, by name."""
     found = {}
     waiting = [(Requirement(text), "") for text in requirements]
     while waiting:

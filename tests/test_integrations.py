@@ -1,4 +1,4 @@
-"""What CI systems, hooks, kubectl and shells are given does what it says: each step is executed as it is written."""
+"""The files for CI systems, hooks, kubectl and shells work: each step is executed unchanged."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_paths_of_the_action_are_no_options(tmp_path):
 
 @pytest.fixture
 def pull_request(tmp_path):
-    """A checkout whose last commit excuses itself, and its base commit."""
+    """A checkout with an exception for itself in its last commit, and its base commit."""
     (folder := tmp_path / "checkout").mkdir()
     (folder / "claimgate.yaml").write_text("{}")
     (folder / "a").mkdir()
@@ -185,7 +185,7 @@ def test_the_hook_speaks_of_the_files_of_a_commit(file, code):
 
 
 def entry_of_hook(name, arguments=None):
-    """What pre-commit runs, before it appends files: `args` of a site replace those of the hook."""
+    """The command of pre-commit, before it appends files: `args` of a site replace those of the hook."""
     args = HOOKS[name].get("args", []) if arguments is None else arguments
     return shlex.join([*shlex.split(HOOKS[name]["entry"], comments=True), *args])
 
@@ -382,7 +382,7 @@ def test_kubectl_finds_the_plugin():
 
 
 def test_the_plugin_knows_every_verb():
-    """What is no verb is a resource that kubectl is asked for."""
+    """An unknown verb is a resource for kubectl."""
     text = (ROOT / "deploy" / "kubectl" / "kubectl-claimgate").read_text()
     (known,) = re.findall(r"^  ([a-z-]+(?:\|[a-z-]+)+)\) exec claimgate", text, re.MULTILINE)
     assert set(known.split("|")) == set(VERBS)

@@ -45,7 +45,7 @@ def functions(tree):
 
 @cache
 def written():
-    """What each module names, its sentences and its functions, by its path; every module is parsed once."""
+    """The names, sentences and functions of each module, by its path; every module is parsed once."""
     trees = ((path, ast.parse(path.read_text())) for path in FILES)
     return {
         path.relative_to(ROOT): (set(names(tree)), list(sentences(tree)), list(functions(tree))) for path, tree in trees

@@ -38,7 +38,7 @@ TOP = "cli", "__main__"
 LAYER = {folder: height for height, folders in enumerate(LAYERS) for folder in folders}
 
 CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
-"""The folders inside cel/, whose imports go strictly down, too; the modules of cel/ itself put them together."""
+"""The folders inside cel/, with imports that also go strictly down; the modules of cel/ itself put them together."""
 
 FACTS = (
     {"train_job_pods", "volcano_objects"},
@@ -51,7 +51,7 @@ FACTS = (
     {"kueue", "volcano"},
     {"preemption"},
 )
-"""The floors of facts/, from the lowest; its own modules, on which all packages stand, import none of them."""
+"""The floors of facts/, from the lowest; its own modules, which all packages use, import none of them."""
 FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
 DISTRIBUTIONS = {
@@ -86,14 +86,14 @@ FOLDERS = {
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""
 RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
-"""What records are declared with, in every room; docs/decisions/0016-records-are-structs.md says why."""
+"""The base of records, in every folder; docs/decisions/0016-records-are-structs.md says why."""
 UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
-"""Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that comes by itself."""
+"""Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that is installed with it."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """What is asked of a module: each is parsed once, for all tests."""
+    """The parsed modules, each parsed once for all tests."""
 
     imports: tuple[str, ...]
     docstring: str | None

@@ -1,4 +1,4 @@
-"""Whoever changes a folder finds its tests: ARCHITECTURE.md says which suites cover it, and they import it."""
+"""The tests of a folder are easy to find: ARCHITECTURE.md has the suites that cover it, and they import it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_folder_has_a_row() -> None:
 
 @pytest.mark.parametrize("folder", SUITES)
 def test_the_suites_of_a_folder_try_it(folder: str) -> None:
-    """One suite imports it; commands are tried through the command line, whose door is cli."""
+    """One suite imports it; commands are tried through the command line in cli."""
     wanted = {"commands": "webhook.cli"}.get(folder, f"webhook.{folder}")
     for suite in SUITES[folder]:
         assert files_of(suite), suite
@@ -48,7 +48,7 @@ def test_the_suites_of_a_folder_try_it(folder: str) -> None:
 
 
 def test_every_folder_of_tests_is_named() -> None:
-    """A folder of tests stands in the table, or in the sentence below it, or it measures."""
+    """A folder of tests is in the table, or in the sentence below it, or it measures."""
     others = {"tests/bench", "tests/certs", "tests/data", "tests/deploy", "tests/e2e", "tests/policies"}
     others.add("tests/precision")
     folders = {

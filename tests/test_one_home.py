@@ -1,4 +1,4 @@
-"""What is known is known in one place: a table or a pattern that stands twice will disagree one day."""
+"""Each fact is in one place: two copies of a table or a pattern would differ one day."""
 
 import ast
 import pathlib
@@ -31,7 +31,7 @@ def test_what_is_known_has_one_home(pattern, homes):
 
 
 def repeated(names):
-    """What stands more than once."""
+    """Values that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 

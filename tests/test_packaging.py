@@ -1,4 +1,5 @@
-"""What is installed: a wheel with the policies and samples inside, built from locked tools; locks without a host."""
+"""The installed package: a wheel with the policies and samples inside, built from locked tools; locks without a host.
+"""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""What a page tells people to type works: its blocks are run in order, in one shell, in a copy of the checkout."""
+"""The commands of a page work: its blocks run in order, in one shell, in a copy of the checkout."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_commands_for_a_cluster_have_verbs_flags_and_folders_that_exist() -> Non
 
 
 def flags_of_verbs():
-    """Each verb as it is typed, with its flags."""
+    """Each verb on the command line, with its flags."""
     group = typer.main.get_command(create_typer_application())
     for verb in group.list_commands(None):
         command = group.get_command(None, verb)

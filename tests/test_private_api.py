@@ -1,4 +1,4 @@
-"""What dependencies do not promise is used in one module of each folder, checked at start, and bounded in pyproject."""
+"""Private parts of dependencies are used in one module of each folder, checked at start, and bounded in pyproject."""
 
 import ast
 import itertools

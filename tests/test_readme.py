@@ -1,6 +1,6 @@
 """README and the pages of docs are true: tables and pictures are what there is. tests/test_page_blocks.py runs the commands.
 
-`python -m tests.test_readme` writes the console blocks, the tables and the pictures anew.
+`python -m tests.test_readme` rewrites the console blocks, the tables and the pictures.
 """
 
 import contextlib
@@ -161,7 +161,7 @@ def test_every_target_of_make_is_explained():
 
 
 def written(text):
-    """A page with its tables and console blocks as they are now."""
+    """A page with its current tables and console blocks."""
     text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}" if match[2] in TABLES else match[0], text)
     with tempfile.TemporaryDirectory() as folder:
         return written_anew(text, Path(folder) / "checkout")

@@ -1,6 +1,6 @@
 """Every regular expression of `webhook/` takes linear time, by its structure; the others are listed with who bounds them.
 
-docs/user-text.md has the lists; `python -m tests.user_text_page` writes that of expressions anew.
+docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites that of expressions.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
 
 
 def test_options_of_read_are_looked_at_once() -> None:
-    """Each place where `read` may stand is left behind with its options, so no text is read twice."""
+    """Each place of `read` is replaced together with its options, so no text is read twice."""
     script = "$X; read " + "-read " * 2_000
     assert [match.span() for match in _READ_INTO.finditer(script)] == [(4, len(script))]
 

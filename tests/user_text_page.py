@@ -1,4 +1,4 @@
-"""docs/user-text.md: every regular expression, made from the source: `python -m tests.user_text_page` writes it anew."""
+"""docs/user-text.md: every regular expression, from the source: `python -m tests.user_text_page` rewrites it."""
 
 from __future__ import annotations
 

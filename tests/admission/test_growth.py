@@ -43,7 +43,7 @@ class Counter(Deadline):
 
 
 def work(obj):
-    """What both phases of a review charge."""
+    """The charges of both phases of a review."""
     sent, counter = decode_review(review(obj)), Counter()
     for phase in Phase:
         answer(replace(sent), POLICIES, CLUSTER, phase=phase, deadline=counter)

@@ -1,4 +1,4 @@
-"""A request that nobody evaluated in time: each policy's failurePolicy speaks."""
+"""A request that was not evaluated in time: each policy's failurePolicy decides."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ ONLY_GPU = {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}}
 
 
 def stopped(*lists, phase=Phase.VALIDATE, context=(), **changes):
-    """The verdict on a Pod whose object is not known."""
+    """The verdict on a Pod with an unknown object."""
     asked: Attributes = replace(request(pod()), object=None, **changes)
     return answer_unevaluated_request(
         asked, policies(*lists), FilesCluster(context), phase=phase, why=NotEvaluated(LATE)
@@ -58,7 +58,7 @@ def test_policies_for_other_namespaces_and_kinds_do_not_speak():
     bound = validating("true", name="w", binding={"matchResources": ONLY_GPU})
     assert stopped(other, bound, context=[namespace()]).allowed is True
     assert stopped(other, bound, context=[namespace(gpu="yes")]).allowed is False
-    assert stopped(other).allowed is False  # whether the namespace has the label, nobody can say
+    assert stopped(other).allowed is False  # it is not known whether the namespace has the label
     assert stopped(validating("true", rule={**PODS, "resources": ["configmaps"]})).decisions == ()
 
 

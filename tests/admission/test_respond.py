@@ -36,7 +36,7 @@ def answer(verdict: Verdict, phase: Phase = Phase.MUTATE, operation: Operation =
 
 
 def verify(uid: str, *, mutating: bool, version: str, review: dict[str, Any]) -> tuple[str, Any]:
-    """What kube-apiserver makes of an answer: k8s.io/apiserver pkg/admission/plugin/webhook, v0.36.
+    """The checks of kube-apiserver on an answer: k8s.io/apiserver pkg/admission/plugin/webhook, v0.36.
 
     request/admissionreview.go VerifyAdmissionResponse, errors/statuserror.go ToStatusErr.
     """
@@ -152,7 +152,7 @@ def test_audit_annotation_keys_that_meet_stay_apart_and_empty_ones_go() -> None:
 
 
 class _Watched(dict[str, str]):
-    """A map that counts how often it is asked."""
+    """A map that counts its look-ups."""
 
     asked = 0
 

@@ -52,7 +52,7 @@ def test_a_pod_that_no_api_server_decoded_is_answered(spec: JSON, phase: Phase, 
 
 
 def test_a_fault_of_our_own_stays_one(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of all policies, nobody has a failurePolicy for it."""
+    """Outside of all policies, no failurePolicy applies."""
 
     def broken(*_: object) -> None:
         raise KeyError("spec")

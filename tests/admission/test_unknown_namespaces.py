@@ -1,4 +1,4 @@
-"""A namespace that a view does not have: its labels are not known, and nothing takes them for absent."""
+"""If a view does not have a namespace, the labels of the namespace are unknown, and not absent."""
 
 from __future__ import annotations
 

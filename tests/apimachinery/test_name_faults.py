@@ -1,4 +1,4 @@
-"""What messages say is wrong with a name: the part that breaks the rule, not all the rules."""
+"""Messages name the part of a name that breaks a rule, and not all rules."""
 
 import pytest
 

@@ -138,7 +138,7 @@ def audit(objects: Path, policies: Path, jobs: int = 1, report: str = "ndjson") 
 
 
 def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str]]:
-    """What was measured, the figure, the goal, and a note."""
+    """The name of a measurement, the figure, the goal, and a note."""
     with tempfile.TemporaryDirectory() as place:
         folders = {name: Path(place, name) for name in ("objects", "few", "policies", "constraints")}
         for folder in folders.values():

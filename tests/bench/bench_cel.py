@@ -140,7 +140,7 @@ def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
 
 
 def environment() -> Environment:
-    """What an admission policy sees, as far as the expressions need it."""
+    """The input of an admission policy that the expressions need."""
     user = Structure("UserInfo", {"username": STRING, "groups": list_of(STRING), "extra": map_of(STRING, DYN)})
     request = Structure("Request", {"operation": STRING, "userInfo": object_type("UserInfo"), "dryRun": BOOL})
     return Environment(

@@ -1,7 +1,7 @@
 """How time grows with each list that a user can lengthen: `python -m tests.bench.bench_growth` prints a table.
 
-Both phases of a review with all shipped policies, in process, for a list of n and of 4 n items; the longer object has
-about the size that is asked for. Linear work takes four times as long.
+Both phases of a review with all shipped policies, in process, for a list of n and of 4 n items; --size is the size of
+the longer object. Linear work takes four times as long.
 
     python -m tests.bench.bench_growth --size 3000000      up to 3 MB
     python -m tests.bench.bench_growth --only claims       the lists whose name holds a word

@@ -1,8 +1,9 @@
-"""What Kueue's verdict on a TrainJob costs in a view of many queues: `python -m tests.bench.bench_kueue` prints a table.
+"""The cost of Kueue's verdict on a TrainJob in a view of many queues: `python -m tests.bench.bench_kueue` prints a
+table.
 
-A TrainJob of 60 KB, whose runtime is merged before the clock starts, queues in trees of 10 and of 1,000 ClusterQueues:
-the first job of a state of the cluster reads the queues, every other one finds them read. The ratio of both trees says
-whether a job pays for queues of others.
+A TrainJob of 60 KB, merged with its runtime before the clock starts, with queues in trees of 10 and of 1,000
+ClusterQueues: the first job of a state of the cluster reads the queues, and the others reuse them. The ratio of both
+trees says whether a job pays for queues of others.
 
     python -m tests.bench.bench_kueue --check    exits 1 when a verdict takes a millisecond or more
 """

@@ -1,9 +1,9 @@
-"""How long one long text holds the loop, wherever it stands: `python -m tests.bench.bench_long_texts` prints a table.
+"""How long one long text holds the loop, at any place: `python -m tests.bench.bench_long_texts` prints a table.
 
-Of each kind in the public manifests of tests/data and examples one object is taken, and each of its texts and keys is made
-long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its slice and
-leaves the rest to a worker. Shown are the reviews that held the loop for longest; the slice itself is 10 ms. Beside it,
-bench_many_elements makes lists and maps long.
+It takes one object of each kind in the public manifests of tests/data and examples, and makes each of its texts and
+keys long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its
+slice and leaves the rest to a worker. Shown are the reviews that held the loop for longest; the slice itself is 10 ms.
+Beside it, bench_many_elements makes lists and maps long.
 
     --size 300000     characters of the text
     --seed 1          which texts are drawn for which place
@@ -62,7 +62,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """Where a text or a key stands; True for a key. Of the items of a list, the first one's places."""
+    """The place of a text or a key; True for a key. For the items of a list, the places of the first one."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if at or key not in ("apiVersion", "kind"):

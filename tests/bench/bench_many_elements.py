@@ -1,10 +1,10 @@
-"""How long one long list or map holds the loop, wherever it stands: `python -m tests.bench.bench_many_elements` prints
-a table.
+"""How long one long list or map holds the loop, at any place: `python -m tests.bench.bench_many_elements` prints a
+table.
 
-Of each kind in the public manifests of tests/data and examples one object is taken, and each list and map that its type
-declares is filled with as many elements as fit: the one that is there, and small ones of one field, or none. Beside
-bench_long_texts, which has one long text where this has many elements. Shown are the reviews that held the loop for
-longest, or went on for longest without a look at the clock, one of each place in the code; the slice itself is 10 ms.
+It takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
+type with as many elements as fit: the existing one, and small ones of one field, or none. Beside bench_long_texts,
+which has one long text where this has many elements. Shown are the reviews that held the loop for longest, or went on
+for longest without a look at the clock, one of each place in the code; the slice itself is 10 ms.
 
     --size 100000     bytes of the list
     --seed 1          which elements are drawn for which place
@@ -37,13 +37,13 @@ from webhook.settings.shared import Settings
 from webhook.workloads.podsets import group_kind
 
 TEXTS: Final = ("a#", "a", "", "1", "gpu", "nvidia.com/g#", "cuda#", "torchrun", "$(A#)", "--port=1", "a.b/c#")
-"""# stands for the number of the element."""
+"""# is the number of the element."""
 NUMBERS: Final = (1, 0, 2000)
 LIST: Final = "[LIST]"
 
 
 class Place(NamedTuple):
-    """Where a list or a map stands, its type, and the first element that an object has there, None without one."""
+    """The place of a list or a map, its type, and the first element of an object there, None without one."""
 
     at: Path
     of: Items | Fields
@@ -90,7 +90,7 @@ def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
 
 
 def elements(place: Place, draw: random.Random, count: int) -> Iterator[str]:
-    """The JSON of some elements for a place: the first one that is there, with a name of its own, and small ones."""
+    """The JSON of some elements for a place: the existing first one, with a different name, and small ones."""
     if place.first is not None:
         yield _as_json(place, _with_own_name(place.first), "n#")
     inner = place.of.item if isinstance(place.of, Items) else place.of.others
@@ -121,7 +121,7 @@ def _with_value(obj: Any, at: Path, value: Any) -> Any:
 
 
 def _child(holder: Any, step: str | int, empty: Any) -> Any:
-    """What an object or list holds at a step; an empty value where there is no other of its type."""
+    """The value of an object or list at a step; an empty value if there is none of its type."""
     if isinstance(holder, list):
         holder[:1] = holder[:1] if holder and isinstance(holder[0], type(empty)) else [empty]
         return holder[0]

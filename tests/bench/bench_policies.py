@@ -1,7 +1,8 @@
-"""What policies cost: `python -m tests.bench.bench_policies` prints a table.
+"""The cost of policies: `python -m tests.bench.bench_policies` prints a table.
 
-0, 1, 16, 64 and 256 policies of three validations each on Pods of 6 KB that differ, one Deny binding each, nothing fails;
-and 1,000 policies for other kinds beside a request that matches none of them. Times are the median of rounds, in one process.
+0, 1, 16, 64 and 256 policies of three validations each on different Pods of 6 KB, one Deny binding each, without
+failures; and 1,000 policies for other kinds beside a request that matches none of them. Times are the median of rounds,
+in one process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What one serving process does: reviews a second over loopback TLS, and the processor time that a review takes it.
+"""The speed of one serving process: reviews a second over loopback TLS, and the processor time of a review.
 
 Pods and jobs as a cluster sends them, no two of them equal (traffic.py), to a server with the shipped policies, with 16
-policies in CEL of three validations each, and with none that is about Pods: what decoding and answering cost. All are sent
-in turn, in short rounds; medians are shown. Ratios count: figures move by a third from run to run on shared machines.
+policies in CEL of three validations each, and with none that is about Pods: what decoding and answering cost. The
+servers get them alternately, in short rounds; medians are shown. Ratios count: figures move by a third from run to run
+on shared machines.
 
     python -m tests.bench.bench_server [--quick]
 """
@@ -24,7 +25,7 @@ QUICK_ROUNDS, QUICK_S = 3, 0.3
 
 
 def run(rounds: int, seconds: float) -> dict[tuple[Scenario, int], list[Measured]]:
-    """Every scenario with every number of connections, in turn."""
+    """Every scenario with every number of connections, alternately."""
     numbers, results = Numbers(), dict[tuple[Scenario, int], list[Measured]]()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         servers = {

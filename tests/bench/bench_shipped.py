@@ -1,8 +1,9 @@
-"""What the shipped policies cost: `python -m tests.bench.bench_shipped` prints tables.
+"""The cost of the shipped policies: `python -m tests.bench.bench_shipped` prints tables.
 
-The whole set on Pods of 6 KB, and every policy alone on TrainJobs of 60 KB whose runtime, claim template and device class
-the cluster holds; no two of them are equal. Both phases are asked, as an API server does. Beside the microseconds stands the ratio to the standard
-library's decoding of the same review, which is measured between them: ratios can be compared between machines.
+The whole set on Pods of 6 KB, and every single policy on TrainJobs of 60 KB with runtime, claim template and device
+class in the cluster; all are different. Both phases run, as for an API server. The table has microseconds, and the
+ratio to the standard library's decoding of the same review, which is measured between them: ratios can be compared
+between machines.
 
     python -m tests.bench.bench_shipped --check    exits 1 when a goal is missed
 """

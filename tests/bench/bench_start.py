@@ -1,8 +1,8 @@
 """From nothing to ready, as a rollout waits for it: `python -m tests.bench.bench_start` prints a table.
 
 `claimgate serve` starts with 100 policies, the shipped ones among them, beside an API server that has 5,000 objects of
-the kinds that they look up. Measured are the seconds until `/readyz` answers 200, those of the processor in them, and the
-most memory that the process had by then. Linux alone says the last two (`/proc`).
+the kinds that they look up. It measures the seconds until `/readyz` answers 200, the processor seconds in this time,
+and the most memory of the process until then. Linux alone says the last two (`/proc`).
 
     python -m tests.bench.bench_start --check    exits 1 when it takes over 3 s or 250 MB
 """
@@ -42,7 +42,7 @@ OBJECTS: Final = {
     "Namespace": 500,
     "DeviceClass": 100,
 }
-"""Of 10 KB each, as bench_view makes them; together 5,000."""
+"""Each has 10 KB, as in bench_view; together 5,000."""
 MOST_S, MOST_MB = 3.0, 250.0
 PATIENCE_S = 60.0
 

@@ -1,4 +1,4 @@
-"""What the live view of a large cluster costs in memory: `python -m tests.bench.bench_view` prints a table.
+"""The memory of the live view of a large cluster: `python -m tests.bench.bench_view` prints a table.
 
 One process plays an API server that makes every object when it sends it and holds none; another holds the view of the
 shipped policies and says how far its resident set grew: at most, from before the first list until all is synced and
@@ -51,11 +51,11 @@ CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "5,000 JobSets of 10 KB": ({"JobSet": 5000}, None),
     "5,000 Namespaces of 10 KB": ({"Namespace": 5000}, None),
 }
-"""How many objects of which kind there are, and by how many MB they may let the resident set grow."""
+"""The number of objects of each kind, and the MB by which they may increase the resident set."""
 
 
 def made(kind: str, number: int) -> Any:
-    """One object, as large as they are in its cluster."""
+    """One object of the usual size in its cluster."""
     metadata = {"name": f"{kind.lower()}-{number:05}", "uid": f"{number:036}", "resourceVersion": str(number + 1)}
     if KINDS[kind][2]:
         metadata["namespace"] = f"team-{number % 50}"
@@ -79,7 +79,7 @@ def _many(text: str) -> Any:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Discovery, lists in pages and watches that say nothing; `counts` says how many objects of a kind there are."""
+    """Discovery, lists in pages and silent watches; `counts` has the number of objects of each kind."""
 
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
@@ -150,7 +150,7 @@ class Server(ThreadingHTTPServer):
 
 
 def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) -> None:
-    """Serve until killed; prepared objects take memory here and no time when they are asked for."""
+    """Serve until killed; prepared objects take memory here, and no time on a request."""
     Handler.counts = counts
     if is_prepared:
         Handler.prepared.update(

@@ -2,9 +2,10 @@
 
     python -m tests.bench.compare OTHER_TREE [--quick] [--only TEXT]
 
-Every round starts a server of both trees anew and sends both the same reviews, one server after the other, the first being
-another one in every second round. A ratio is that of one round, so that both were measured within seconds of each other;
-shown are the median of the rounds, the least and the largest. Processor time is that of all processes of a server.
+Every round starts a server of both trees and sends both the same reviews, first to one and then to the other; the first
+server alternates between rounds. A ratio is that of one round, so that both were measured within seconds of each other;
+the table shows the median of the rounds, the least and the largest. Processor time is that of all processes of a
+server.
 """
 
 from __future__ import annotations

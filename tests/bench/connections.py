@@ -17,7 +17,7 @@ import uvloop
 
 @dataclass
 class Round:
-    """What one round measured: the time of every answer, and of all together."""
+    """The measurements of one round: the time of every answer, and of all together."""
 
     times_s: list[float] = field(default_factory=list)
     elapsed_s: float = 0.0
@@ -32,7 +32,7 @@ class Round:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next of the requests that all connections share, until there is none."""
+    """Sends the next of the requests that all connections share, until all are sent."""
 
     def __init__(self, requests: Iterator[bytes], measured: Round) -> None:
         self._requests = requests

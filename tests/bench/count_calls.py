@@ -42,7 +42,7 @@ class Counts:
 
     @property
     def modules(self) -> set[str]:
-        """The modules whose functions ran."""
+        """The modules with functions that ran."""
         return {module for module, _ in self.functions}
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
@@ -75,7 +75,7 @@ def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
 
 
 def counted(run: Callable[[], object]) -> Counts:
-    """What runs when something is called."""
+    """The functions that run in a call."""
     counts = Counts()
     sys.setprofile(counts.note)
     try:

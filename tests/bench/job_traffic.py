@@ -1,4 +1,4 @@
-"""Training jobs as Kubeflow, JobSet and Volcano know them, of which no two are equal, and the objects that they refer to."""
+"""Different training jobs of Kubeflow, JobSet and Volcano, and the objects that they refer to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def claim_template(namespace: str, name: str, count: int) -> JSON:
 
 
 def runtime() -> JSON:
-    """A torch runtime of three steps whose node takes eight GPUs by a claim."""
+    """A torch runtime of three steps with eight GPUs for its node by a claim."""
     label = "trainer.kubeflow.org/trainjob-ancestor-step"
     steps = (
         ("dataset-initializer", "dataset-initializer"),
@@ -80,7 +80,7 @@ def trainjob(number: int = 0, namespace: str = "team") -> JSON:
 
 
 def jobset(number: int, namespace: str) -> JSON:
-    """A JobSet of 50 KB with a driver and workers on GPUs, whose environment makes its size."""
+    """A JobSet of 50 KB with a driver and workers on GPUs; its environment makes its size."""
     jobs = [_replicated_job("driver", 1, number, gpus=0), _replicated_job("workers", 4, number, gpus=8)]
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -1,4 +1,4 @@
-"""How long one review holds the event loop, and how long it goes on without a look at the clock."""
+"""How long one review holds the event loop, and how long it runs without a look at the clock."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _as_text(place: _Place) -> str:
 
 
 def collect_garbage_as_the_server() -> None:
-    """Leave out what is there now, and collect so rarely that no review has to wait for it."""
+    """Exclude the current objects from collection, and collect so rarely that no review has to wait for it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)

@@ -1,4 +1,4 @@
-"""What is measured of a server, and how: scenarios, servers with their policies, one round of one scenario."""
+"""The measurements of a server: scenarios, servers with their policies, one round of one scenario."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHIPPED, SITE, NONE = "shipped", "16 CEL policies", "no policy for Pods"
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is sent where, to a server with which policies."""
+    """The requests of a scenario, and the policies of its server."""
 
     policies: str
     path: str

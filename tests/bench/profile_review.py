@@ -47,7 +47,7 @@ BATCHES: Final = 200
 
 @dataclass
 class Passed:
-    """What of the project one run passes through."""
+    """The functions of the project that one run calls."""
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
@@ -69,7 +69,7 @@ class Passed:
 
 
 def passed(run: Callable[[], object]) -> Passed:
-    """What a run passes through."""
+    """The functions that a run calls."""
     result = Passed()
     sys.setprofile(result.note)
     try:
@@ -90,7 +90,7 @@ def median_s(run: Callable[[], object], times: int) -> float:
 
 
 def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes]:
-    """What answers the first review of a file, from bytes to bytes; it has done so some times.
+    """The function that answers the first review of a file, from bytes to bytes; it has run a few times.
 
     Raises:
         InputError: the file, a policy or the context cannot be read.
@@ -117,7 +117,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
     """Microseconds of its own, calls, and the name of every function in one run; the dearest first.
 
-    The runs are profiled in batches, of which the quickest counts: what else a busy machine does is in the others.
+    The runs are profiled in batches, and the fastest counts: other work of a busy machine is in the others.
     """
     size = max(1, times // BATCHES)
     quickest = min((_profiled(run, size) for _ in range(BATCHES)), key=lambda stats: stats.total_tt)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the benches send: objects of the sizes that they name, no two equal, and none that a shipped policy speaks of."""
+"""The objects of the benchmarks have the sizes in their names, are all different, and break no shipped policy."""
 
 import json
 

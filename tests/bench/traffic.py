@@ -1,7 +1,7 @@
-"""The reviews that a cluster sends: created Pods and jobs of which no two are equal.
+"""The reviews of a cluster: created Pods and jobs, all different.
 
-Objects with different numbers differ in name, image, labels, environment and namespace, as the Pods of many teams do. What
-is the same in all of them is what a site's templates fix: shape and size. `context` is the cluster that they are sent from.
+Objects with different numbers differ in name, image, labels, environment and namespace, as the Pods of many teams do.
+Their common parts are those of a site's templates: shape and size. `context` is the cluster that they are sent from.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ OBJECTS: Final[Mapping[str, Callable[[int], JSON]]] = {
     "JobSet 50 KB": lambda number: job_traffic.jobset(number, namespace(number)),
     "Volcano Job": lambda number: job_traffic.volcano_job(number, namespace(number)),
 }
-"""What is sent, by the name that tables show."""
+"""The requests, by their names in tables."""
 _RESOURCES: Final = {"Pod": "pods", "TrainJob": "trainjobs", "JobSet": "jobsets", "Job": "jobs"}
 
 

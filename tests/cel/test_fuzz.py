@@ -23,7 +23,7 @@ def evaluate(text):
     except CompileError:
         return CompileError
     except EvaluationError:
-        return EvaluationError  # which of two failing operands is told depends on their order
+        return EvaluationError  # the reported one of two failing operands depends on their order
 
 
 @settings(max_examples=60, deadline=None)

@@ -63,7 +63,7 @@ def test_every_function_has_signature_and_examples(library: str) -> None:
     examples = EXAMPLE.findall(_document(library))
     for name in {overload.name for overload in module.FUNCTIONS if not overload.name.startswith("@")}:
         if name.startswith("format.") and name != "format.named":
-            continue  # one entry stands for all constant formats
+            continue  # one entry for all constant formats
         assert re.search(rf"^(?:\S+\.)?{re.escape(name)}\(.*\) -> ", _document(library), re.MULTILINE), name
         mine = [expected for expression, expected in examples if f"{name}(" in expression]
         assert [each for each in mine if not each.startswith("error")], f"{name} has no example"

@@ -1,4 +1,4 @@
-"""What nothing absorbs is passed on and leaves no circle of an exception and a frame that holds it."""
+"""An error that nothing absorbs is passed on, without a reference cycle of an exception and its frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Patterns of users are compiled within bounds of time and memory, whatever they are; nothing too large is called invalid."""
+"""Patterns of users are compiled within bounds of time and memory, for any pattern; no pattern is called invalid for
+its size.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ TOO_LARGE = r"(\pL{900}|\PN{900})"
 
 
 class Asked(Deadline):
-    """Notes how long it was told that something takes, and stops what takes longer than a limit."""
+    """Records the announced times, and stops work above a limit."""
 
     def __init__(self, most_s: float) -> None:
         super().__init__()
@@ -98,7 +100,7 @@ def test_a_text_may_take_long_to_be_searched() -> None:
 
 
 def test_random_patterns_stay_within_the_bounds() -> None:
-    """RE2 gives up by itself; that it does so in time is measured by tests/bench/bounds."""
+    """RE2 itself stops at its bound; tests/bench/bounds measures that it does so in time."""
     chosen, counts = random.Random(11), {"small": 0, "large": 0, "refused": 0}
     for _ in range(1000):
         text, asked = random_pattern(chosen, chosen.randrange(2, 7)), Asked(0.1)

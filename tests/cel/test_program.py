@@ -49,7 +49,7 @@ def cost(expression, activation=ACTIVATION):
 @all_rows(
     ("expression", "value"),
     [
-        # plain JSON is read as it stands
+        # plain JSON is read unchanged
         ("object.labels['a/b']", "c"),
         ("object.list[2]", 3),
         ("object.items[0].name + '!'", "x!"),
@@ -233,7 +233,7 @@ def test_catastrophic_patterns_come_to_an_end():
 
 
 def test_the_limit_is_exact_where_a_loop_ends_early():
-    """A loop whose full range would go over the limit, but which stops at once, is no failure."""
+    """A loop with a full range above the limit that stops at once does not fail."""
     meter = CostMeter()
     assert evaluate("lists.range(400000).exists(i, i == 2)", meter=meter) is True
     assert meter.spent == 400_011 + 3 * 6 + 3 + 1

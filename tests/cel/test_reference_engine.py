@@ -138,7 +138,7 @@ def test_threads_do_not_see_each_others_variables() -> None:
     assert not wrong
 
 
-# ---- a second opinion: expressions in the part of the language that cel-python has right
+# ---- comparison: expressions in the part of the language that cel-python evaluates correctly
 
 OBJECT = {
     "n": 7,

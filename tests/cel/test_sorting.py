@@ -1,4 +1,4 @@
-"""Many keys are in the order of Python's own sort, whatever they are, and none is sorted without a look at the clock."""
+"""Many keys are in the order of Python's own sort, for any keys, and none is sorted without a look at the clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_order_is_that_of_pythons_sort(keys: list[Any]) -> None:
 
 @pytest.mark.parametrize("keys", [each for each in KEYS.values() if len(each) == MANY])
 def test_no_part_is_sorted_without_a_look_at_the_clock(keys: list[Any]) -> None:
-    """A text of 100 KB that stands in a list a hundred thousand times took a tenth of a second in one call."""
+    """A text of 100 KB that a list has a hundred thousand times took a tenth of a second in one call."""
     counted = Counted()
     indexes_in_ascending_order(counted, keys)
     assert counted.looks >= MANY // STEP // 2

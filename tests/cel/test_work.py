@@ -1,4 +1,4 @@
-"""Work is charged as it is done: what walks far is interrupted, and no faster than linear work grows linearly.
+"""Work is charged as it is done: a long walk is interrupted, and linear work takes linear time.
 
 Nothing here reads a real clock: a deadline that has passed stops at the first look, and a Counted one counts the units.
 """
@@ -87,7 +87,7 @@ LONG: dict[str, Callable[[int], object]] = {
     "span": lambda n: "0s" * n,
     "some": lambda n: [number % 2 == 0 for number in range(n)],
 }
-"""How a variable is made of which each is n long."""
+"""How to build a variable with parts of length n."""
 
 
 def activation(n: int, expression: str) -> dict[str, object]:
@@ -207,7 +207,7 @@ def test_a_loop_in_a_loop_looks_about_every_hundred_iterations():
 
 
 def test_a_long_loop_that_ends_early_leaves_no_gap():
-    """What was counted ahead for the first inner loop must not let the next ones run without a look."""
+    """The count for the first inner loop must not let the next ones run without a look."""
     deadline = Counted()
     assert evaluate("ints.all(a, ints.exists(b, b == a))", {"ints": list(range(1000))}, deadline)
     assert deadline.looks >= 500_000 / (2 * STEP)

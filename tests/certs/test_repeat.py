@@ -1,4 +1,4 @@
-"""Looks at certificates that go on: what fails is tried again and told once, and a signal ends it."""
+"""Repeated checks of certificates: a failure is retried and reported once, and a signal ends them."""
 
 from __future__ import annotations
 

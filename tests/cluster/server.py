@@ -60,10 +60,10 @@ def encoded(value):
 class ApiServer(ThreadingHTTPServer):
     """Answers by path. `answers` maps a path to (code, body); `watches` maps a collection's path to queues of lines.
 
-    A queued None ends the watch; a queued bytes object is sent as it is. `objects` maps a collection's path to all of
-    its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and PartialObjectMetadata,
-    and each of its watches, by path and selectors, has a queue of its own. While it `is_silent`, it takes connections
-    and says nothing.
+    A queued None ends the watch; a queued bytes object is sent unchanged. `objects` maps a collection's path to all of
+    its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and
+    PartialObjectMetadata, and each of its watches, by path and selectors, has a queue of its own. While it `is_silent`,
+    it accepts connections and sends nothing.
     """
 
     daemon_threads = True

@@ -1,4 +1,4 @@
-"""JSON of an API server is decoded object by object, whatever it holds and however it comes in pieces."""
+"""JSON of an API server is decoded object by object, with any content and in any pieces."""
 
 import json
 import subprocess

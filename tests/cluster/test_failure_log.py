@@ -1,4 +1,4 @@
-"""What watches cannot read is one log line a cause, however many watches meet it."""
+"""Failures of watches are one log line for each cause, for any number of watches."""
 
 import io
 import json

@@ -28,7 +28,7 @@ def tree(*objects, **more):
 
 
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
-    """The `by` of an object's spec, None for none, or why nobody can say."""
+    """The `by` of an object's spec, None for none, or why it is not known."""
     try:
         found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:

@@ -1,4 +1,4 @@
-"""A watch that falls silent is given up and begun anew; until then the age of the view tells."""
+"""A silent watch is given up and started again; until then the age of the view shows it."""
 
 import threading
 
@@ -23,7 +23,7 @@ def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
 
 
 def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
-    """The first watch is heard no more, though its connection stays; the second one has what happened meanwhile."""
+    """The first watch is not read any more, although its connection stays; the second one has the events since then."""
     view = started(CONFIG, times=QUICK)
     assert view.wait_until_synced(5)
     server.send(CONFIGS, event("MODIFIED", config("a", "11", k="1")))

@@ -1,4 +1,4 @@
-"""What a cluster serves, and lists that are read page by page, also after the state that they began with is gone."""
+"""The kinds of a cluster, and lists that are read page by page, also after their first state is gone."""
 
 import pytest
 

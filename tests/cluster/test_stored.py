@@ -1,4 +1,4 @@
-"""The view while a request is reviewed: what is created is not there yet, what is changed is still what it was."""
+"""The view during a review: a created object does not exist yet, a changed one is still the old one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = pod("b", "n")
 
 
 def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
-    """Of an object what the view of its review has under its name, and the names of all."""
+    """For an object, the value of the view of its review under its name, and the names of all."""
     asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
     seen = view_before_request(view, asked)
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]

@@ -1,4 +1,4 @@
-"""One object that cannot be read is noted by its name, and the watch of all others goes on."""
+"""An object that cannot be read is noted by its name, and the watch of the others continues."""
 
 import json
 import sys
@@ -74,7 +74,7 @@ def test_a_watch_goes_on_behind_an_object_that_is_too_deep(server, started, inte
     assert view.failure_count == 0
     with pytest.raises(LookupFailed, match=r"^ConfigMap n/b: it is nested deeper than 200 levels"):
         view.get(CONFIG, "n", "b")
-    for namespace in ("n", None):  # nobody may take for all what lacks one
+    for namespace in ("n", None):  # a list without one of them must not count as complete
         with pytest.raises(LookupFailed, match=r"^ConfigMap n/b"):
             view.list(CONFIG, namespace)
     assert view.list(CONFIG, "other") == ()

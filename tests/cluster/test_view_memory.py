@@ -1,4 +1,6 @@
-"""What a view keeps of namespaces is bounded: who has most becomes unknown, and everybody else stays known."""
+"""The objects that a view keeps of namespaces are bounded: the largest namespace becomes unknown, and the others stay
+known.
+"""
 
 import sys
 import weakref
@@ -23,7 +25,7 @@ READ = interest_in_fields(CONFIG, "data"), interest_in_fields(CLAIM, "spec")
 
 
 def config(name, namespace, size, version="1"):
-    """ConfigMaps of whose data a policy reads everything."""
+    """ConfigMaps with data that a policy reads completely."""
     metadata = {"name": name, "namespace": namespace, "resourceVersion": version}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * size}}
 
@@ -208,7 +210,7 @@ def test_the_names_of_fields_are_held_once_and_count_for_nobody(served, started)
 
 
 class Kept(dict):
-    """An object that can be asked whether anything still refers to it."""
+    """An object that shows whether anything still refers to it."""
 
 
 CHANGES = {

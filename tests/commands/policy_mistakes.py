@@ -1,7 +1,7 @@
 """Typical mistakes of authors of policies, for `claimgate policies check` and for kube-apiserver's own type check.
 
-A row has the policy and a part of what `policies check` says. TYPED are those of which kube-apiserver writes a warning
-into status.typeChecking, UNSEEN those of which it says nothing.
+A row has the policy and a part of what `policies check` says. TYPED are those for which kube-apiserver writes a warning
+into status.typeChecking, UNSEEN those for which it writes nothing.
 """
 
 from tests.literals import PODS, mutating, validating

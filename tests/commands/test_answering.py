@@ -1,4 +1,6 @@
-"""What is said of the answer to a dry run; a real API server gives it in tests/e2e/test_operation.py and test_install.py."""
+"""The text about the answer to a dry run; a real API server gives it in tests/e2e/test_operation.py and
+test_install.py.
+"""
 
 from __future__ import annotations
 

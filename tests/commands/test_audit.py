@@ -297,7 +297,7 @@ spec:
 
 
 def test_an_example_means_the_objects_of_its_own_folder(tmp_path, capsys):
-    """Each is meant to be applied by itself; what --context holds is meant by all."""
+    """Each is for a separate apply; the objects of --context are visible to all."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
@@ -359,7 +359,7 @@ def test_a_broken_file_that_is_no_manifest_is_counted(tmp_path, capsys):
 
 
 def test_findings_link_to_the_published_page_of_their_rule(capsys):
-    """The page and its heading exist: whoever has no command line reads them there."""
+    """The page and its heading exist, for readers without a command line."""
     root = Path(__file__).parents[2]
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
     assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1

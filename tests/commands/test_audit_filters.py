@@ -1,4 +1,6 @@
-"""What an audit leaves out and which findings end it with 1: in one process, part by part, and in two processes."""
+"""The objects that an audit leaves out, and the findings that end it with 1: in one process, part by part, and in two
+processes.
+"""
 
 import json
 from pathlib import Path
@@ -94,7 +96,7 @@ def test_what_a_baseline_has_and_nobody_finds_is_told(audit, tmp_path):
     file, known = objects(tmp_path, "deny", "warn"), tmp_path / "known.json"
     audit(file, "--write-baseline", known)
     assert "--baseline" not in audit(file, "--baseline", known)[2]
-    assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]  # hidden, not mended
+    assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]  # hidden, not fixed
     objects(tmp_path, "none", "warn")
     assert "note: --baseline: 1 finding found no more, first denies" in audit(file, "--baseline", known)[2]
 

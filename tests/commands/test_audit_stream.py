@@ -1,4 +1,4 @@
-"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and whatever is among the files."""
+"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and with any other files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`claimgate certs` as it is typed: what it prints, where files go, which code it exits with."""
+"""`claimgate certs` on the command line: its output, its files, its exit codes."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def paths_of_texts(value: JSON, path: tuple[Any, ...] = ()) -> Iterator[tuple[An
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a file of a hostile name, whose objects hold a hostile text in one field each."""
+    """A folder with a hostile file name, and objects with a hostile text in one field each."""
     folder = tmp_path_factory.mktemp("objects")
     read = [each.value for file in yamlfile.discover(ROOT / name for name in SAMPLES) for each in yamlfile.read(file)]
     made = [mutated for value in read for mutated in mutations(value)]

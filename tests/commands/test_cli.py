@@ -236,7 +236,7 @@ POD = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}'
     ],
 )
 def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypatch, capsys):
-    """What a shell writes in place of a pattern, beside a file of that name."""
+    """The words that a shell writes instead of a pattern, beside a file of that name."""
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
     Path(file).parent.mkdir(exist_ok=True)
@@ -288,7 +288,7 @@ def test_help_shows_each_verb_in_one_group():
 
 
 def flags_of_commands():
-    """Each command as it is typed, with its flags."""
+    """Each command line, with its flags."""
     group = typer.main.get_command(create_typer_application())
     for verb in VERBS:
         command = group.get_command(None, verb)

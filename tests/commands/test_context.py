@@ -163,7 +163,7 @@ CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": j
     [
         ({}, ["kueue-never/exceeds-max-quota"]),
         ({"other/queues.yaml": (local_queue(), cluster_queue(64), FLAVOR)}, ["kueue-never/exceeds-max-quota"]),
-        ({"again.yaml": cluster_queue(64)}, []),  # nobody knows which of the two it is
+        ({"again.yaml": cluster_queue(64)}, []),  # it is not known which of the two it is
         ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),  # others may lend
         ({"job.yaml": job(namespace="team")}, []),  # the LocalQueue may be in another namespace
         ({"queues.yaml": local_queue(), "vendor/queues.yaml": (cluster_queue(4), FLAVOR)}, []),

@@ -1,4 +1,6 @@
-"""A job with ten mistakes, of which the mutating phase denies one: all are told at once, and the denial stays the same."""
+"""A job with ten mistakes, one of which the mutating phase denies: all are reported at once, and the denial stays the
+same.
+"""
 
 import json
 from pathlib import Path
@@ -41,7 +43,7 @@ def test_the_page_shows_what_replay_tells(capsys):
 
 
 def test_what_was_mutated_is_not_told_as_a_problem(tmp_path, capsys):
-    """Of a container beside the refused one, `gpu: 1` is changed before the rest is looked at."""
+    """In a container beside the refused one, `gpu: 1` is changed before the other checks."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
     assert run_command_line(["replay", str(file), "-o", "ndjson"]) == 1

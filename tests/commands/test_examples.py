@@ -1,4 +1,4 @@
-"""The example of README: every broken object is told its reason, and no good one gets a word."""
+"""The example of README: every broken object has its finding, and no good one has any."""
 
 from __future__ import annotations
 

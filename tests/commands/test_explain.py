@@ -33,7 +33,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[
 def test_a_table_for_each_phase(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Pod that is warned of, one that is denied, a template in a Job, and a Service that nobody minds."""
+    """A Pod with a warning, one that is denied, a template in a Job, and a Service without findings."""
     monkeypatch.chdir(HERE)
     assert run_command_line([*FIXED, "--explain"]) == 1
     actual = stable(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""Programs that an audit starts do what claimgate asks of them, whatever the audited files are called and hold."""
+"""Programs that an audit starts do only what claimgate asks, with any names and contents of audited files."""
 
 import json
 import os
@@ -234,7 +234,7 @@ def test_a_chart_reads_no_file_behind_a_link_that_leads_out(tmp_path, capsys):
 
 
 def run_as_it_is(*command):
-    """Start a program as it is, which shows what an attack does without the bounds: the control."""
+    """Start a program directly, to show the effect of an attack without the bounds: the control."""
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
@@ -350,7 +350,7 @@ def test_a_kustomization_takes_nothing_from_elsewhere(tmp_path, capsys, text, to
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
 def test_kustomize_itself_takes_folders_from_elsewhere(tmp_path, key):
-    """What the check is for."""
+    """The reason of the check."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})
     assert "name: outside" in run_as_it_is("kubectl", "kustomize", tmp_path / "k").stdout
@@ -456,7 +456,7 @@ def hostile_configuration(program):
 
 
 def lazy_configuration(program):
-    """Return what makes git ask another program for an object that is not there."""
+    """Return a configuration that makes git ask another program for a missing object."""
     return (
         f"[core]\n\trepositoryformatversion = 1\n\tsshCommand = {program}\n\tbare = false\n\tworktree = .\n"
         '[extensions]\n\tpartialClone = evil\n[remote "evil"]\n\turl = ssh://host.example/x\n\tpromisor = true\n'

@@ -1,6 +1,6 @@
-"""No name of an object, policy, suite or file is obeyed by a terminal or a CI system, whatever it holds and wherever it is shown.
+"""No terminal or CI system obeys a name of an object, policy, suite or file, with any content and at any place.
 
-Every text door is asked, with a name that would clear the screen, turn the line around, and forge an error line.
+Every text output is tried, with a name that would clear the screen, turn the line around, and forge an error line.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Policies, and a Pod and a suite that hold the name wherever one can stand; JSON takes a lone surrogate."""
+    """Policies, and a Pod and a suite with the name at every possible place; JSON accepts a lone surrogate."""
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "policy.yaml").write_text(POLICY)
     (tmp_path / "policies" / "mutation.yaml").write_text(MUTATION)
@@ -91,7 +91,7 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """Nothing unseen; no command that starts a line, nor one that stands anywhere."""
+    """No invisible character; no command at the start of a line or anywhere."""
     assert {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} <= {"\n"}
     lines = text.split("\n")
     assert [line for line in lines if line.lstrip().startswith("::")] == []

@@ -1,4 +1,6 @@
-"""What configuration and annotations leave out of an audit is counted in every format with sums, and --no-config leaves out nothing."""
+"""The findings that configuration and annotations remove from an audit are counted in every format with sums, and
+--no-config removes nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Five broken jobs, each of which another means leaves out, and one more."""
+    """Five broken jobs, each removed in another way, and one more."""
     monkeypatch.chdir(tmp_path)
     job = yamlfile.read(BROKEN)[0].value
 

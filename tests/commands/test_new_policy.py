@@ -1,4 +1,4 @@
-"""`claimgate policies new`: whatever is chosen, what it writes compiles, has nothing wrong, and passes its own suite."""
+"""`claimgate policies new`: with any options, its files compile, have no mistakes, and pass their own suite."""
 
 import itertools
 

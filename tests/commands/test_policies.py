@@ -171,7 +171,7 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
     assert run_command_line(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
-    for verb in ("replay", "audit"):  # an input that is a param; the others are reviewed all the same
+    for verb in ("replay", "audit"):  # an input that is a param; the others are still reviewed
         assert run_command_line([verb, str(context)]) == 2
         assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
@@ -206,7 +206,7 @@ def test_a_rule_that_no_policy_states_is_said(rule, hint, capsys):
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
-    """Also of own policies, whose rules have an index of their own."""
+    """Also for own policies, with rules in a separate index."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
@@ -446,7 +446,7 @@ def test_check_names_what_crashes_the_api_server(expression, told, tmp_path, cap
     ],
 )
 def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, capsys):
-    """kube-apiserver 1.36.2 drops the connection over which an object comes that the policy is asked about."""
+    """kube-apiserver 1.36.2 drops the connection of an object for which the policy is evaluated."""
     patch = f"[JSONPatch{{op: 'add', path: '/spec/k', value: {value}}}]"
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(patch))))
     run_command_line(["policies", "check", str(tmp_path)])

@@ -11,7 +11,7 @@ from webhook.commands.progress import Progress
 
 
 class Terminal:
-    """What a bar is written to."""
+    """The stream of a bar."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -30,7 +30,7 @@ class Terminal:
 
 
 def written(monkeypatch: pytest.MonkeyPatch, elapsed_s: float, ci: str = "") -> str:
-    """What a command writes that counts once after some seconds."""
+    """The output of a command that counts once after some seconds."""
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("CI", ci)

@@ -255,7 +255,7 @@ def test_junit_names_what_cannot_be_read(tmp_path, capsys):
 
 
 def test_advice_is_shown_on_request(tmp_path, capsys):
-    """Of all three verbs, with an exit code as if it were not there."""
+    """For all three verbs, with an exit code as if it did not exist."""
     folder = tmp_path / "storage"
     shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
@@ -337,7 +337,7 @@ def test_objects_are_as_an_api_server_sends_them(fixture, code, tmp_path):
 
 
 def test_an_object_is_not_in_its_own_context(tmp_path, capsys):
-    """The first of three queues may not be created below a queue with pods, whatever else is created with it."""
+    """The first of three queues may not be created below a queue with pods, with any others in the same file."""
 
     def queue(name, parent, **status):
         spec = {"parent": parent, "reclaimable": True}

@@ -1,4 +1,4 @@
-"""Whatever JSON an API server stores, each command says of an object what it says without that."""
+"""With any JSON that an API server stores, each command gives the same result for an object as without it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ EVENT = {
 def told(
     capsys: pytest.CaptureFixture[str], file: Path, value: Any, stored: bytes, *command: str
 ) -> tuple[int, str, str]:
-    """What a command says of a file with the stored JSON in it: its exit code and what it prints."""
+    """The result of a command for a file with the stored JSON: its exit code and output."""
     file.write_bytes(json.dumps(value).encode().replace(b'"here"', stored))
     code = run_command_line([*command, str(file)])
     printed = capsys.readouterr()

@@ -28,7 +28,7 @@ WRONG = {
 
 @dataclass
 class Collector:
-    """What came, by span."""
+    """The received spans."""
 
     port: int
     code: int = 200

@@ -1,4 +1,4 @@
-"""What is said of Pods that are not ready, from the status that kubelets and schedulers write."""
+"""The text about Pods that are not ready, from the status that kubelets and schedulers write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What files of an audited folder name or link to outside of it is in no report, and nothing in it is waited for."""
+"""No report has anything that files of an audited folder name or link to outside of it, and nothing in it is waited
+for.
+"""
 
 import gzip
 import json
@@ -19,7 +21,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 SECRET = "tok-5f1e"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{{1}: x}}\nspec: {{containers: []}}\n"
 UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
-"""A text whose mistake would be shown with its line."""
+"""A text with a mistake that would be shown with its line."""
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_a_link_to_a_folder_outside_is_told(tree, capsys):
 
 
 def test_an_object_behind_a_link_is_not_said_to_be_absent(tree, capsys):
-    """What is not read may be what seems to be missing."""
+    """An unread file may have the seemingly missing object."""
     (tree / "linked.yaml").symlink_to("../secret.yaml")
     _, _, err = audit(capsys, tree, "--context-is-whole")
     assert "--context-is-whole: is ignored because files are not read" in err
@@ -292,7 +294,7 @@ def test_a_log_that_unpacks_to_far_more_than_a_log_does_ends(tmp_path, monkeypat
 
 
 def test_a_long_line_is_joined_once(tmp_path):
-    """Of a line in many blocks no prefix is copied again for each block."""
+    """For a line in many blocks, no prefix is copied again for each block."""
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]

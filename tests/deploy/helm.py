@@ -25,7 +25,7 @@ _HOW = {
 
 
 def tool(name: str) -> str:
-    """The path of a tool; the test is skipped where there is none, and says how to get it."""
+    """The path of a tool; the test is skipped without it, and says how to get it."""
     places = (os.environ.get(name.upper(), ""), str(assets() / name), name)
     found = next((path for place in places if place and (path := shutil.which(place))), "")
     if not found:
@@ -48,12 +48,12 @@ def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPA
 
 
 def rendered(*values: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
-    """What the chart makes of values."""
+    """The output of the chart for values."""
     return [found for found in yaml.safe_load_all(template(values, namespace=namespace).stdout) if found]
 
 
 @cache
 def kustomized(folder: str) -> list[dict[str, Any]]:
-    """What kubectl makes of a folder of deploy/."""
+    """The output of kubectl for a folder of deploy/."""
     done = subprocess.run([tool("kubectl"), "kustomize", DEPLOY / folder], capture_output=True, check=True)
     return [found for found in yaml.safe_load_all(done.stdout) if found]

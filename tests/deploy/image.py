@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 OF_BASE = ("usr", "bin", "sbin", "lib", "lib32", "lib64")
-"""What a root has of the machine, where the machine has it."""
+"""The parts of the machine in a root, if the machine has them."""
 OF_ETC = ("passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "ld.so.cache", "pip.conf", "ssl")
 PYTHON = Path(sys.base_prefix)
 """Where the interpreter is, in the roots as here: it finds its libraries by this path."""
@@ -90,7 +90,7 @@ def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = 
     """Execute every step, each stage in a root below `folder`, and return the last stage.
 
     Raises:
-        ValueError: an instruction that is not known here.
+        ValueError: an unknown instruction.
         RuntimeError: a command failed.
     """
     context = dockerfile.parent
@@ -112,7 +112,7 @@ def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = 
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions of a Dockerfile with what follows each; lines that go on are joined."""
+    """The instructions of a Dockerfile with their arguments; continued lines are joined."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for line in re.sub(r"\\\n\s*", "", lines).splitlines():
         if line.strip():

@@ -265,7 +265,7 @@ SAID = {
     "annotations of the monitor": (f"{MONITOR} metadata annotations monitor", "a"),
     "the Service of metrics": ("Service claimgate-metrics spec ports 0 port", 9081),
 }
-"""A place in what the chart makes of SITE, and what is there."""
+"""A place in the output of the chart for SITE, and its value."""
 
 
 def test_every_value_reaches_its_field(tmp_path: Path) -> None:

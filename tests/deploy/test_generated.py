@@ -1,4 +1,4 @@
-"""What follows from the policies and from deploy/base is written by deploy/generate.py, and by nobody's hand."""
+"""deploy/generate.py writes the files that follow from the policies and from deploy/base, and nobody edits them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The Dockerfile makes an image that serves: its steps are executed, and what they made is started as in a cluster.
 
-By an unprivileged user, with a root that nobody can write to, and without packages of the build.
+By an unprivileged user, with a read-only root, and without packages of the build.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 
 def ran(built: Stage, *arguments: str, code: int = 0) -> str:
-    """What a command prints in the image, as it is run in a cluster."""
+    """The output of a command in the image, as in a cluster."""
     command = built.command(arguments, read_only=True)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
@@ -115,7 +115,8 @@ def test_every_module_is_compiled(built: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
-    """What the image logs when it is ready, started with the arguments of the Deployment but the cluster's."""
+    """The log of the image when it is ready, started with the arguments of the Deployment except those for the cluster.
+    """
     pki = Pki(tmp_path_factory.mktemp("tls"))
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():

@@ -16,7 +16,7 @@ from tests.yamldata import document
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "overlays" / "monitoring"
 SCRAPED = {"pod", "instance", "job", "namespace"}
-"""Labels that a Prometheus gives to whatever it scrapes."""
+"""Labels that a Prometheus adds to every target."""
 API_SERVER = {
     "apiserver_admission_webhook_request_total": {"name", "type", "code", "operation", "rejected"},
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},

@@ -1,4 +1,4 @@
-"""Overlays stand on the base: their flags exist, what they mount is mounted, and kubectl renders them."""
+"""Overlays fit the base: their flags exist, their mounts exist, and kubectl renders them."""
 
 from __future__ import annotations
 

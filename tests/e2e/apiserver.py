@@ -1,8 +1,8 @@
 """A real API server of this machine's own: etcd, kube-apiserver and kubectl, as envtest starts them.
 
-The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; where they are absent there is no server, and
-`missing()` says so in one line. Everything listens on the loopback and lives in one folder.
-By hand: `python -m tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
+The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them there is no server, and
+`missing()` says so in one line. Everything listens on the loopback and lives in one folder. By hand: `python -m
+tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ApiServer:
         return self.kubectl("create", "-f", "-", given=yaml.safe_dump_all(objects), code=code)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Any:
-        """An object as it is stored."""
+        """A stored object."""
         return yaml.safe_load(self.kubectl("get", kind, name, "-n", namespace, "-o", "yaml").stdout)
 
 
@@ -152,7 +152,7 @@ def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=RBAC",
-        # without a controller manager nobody makes the default ServiceAccounts that Pods would need
+        # without a controller manager, the default ServiceAccounts that Pods need are not created
         "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged=true",
     ]
@@ -207,7 +207,7 @@ def running_program(
     log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A program that runs until the block ends, and writes to a log; `environment` is added to this process's own."""
-    # a proxy of this machine would be asked for the Services of the cluster
+    # otherwise a proxy of this machine would get the calls for Services of the cluster
     inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with (
         log.open("wb") as stream,

@@ -1,4 +1,4 @@
-"""Copies of the chart whose Service is a port of the loopback: of today's version, and of one before it."""
+"""Copies of the chart with a port of the loopback as its Service: of today's version, and of one before it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ metadata: {name: claimgate-installed, namespace: {{ .Release.Namespace }}}
 immutable: true
 data: {version: {{ .Chart.AppVersion | quote }}}
 """
-"""What the previous version has and today's does not: objects whose important fields nobody may change."""
+"""Objects that only the previous version has: their important fields are immutable."""
 
 
 def chart(folder: Path, port: int) -> Path:

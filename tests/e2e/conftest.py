@@ -31,7 +31,7 @@ class Cluster:
     log: Path
 
     def lines(self, message: str) -> list[dict[str, Any]]:
-        """What the webhook logged under a message."""
+        """The webhook's log lines with a message."""
         found = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in found if line["message"] == message]
 
@@ -108,7 +108,9 @@ def _register(cluster: Cluster) -> None:
 
 
 def _wait_until_called(cluster: Cluster) -> None:
-    """A new configuration is active a tenth of a second after it is stored; mutating ones are asked about devices alone."""
+    """A new configuration is active a tenth of a second after it is stored; mutating webhooks are called only for
+    devices.
+    """
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -42,7 +42,7 @@ TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 
 
 def _pod_template(name: str) -> dict[str, Any]:
-    """A kind that has webhooks of its own, and that nobody runs."""
+    """A kind with separate webhooks, and without a controller here."""
     template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
 
@@ -52,10 +52,10 @@ WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 
 @dataclass(slots=True)
 class Creations:
-    """What was answered: how often each outcome came, by the phase in which it was asked and answered, and by sort.
+    """The answers: the number of each outcome, by the phases of request and answer, and by sort.
 
-    Outcomes are `created`, `created as nvidia.com/gpu`, and what was said where the object was refused. A phase that ended
-    meanwhile does not count what was under way: nobody can say to which of both it belongs.
+    Outcomes are `created`, `created as nvidia.com/gpu`, and what was said where the object was refused. A phase that
+    ends does not count requests in flight, because it is not known to which phase they belong.
     """
 
     phase: str = "start"
@@ -66,7 +66,7 @@ class Creations:
         return {outcome for phase, each, outcome in self.seen if each == sort and (not phases or phase in phases)}
 
     def count(self, *phases: str) -> int:
-        """How many objects were asked for."""
+        """The number of requested objects."""
         return sum(count for (phase, _, _), count in self.seen.items() if not phases or phase in phases)
 
 

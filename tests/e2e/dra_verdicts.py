@@ -31,7 +31,7 @@ _ENOUGH = 140
 
 
 def fingerprint(obj: Any) -> str:
-    """What an object is known by in the table."""
+    """The key of an object in the table."""
     return hashlib.sha256(json.dumps(obj, sort_keys=True).encode()).hexdigest()[:10]
 
 

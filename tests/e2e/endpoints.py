@@ -8,7 +8,7 @@ from tests.e2e.conftest import NAMESPACE
 
 
 def endpoints(*nodes: str, namespace: str = NAMESPACE) -> dict[str, Any]:
-    """Ready replicas on these nodes, at addresses where nobody listens."""
+    """Ready replicas on these nodes, at addresses without a listener."""
     metadata = {"name": "claimgate", "namespace": namespace, "labels": {"kubernetes.io/service-name": "claimgate"}}
     endpoints = [
         {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}

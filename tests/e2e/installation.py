@@ -1,4 +1,4 @@
-"""What is looked at of an installation while objects are created without a pause."""
+"""The observed parts of an installation while objects are created without a pause."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
 
 
 def go_on_in(made: Creations, phase: str, count: int = 40) -> None:
-    """Wait until so many further objects were asked for in this phase."""
+    """Wait until so many further objects were requested in this phase."""
     made.phase = phase
     before = made.count(phase)
     until(lambda: made.count(phase) > before + count, f"objects are created in {phase}")
@@ -47,7 +47,7 @@ def webhooks(server: ApiServer) -> list[Any]:
 
 
 def has_bundles(server: ApiServer) -> bool:
-    """Whether both configurations are there and every webhook has a bundle."""
+    """Whether both configurations exist and every webhook has a bundle."""
     found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
     return len(found) == COUNT and all(
         one["clientConfig"].get("caBundle") for each in found for one in each["webhooks"]
@@ -55,7 +55,7 @@ def has_bundles(server: ApiServer) -> bool:
 
 
 def failure_policies(server: ApiServer) -> set[str]:
-    """What happens where claimgate does not answer, but of stored policies: `{"Fail"}` is enforce."""
+    """The failure policies of the webhooks, without that for stored policies: `{"Fail"}` is enforce."""
     return {one["failurePolicy"] for one in webhooks(server) if one["name"] != STORED_POLICIES}
 
 

@@ -1,4 +1,4 @@
-"""Mutating webhooks of others: a small HTTPS server that changes what it is asked about, and notes what it saw.
+"""Mutating webhooks of others: a small HTTPS server that changes objects, and records its calls.
 
 The API server calls it as it calls Istio's, Kueue's and Volcano's: by its own configuration, in its place in the order.
 """
@@ -78,7 +78,7 @@ class OtherWebhooks:
     bodies: list[bytes] = field(default_factory=list)
 
     def objects(self, configuration: str) -> list[dict[str, Any]]:
-        """What a configuration's webhook was asked about."""
+        """The calls of a configuration's webhook."""
         return [value for name, value in self.seen if name == configuration]
 
 

@@ -1,9 +1,9 @@
-"""What a cluster does with a Deployment and its Service, for API servers without Pods: the kubelet and the proxy of a node.
+"""A Deployment and its Service for API servers without Pods: the kubelet and the proxy of a node.
 
-Played here: a replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a
-token of its ServiceAccount, so that its rights are those that were installed; a rollout starts a replica, waits until it
-is ready, and ends an old one; a Service sends each new connection to a replica that is ready. Not played: images,
-memory limits and read-only file systems.
+A replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a token of its
+ServiceAccount, so that its rights are the installed ones. A rollout starts a replica, waits until it is ready, and ends
+an old one. A Service sends each new connection to a ready replica. Not played: images, memory limits and read-only file
+systems.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COUNT = 2
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """One process, and where it listens once it says so; `is_ending` takes it out of the Service."""
+    """One process, and its address once it reports it; `is_ending` removes it from the Service."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -93,7 +93,7 @@ class Replicas:
         folder.mkdir()
         self._mount(folder)
         log = folder / "log"
-        # where nobody can read which ports it has, it is told
+        # if its ports cannot be read, they are set
         port, probes = free_ports(2) if self.stderr is not None else (0, 0)
         command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
@@ -185,7 +185,7 @@ def _forward(listening: socket.socket, replicas: Replicas, stopped: threading.Ev
 
 
 def _connect(client: socket.socket, replicas: Replicas) -> None:
-    """Carry one connection to a replica that is ready; where there is none, it ends at once."""
+    """Carry one connection to a ready replica; without one, the connection ends at once."""
     with client, suppress(OSError):
         replica = next(replicas.ready(), None)
         if replica is None:
@@ -217,7 +217,7 @@ def service_account(server: ApiServer, name: str, folder: Path, address: str = "
 
 
 def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
-    """What `kubectl apply -k` applies, with the Service of the loopback in the place of the cluster's own.
+    """The objects of `kubectl apply -k`, with the Service of the loopback instead of the cluster's own.
 
     `overlay` is a folder of deploy/, or the path of another one.
     """
@@ -253,7 +253,7 @@ def apply(server: ApiServer, objects: Sequence[Any]) -> None:
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-    """Wait for something that the cluster does by itself."""
+    """Wait for something that the cluster does."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not after {seconds} seconds: {what}"

@@ -1,7 +1,7 @@
 """Pod specs that ask for resources in every odd way: names, amounts, both sides, huge pages, the whole pod, overhead.
 
-What kube-apiserver 1.36.1 says of each, as a Pod, in a Deployment and in a PodTemplate, is recorded in
-tests/data/policies/resources.jsonl; tests/policies/test_resources.py holds gpu-limits to it.
+tests/data/policies/resources.jsonl has the answer of kube-apiserver 1.36.1 to each, as a Pod, in a Deployment and in a
+PodTemplate; tests/policies/test_resources.py compares gpu-limits with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RUNTIME_CLASSES = (
         "overhead": {"podFixed": {"cpu": "250m", "memory": "100Mi"}},
     },
 )
-"""What must be there for specs that name a runtime class."""
+"""The objects for specs that name a runtime class."""
 
 NAMES = (
     *("cpu", "memory", "ephemeral-storage", "storage", "pods", "services", "secrets", "CPU", "Memory", "cpu.com"),
@@ -56,7 +56,7 @@ PAIRS: tuple[tuple[Any, Any], ...] = (
     *(("-1", "-1"), ("-1", "1"), ("1", "-1"), ("500m", "500m"), ("500m", "0.5"), ("9e15", "9000000000000001")),
     *(("null", "1"), ("1", "null"), ("null", "null"), ("0", "null"), ("2Mi", "2Mi"), ("2Mi", "4Mi"), ("4Mi", "2Mi")),
 )
-"""Of one resource, limit and request; None where it is not set, "null" for null."""
+"""Limit and request of one resource; None if it is not set, "null" for null."""
 SIDED = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "kubernetes.io/gpu", "hugepages-2Mi")
 PAGED: tuple[Any, ...] = (
     *("0", "1", "1Mi", "2Mi", "3Mi", "4Mi", "1Gi", "2097152", "2097151.5", "2097153", "-2Mi", "2M", "2Mib", None, "1m"),
@@ -150,7 +150,7 @@ def pod_level() -> Iterator[dict[str, Any]]:
 
 
 def shares() -> Iterator[dict[str, Any]]:
-    """What containers ask for beside what the pod as a whole may have."""
+    """The requests of containers, beside the limits of the pod as a whole."""
     for name, side, whole in product(("cpu", "memory", "hugepages-2Mi"), ("limits", "requests"), ("2Mi", "4Mi", "6Mi")):
         pod = {side: {name: whole, **({"cpu": "1"} if name.startswith("huge") else {})}}
         for inner in ("limits", "requests"):

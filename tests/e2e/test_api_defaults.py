@@ -1,7 +1,7 @@
 """Objects of files become what a real API server makes of them: decoded, encoded and with its defaults.
 
-What an API server adds later is left out of the comparison: names, status, the selector of a Job, and what its
-admission plugins add to Pods.
+Fields that an API server adds later are not compared: names, status, the selector of a Job, and additions of its
+admission plugins to Pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_SERVER: Final = frozenset(
         *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
     )
 )
-"""What an API server gives a new object itself."""
+"""The fields that an API server adds to a new object."""
 
 
 def _before_storage(value: JSON) -> JSON:

@@ -44,7 +44,7 @@ EXPRESSIONS = {
 
 
 def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
-    """A policy for ConfigMaps whose names begin so, and its binding."""
+    """A policy for ConfigMaps with names that begin so, and its binding."""
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
     spec = {
@@ -104,7 +104,7 @@ def roles(cluster: Cluster) -> None:
 
 
 def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None, name: str = "guarded") -> Any:
-    """What the server answers to a ConfigMap of this user."""
+    """The server's answer to a ConfigMap of this user."""
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
     kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}

@@ -80,7 +80,9 @@ def test_what_an_earlier_webhook_adds_is_translated(cluster: Cluster, others: Ot
 def test_what_a_later_webhook_adds_is_translated_when_claimgate_was_asked_before(
     cluster: Cluster, others: OtherWebhooks
 ) -> None:
-    """`reinvocationPolicy: IfNeeded` of claimgate: it is asked again about an object that changed after it was asked."""
+    """`reinvocationPolicy: IfNeeded` of claimgate: the API server calls it again for an object that changed after its
+    call.
+    """
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         stored = created(cluster, pod("later", gpu="1"))
     assert limits(stored) == [NVIDIA, NVIDIA]
@@ -91,7 +93,7 @@ def test_what_a_later_webhook_adds_is_translated_when_claimgate_was_asked_before
 def test_what_a_later_webhook_adds_to_an_object_that_concerned_nobody_is_refused(
     cluster: Cluster, others: OtherWebhooks
 ) -> None:
-    """An API server asks nobody for the first time in the second round, so `gpu` reaches its own validation."""
+    """An API server calls no webhook for the first time in the second round, so `gpu` reaches its own validation."""
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("nvidia.com/gpu"))):
@@ -113,7 +115,7 @@ def test_what_is_added_last_is_refused_as_what_was_sent(cluster: Cluster, others
 
 
 def test_one_that_wants_to_see_what_comes_after_it_is_asked_again(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The change of claimgate counts as one that came later; both settle, and nobody is asked a third time."""
+    """The change of claimgate counts as a later change; both settle, and no webhook is called a third time."""
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
         stored = created(cluster, pod("again", gpu="1"))

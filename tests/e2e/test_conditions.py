@@ -1,7 +1,7 @@
-"""The conditions of the registered webhooks on a real API server: whom it asks, and that none of them fails.
+"""The conditions of the registered webhooks on a real API server: which webhooks it calls, and that no condition fails.
 
-The webhooks fail closed, and nobody answers them: a request that is asked about is refused with their name, and one that
-is not asked about passes. A condition that failed would be refused as Forbidden, with its expression.
+The webhooks fail closed, and no server answers: a request that calls a webhook is refused with its name, and other
+requests pass. A condition that failed would be refused as Forbidden, with its expression.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"
 
 
 def stored() -> list[dict[str, Any]]:
-    """What was stored before nobody answered: a Pod, a Job and a Workflow, each with a finalizer."""
+    """Objects that were stored before the server went away: a Pod, a Job and a Workflow, each with a finalizer."""
     metadata = {"name": "stored", "finalizers": ["example.org/kept"]}
     template = {"spec": {**SPECS["a device"], "restartPolicy": "Never"}}
     given = [
@@ -144,7 +144,7 @@ def test_the_api_server_asks_what_our_engine_says_it_asks(obj: dict[str, Any], s
 
 
 def test_controllers_go_on_while_nobody_answers(server: ApiServer) -> None:
-    """Status, finalizers and deletions pass; a label and the spec are asked about, and so refused."""
+    """Status, finalizers and deletions pass; a label and the spec call the webhook, and are refused."""
     kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
     refused = "failed calling webhook"
     for kind in kinds:
@@ -224,7 +224,7 @@ INVALID = 422
 
 
 def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with `gpu`, of which the mutating phase is told, which comes before the API server's validation."""
+    """The spec with `gpu`, for which the mutating phase is called before the API server's validation."""
     changed = deepcopy(spec)
     changed["containers"][-1]["resources"] = {"limits": {"gpu": "1"}}
     return changed

@@ -1,6 +1,6 @@
-"""What claimgate converts is what a real API server converts: claims, templates and slices, both ways.
+"""claimgate converts the same versions as a real API server: claims, templates and slices, both ways.
 
-The API server is asked to create an object in one version, and to show it in another.
+The API server gets an object in one version, and returns it in another.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ SENT = {
     "gpu": {"limits": {"gpu": "2"}},
     "all": {"limits": {"gpu": "all"}},
 }
-"""What a BatchSandbox has: the API server does not look into its template. The seventh is a TrainJob with claims."""
+"""A BatchSandbox: the API server does not check its template. The seventh is a TrainJob with claims."""
 STORED, INVALID, BAD = "stored", "Invalid", "BadRequest"
 EXPECTED = {
     "validate": {
@@ -83,7 +83,8 @@ def _select(cluster: Cluster, kind: str, configuration: dict[str, Any], *further
 
 
 def _wait(cluster: Cluster) -> None:
-    """Until the API server has taken up the selectors: then nobody validates in one namespace, and nobody mutates in the other."""
+    """Until the API server has applied the selectors: then one namespace has no validation, and the other no mutation.
+    """
     for _ in range(100):
         made = cluster.server.apply(_sandbox("only-mutate", "probe", SENT["both sources"]), code=None)
         refused = cluster.server.apply(_sandbox("only-validate", "probe", SENT["gpu"]), code=None)

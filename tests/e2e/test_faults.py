@@ -1,6 +1,6 @@
-"""What goes wrong around a running installation, in enforce and under creations without a pause: none of them fails.
+"""Faults around a running installation, with enforce and creations without a pause: no creation fails.
 
-The API server that asks is there all the time. Replicas call it through a proxy, which takes it away from them.
+The API server is always available. Replicas call it through a proxy, which takes it away from them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ MOST_MB = 250
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster whose watches end with 410 once their revision is compacted, since no cache stands before the store."""
+    """A cluster with watches that end with 410 after their revision is compacted, because there is no cache in front of
+    the store.
+    """
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(
@@ -107,7 +109,7 @@ def _the_api_server_is_slow_or_cut_off(replicas: Replicas, proxy: FaultyProxy, m
 
 
 def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """Those that run go on; one that starts is not ready, and gets no review before it has seen the cluster."""
+    """Running replicas continue; a starting replica is not ready, and gets no review before it has seen the cluster."""
     proxy.mode = "away"
     proxy.cut()
     go_on_in(made, "away", 100)
@@ -152,13 +154,13 @@ def _compact(server: ApiServer) -> None:
 
 
 def _refused_watches(replica: Replica) -> list[dict[str, Any]]:
-    """What a replica logged of watches that the API server refused because their revision is too old."""
+    """A replica's log lines about watches that the API server refused because their revision is too old."""
     lines = [json.loads(line) for line in replica.log.read_text().splitlines()]
     return [line for line in lines if line["message"] == "watch too old"]
 
 
 def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
-    """A file system without space, and a pipe that nobody reads: lines are lost, and no answer is late."""
+    """A file system without space, and a pipe without a reader: lines are lost, and no answer is late."""
     made.phase = "full log"
     replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     replicas.roll()

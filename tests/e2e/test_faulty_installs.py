@@ -1,6 +1,6 @@
-"""Installations that do not work: before enforce nobody notices, and in enforce each says why and what to do.
+"""Broken installations: without enforce requests continue, and with enforce each failure names its cause and fix.
 
-tests/e2e/replicas.py plays the nodes. What a kubelet writes into the status of a Pod that does not start is written here.
+tests/e2e/replicas.py plays the nodes. The test writes the status that a kubelet writes for a Pod that does not start.
 """
 
 from __future__ import annotations

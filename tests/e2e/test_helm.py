@@ -51,7 +51,7 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
 
 
 def _keeps_applied_policies(server: ApiServer) -> None:
-    """Whatever becomes of the release, until an administrator deletes the definitions as the notes say."""
+    """In any state of the release, until an administrator deletes the definitions as in the notes."""
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     mine = policy("mine")
@@ -79,7 +79,7 @@ def _leaves_nothing(server: ApiServer) -> None:
 
 
 def _has_everything(server: ApiServer) -> None:
-    """Each object that the chart renders is stored; the API server says so of one it does not find."""
+    """Each object of the chart is stored; the API server reports a missing one."""
     for one in rendered():
         place = ["--namespace", NAMESPACE] if "namespace" in one["metadata"] else []
         server.kubectl("get", one["kind"], one["metadata"]["name"], *place)

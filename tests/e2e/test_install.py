@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster with nothing in it."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
-    # asked for the endpoints of the Service, of which there are none, as kube-proxy refuses at once where there are none
+    # the API server looks up the endpoints of the Service, which has none, and kube-proxy refuses at once
     flags = ["--enable-aggregator-routing=true"]
     with apiserver.running(tmp_path_factory.mktemp("install"), *flags) as running, apiserver.controllers(running):
         yield running
@@ -73,7 +73,7 @@ def _is_checked_before_it_enforces(server: ApiServer) -> None:
     (told,) = claimgate(*live, code=1).splitlines()
     assert "all replicas run on one node" in told
     server.kubectl("apply", "-f", "-", given=yaml.safe_dump(endpoints("a", "b")))
-    (told,) = claimgate(*live, code=1).splitlines()  # nobody listens there
+    (told,) = claimgate(*live, code=1).splitlines()  # this address has no listener
     assert told.startswith("answer to a dry run: none, because `gpu` is still in the Pod")
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
 
@@ -117,7 +117,7 @@ def _leaves_nothing_that_blocks(server: ApiServer) -> None:
 
 @contextmanager
 def _certificates(server: ApiServer) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, as it is deployed, looking more often."""
+    """The process of the Deployment claimgate-certificates, as deployed, with a shorter interval."""
     (deployment,) = [one for one in documents(DEPLOY / "base" / "certificates.yaml") if one["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
@@ -147,7 +147,7 @@ def _secret(server: ApiServer) -> dict[str, str]:
 
 
 def refusal(server: ApiServer, name: str) -> str:
-    """What is said to who creates a Pod, or "" where it would be taken."""
+    """The error for a user who creates a Pod, or "" if it is accepted."""
     done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod(name, GPU)), code=None)
     return done.stderr if done.returncode else ""
 

@@ -1,4 +1,6 @@
-"""What an operator sets lives through an upgrade, by kustomize and by Helm; edits that do not are named before it."""
+"""Settings of an operator survive an upgrade, with kustomize and with Helm; edits that do not survive are reported
+before it.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
     with service(server, tmp_path) as replicas, creating(server) as made:
         go_on_in(made, "install")
         objects = rendered(server, "overlays/warn-only", replicas.port)
-        apply(server, objects)  # from here until a replica is ready, nobody answers
+        apply(server, objects)  # from here until a replica is ready, no server answers
         with certificates(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()

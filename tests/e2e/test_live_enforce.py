@@ -1,7 +1,6 @@
 """Policies by `kubectl apply` where the installation enforces, under creations without a pause.
 
-What is registered for them fails closed, too, and from its first moment with a bundle. tests/e2e/replicas.py plays the
-nodes.
+Their webhooks also fail closed, from the first moment with a bundle. tests/e2e/replicas.py plays the nodes.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def test_what_a_policy_has_registered_fails_closed_with_the_rest(server: ApiServ
             must_be_allowed_to_enforce(server)
             go_on_in(made, "policy")
             made.phase = "again"
-            _helm(server, "upgrade", *release, *values)  # which applies the rules of the chart once more
+            _helm(server, "upgrade", *release, *values)  # which applies the rules of the chart again
             until(lambda: "no-maps" in _refusal(server), "the policy is registered again")
             assert failure_policies(server) == {"Fail"}
             go_on_in(made, "again")
@@ -85,7 +84,7 @@ def test_what_a_policy_has_registered_fails_closed_with_the_rest(server: ApiServ
 
 
 def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Path) -> None:
-    """kustomize: `live-policies` names `enforce` in the place of the base, as deploy/README.md says."""
+    """kustomize: `live-policies` names `enforce` instead of the base, as in deploy/README.md."""
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     both = tmp_path / "deploy" / "overlays" / "live-policies"
     text = (both / "kustomization.yaml").read_text()

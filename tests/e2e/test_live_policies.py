@@ -1,4 +1,4 @@
-"""Policies by `kubectl apply`: in force, broken, mended, registered, refused and deleted, with the rights of the install.
+"""Policies by `kubectl apply`: applied, broken, fixed, registered, refused and deleted, with the rights of the install.
 
 tests/e2e/replicas.py plays the nodes.
 """
@@ -80,7 +80,7 @@ def _is_in_force(server: ApiServer) -> None:
 
 
 def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas: Replicas) -> None:
-    """A typo of a policy author: the generation before goes on, also in replicas that start later."""
+    """A typo of a policy author: the generation before stays, also in replicas that start later."""
     _apply(server, binding("broken", "broken"))
     wrong = policy("broken", "gpu.devises == 1", facts=["gpu"])
     until(lambda: STORED_POLICIES in {one["name"] for one in _webhooks(server)}, "the kinds are registered")
@@ -106,7 +106,7 @@ def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas:
 
 
 def _without_replicas(server: ApiServer, replicas: Replicas, value: dict[str, Any]) -> None:
-    """Apply while nobody answers, so that nobody refuses it; then other replicas start."""
+    """Apply while no server answers, so that the webhook does not refuse it; then other replicas start."""
     for one in list(replicas.running):
         replicas.end(one)
     _apply(server, value)
@@ -144,7 +144,7 @@ def _spares_what_was_stored(server: ApiServer) -> None:
 
 
 def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
-    """Of the configurations only rules and conditions change, and which webhooks there are."""
+    """Only rules, conditions and the list of webhooks change in the configurations."""
     maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
     _apply(server, policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints=maps))
     _apply(server, binding("no-maps", "no-maps"))
@@ -233,7 +233,7 @@ def _webhooks(server: ApiServer) -> list[Any]:
 def _until_status(
     server: ApiServer, name: str, condition: str, status: str, kind: str = "validatingpolicies.claimgate.dev"
 ) -> dict[str, Any]:
-    """Wait for a condition about the spec as it is now."""
+    """Wait for a condition about the current spec."""
     found: dict[str, Any] = {}
 
     def holds() -> bool:

@@ -1,4 +1,4 @@
-"""What the commands print for a cluster is taken by one as it is: policy reports and exported policies."""
+"""A cluster accepts the output of the commands unchanged: policy reports and exported policies."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def template(claim: dict[str, str], **more: str) -> dict[str, Any]:
 
 
 def customs(claim: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """Where the templates of an object stand, and the object: with one template, with some under names, in a list."""
+    """The places of the templates of an object, and the object: with one template, with some under names, in a list."""
     replicas = {"Master": {"template": template(GOOD)}, "Worker": {"template": template(claim)}}
     jobs = [{"name": "node", "template": {"spec": {"template": template(claim)}}}]
     runtime = {"template": {"spec": {"replicatedJobs": jobs}}}
@@ -48,7 +48,7 @@ def server(tmp_path_factory):
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         exported = claimgate("policies", "export")
         created = server.kubectl("create", "--validate=strict", "-f", "-", given=exported, code=None)
-        # its params are for a namespace of their own, of which none of these policies speaks
+        # its params are for a separate namespace, which none of these policies is about
         assert all("namespaces" in line for line in created.stderr.splitlines()), created.stderr
         yield server
 
@@ -65,7 +65,8 @@ def test_custom_resources_are_denied(server, index):
 
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
-    """What the server says of an object; a new policy is active when the server has looked for new kinds, each 30 s."""
+    """The server's answer for an object; a new policy is active after the server has looked for new kinds, every 30 s.
+    """
     end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)

@@ -1,4 +1,4 @@
-"""What is written in Kubernetes' own language is taken by Kubernetes itself: created, and with the same effect."""
+"""Kubernetes accepts exported policies: they can be created, and have the same effect."""
 
 from __future__ import annotations
 

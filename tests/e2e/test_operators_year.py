@@ -138,7 +138,7 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
 
 
 def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """What somebody set in the cluster is named with the value to set, and is there after the upgrade."""
+    """A setting that was edited in the cluster is reported with the value to set, and is kept in the upgrade."""
     change = json.dumps({"data": {"warn": EDIT}})
     server.kubectl("patch", "configmap", "kueue", "-n", NAMESPACE, "-p", change)
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)

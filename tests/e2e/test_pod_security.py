@@ -1,4 +1,5 @@
-"""What Pod Security refuses is what the plugin of a real API server refuses, for each level and several releases."""
+"""The checks of Pod Security refuse the same as the plugin of a real API server, for each level and several releases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real API server takes the reports of policies as they are written, with every field known to its definitions."""
+"""A real API server accepts the reports of policies unchanged, with every field in its definitions."""
 
 from __future__ import annotations
 

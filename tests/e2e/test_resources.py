@@ -1,4 +1,4 @@
-"""What the API server says of resources is what tests/data/policies/resources.jsonl says that it says."""
+"""The API server's answers about resources are those in tests/data/policies/resources.jsonl."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(server: apiserver.ApiServer) -> httpx.Client:
 
 
 def refusal(api: httpx.Client, kind: str, spec: Any) -> str:
-    """What the server says of it, "" when it takes it. Go walks maps at random, so several causes are sorted."""
+    """The server's answer, "" if it accepts the object. Go walks maps at random, so several causes are sorted."""
     body = json.dumps(embedded(kind, spec))
     answer = api.post(WHERE[kind], params={"dryRun": "All", "fieldValidation": "Strict"}, content=body)
     if answer.is_success:

@@ -1,4 +1,4 @@
-"""What is sent of a plain object: compared field by field with what a real API server makes of the same object."""
+"""The form of a plain object: compared field by field with the object of a real API server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSEEN = {
 
 
 def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Iterator[str]:
-    """Where both differ; what an API server fills in, which nobody wrote, is no difference."""
+    """The differences, without fields that an API server fills in."""
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) == len(written):
         for index, pair in enumerate(zip(written, ours, theirs, strict=True)):
             yield from differences(*pair, (*at, index))

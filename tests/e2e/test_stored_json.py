@@ -64,7 +64,7 @@ FIXED: Final = {
     "a byte that is not UTF-8": b'{"f:\xff":{}}',
     "half of a surrogate pair": rb'{"f:\ud800":{}}',
 }
-"""What the bypass was made of, in `managedFields`."""
+"""The origin of the bypass, in `managedFields`."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def recording(cluster: Cluster, others: OtherWebhooks) -> Iterator[list[bytes]]:
 
 @contextmanager
 def client(cluster: Cluster) -> Iterator[httpx.Client]:
-    """A client of the API server that sends bytes as they are."""
+    """A client of the API server that sends bytes unchanged."""
     (user,) = yaml.safe_load(cluster.server.kubeconfig.read_text())["users"]
     headers = {"authorization": f"Bearer {user['user']['token']}", "content-type": "application/json"}
     with httpx.Client(
@@ -136,9 +136,9 @@ def _containers(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def denial(client: httpx.Client, resource: str, body: bytes) -> str:
-    """What the API server says of a creation that is not to be stored.
+    """The API server's answer to a dry-run creation.
 
-    Of a number in parameters that no double holds it says nothing: kube-apiserver 1.36.2 panics in the request.
+    It has no answer for a number in parameters that no double can hold: kube-apiserver 1.36.2 panics in the request.
     """
     path = f"{WRONG[resource][0]}/namespaces/{NAMESPACE}/{resource}"
     try:
@@ -198,7 +198,7 @@ def _any_json(random: Random, name: str) -> bytes:
 
 
 def test_a_stored_object_with_such_json_is_judged_when_it_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """An update, a deletion, and the scale of what is stored with a byte that is not UTF-8 and 300 levels."""
+    """An update, a deletion, and the scale of a stored object with a byte that is not UTF-8 and 300 levels."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
     right = json.loads(json.dumps(WRONG["deployments"][1]))
     right["spec"]["template"]["spec"] = pod("x", {"nvidia.com/gpu": "1"})["spec"]

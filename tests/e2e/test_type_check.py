@@ -1,4 +1,4 @@
-"""Typical mistakes of authors: kube-apiserver warns of those that it types, and says nothing of the others.
+"""Typical mistakes of authors: kube-apiserver warns of those that it can type, and not of the others.
 
 The warnings are in status.typeChecking, which a controller writes.
 """

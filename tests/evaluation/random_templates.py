@@ -124,7 +124,7 @@ _ATOMS: Final = (
     "size(object.spec.initContainers) == 1",
     "oldObject == null",
 )
-"""What a policy may say of a Pod; some of it fails where a field is absent."""
+"""Expressions of a policy about a Pod; some fail for an absent field."""
 
 
 def random_validation(random: Random) -> JSON:

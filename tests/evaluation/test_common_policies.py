@@ -244,7 +244,7 @@ DENIALS: Final[dict[str, tuple[Any, str]]] = {
     "spot-preemptible": (not_preemptible, "selects spot nodes"),
     "memory-limit": (without_memory_limit, "have no resources.limits.memory"),
 }
-"""What makes an object break each policy, and a part of the denial."""
+"""A change that makes an object break each policy, and a part of the denial."""
 
 GPUS: Final = (
     "object.spec.containers.all(c, !has(c.resources) || !has(c.resources.limits)"
@@ -261,14 +261,14 @@ NOT_EVALUATED: Final = {
     "DynamoGraphDeployment": {*DENIALS, *CHANGES} - {"queue-required"},
     "SparkApplication": {"checkpoint-volume", "memory-limit", "gpu-toleration", "nccl-environment"},
 }
-"""What nobody can say before a controller has made the pods."""
+"""Results that are not known before a controller has created the pods."""
 IN_PART: Final = {("NIMService", "image-registries"), ("SparkApplication", "image-registries")}
 """The images of containers are known, and those of volumes are not."""
 
 
 @cache
 def the_policy(name: str) -> PolicySet:
-    """A policy as `policies init` writes it; that about queues is asked about every kind."""
+    """A policy from `policies init`; the one about queues applies to every kind."""
     if name == "gpu-maximum":
         return policies(validating({"expression": GPUS, "message": "at most 8 GPUs"}, annotations={"expand": "pods"}))
     (policy, *others) = [
@@ -313,7 +313,7 @@ def test_a_policy_is_right_about_a_kind(kind: str, name: str) -> None:
 
 
 def assert_not_evaluated(kind: str, found: list[tuple[str, str, str]]) -> None:
-    """It is told once for each pod, with the kind."""
+    """It is reported once for each pod, with the kind."""
     assert {each[0] for each in found} == {"unknown"}
     assert all(kind in message for _, _, message in found), found
 

@@ -1,4 +1,4 @@
-"""What is converted here as an API server converts it: tests/e2e/test_conversions.py asks a real one."""
+"""The conversions here are those of an API server: tests/e2e/test_conversions.py compares with a real one."""
 
 import json
 from pathlib import Path

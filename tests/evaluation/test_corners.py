@@ -1,4 +1,4 @@
-"""What mutations make of unusual values, and other corners that no recorded case reaches."""
+"""Mutations with unusual values, and other corners that no recorded case reaches."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_a_null_is_taken_for_absent():
 
 
 class Names(dict[str, object]):
-    """What expressions see."""
+    """The values that expressions see."""
 
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():

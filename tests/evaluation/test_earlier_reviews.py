@@ -1,4 +1,4 @@
-"""What was reviewed before changes no answer: a server that has run for days denies what a fresh one denies."""
+"""Earlier reviews change no answer: a server that has run for days denies the same as a new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_HOST = {"expression": "!has(object.spec.hostPID)"}
 
 
 def denials(loaded: PolicySet, obj: Any, cluster: Cluster = NOWHERE) -> list[tuple[str, str]]:
-    """What denies an object as an API server sends it, and in which words."""
+    """The problems that deny an object as an API server sends it, and their texts."""
     said: tuple[Decision, ...] = validating_decisions(request(obj, is_decoded=True), loaded, cluster, Phase.VALIDATE)
     return [(each.evaluation, each.message) for each in said if each.action == "deny"]
 
@@ -47,7 +47,7 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
 
 
 def test_messages_that_cost_too_much_deny_after_a_pod_for_which_they_cost_little() -> None:
-    """The API server evaluates every messageExpression, also of rules that hold, and no rule stands without budget."""
+    """The API server evaluates every messageExpression, also of rules that hold, and no rule counts without budget."""
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
     rule = {**NO_HOST, "messageExpression": costly}
@@ -72,7 +72,7 @@ def config(**data: str) -> JSON:
 
 
 def decided(loaded: PolicySet, obj: JSON, view: Cluster, **changes: JSON) -> list[tuple[str, str]]:
-    """What is decided with which parameter."""
+    """The decisions with each parameter."""
     said = validating_decisions(request(obj, is_decoded=True, **changes), loaded, view, Phase.VALIDATE)
     return [(each.action, each.param) for each in said]
 

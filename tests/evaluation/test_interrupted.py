@@ -1,4 +1,4 @@
-"""What is decided when the time is up in the middle of an object, and how much is decided of a very large one."""
+"""The decisions after a timeout in the middle of an object, and for a very large object."""
 
 import contextlib
 import gc

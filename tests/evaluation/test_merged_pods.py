@@ -1,4 +1,5 @@
-"""expand: pods reaches the pods that stand nowhere in an object: those of a TrainJob, and says which it cannot read."""
+"""expand: pods reaches the pods that are not in an object, those of a TrainJob, and reports those that it cannot read.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
 
 
 def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
-    """What mutations say of a TrainJob, which they leave as it is."""
+    """Mutations of a TrainJob, which stays unchanged."""
     job = train_job(**spec)
     cluster = FilesCluster([namespace(), runtime()])
     made, decisions = apply_mutating_policies(request(job, is_plain=True), policies(*rules), cluster)

@@ -191,7 +191,7 @@ def test_what_cannot_be_converted_is_not_mutated_and_that_is_told(policy, action
 
 
 def test_what_is_converted_field_by_field_is_not_mutated():
-    """What a mutation makes of a v1beta1 claim would have to be converted back."""
+    """The result of a mutation of a v1beta1 claim would have to be converted back."""
     rule = {
         "apiGroups": ["resource.k8s.io"],
         "apiVersions": ["v1beta1"],

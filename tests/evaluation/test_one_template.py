@@ -67,7 +67,7 @@ def containers(obj: JSON) -> list[JSON]:
 
 
 def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
-    """What the policies say about the object, or about a template in it, without the place."""
+    """The result of the policies for the object, or for a template in it, without the place."""
     said = validating_decisions(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER, Phase.VALIDATE)
     prefix = f"{place}: " if place else ""
     return [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
@@ -105,7 +105,7 @@ def compare(seeds: range, kinds_for_each: int) -> None:
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
-    """What the policy left alone is what its author wrote."""
+    """The parts that the policy does not change are those of the author."""
     for part in ("metadata", "spec"):
         for field, value in (changed.get(part) or {}).items():
             if before[part].get(field) == after[part].get(field):

@@ -1,4 +1,4 @@
-"""A field that is not known is an error to whoever asks, and never an absent one."""
+"""Reading an unknown field is an error, and never an absent field."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is wrong in one place is said once, and advice about several places is one problem that names them."""
+"""A problem at one place is reported once, and advice about several places is one problem with these places."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rules_yield_to_rules_that_there_are() -> None:
 
 
 def test_without_time_nothing_is_compared() -> None:
-    """What was decided is never lost to the time that it takes to shorten it."""
+    """A decision is never lost in the time that it takes to shorten it."""
     advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
     first = structs.replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, structs.replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))

@@ -1,4 +1,4 @@
-"""The context of a request is what the request is, and no bag for whatever somebody wants to keep."""
+"""The context of a request has only the request, and no other values."""
 
 from __future__ import annotations
 

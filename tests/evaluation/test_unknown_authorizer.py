@@ -1,4 +1,4 @@
-"""A question to `authorizer` that nobody can answer is not known: neither denied nor an error."""
+"""A question to `authorizer` without an answer is not known: neither denied nor an error."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def decide(found, attributes=None, cluster=CLUSTER, phase=Phase.VALIDATE, **more
 
 
 class Unknowing:
-    """A view that can say nothing."""
+    """A view that knows nothing."""
 
     def get(self, gvk, namespace, name):
         raise LookupFailed(f"{gvk.kind} is not synced")

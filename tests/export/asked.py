@@ -1,7 +1,7 @@
-"""Which requests the registered webhooks would be asked about: their matchConditions, evaluated by our own engine.
+"""The requests for which the registered webhooks are called: their matchConditions, evaluated by our own engine.
 
-`python -m tests.export.asked FILE…` prints how many of the Pods, and of the objects that make Pods, of some files are
-asked about; these objects are taken as created.
+`python -m tests.export.asked FILE…` prints how many of the Pods, and of the objects that create Pods, of some files
+call a webhook; these objects count as created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 
 
 def _policy(name, webhook):
-    """A policy, with its binding, that denies whatever the conditions of a webhook let through."""
+    """A policy with its binding that denies everything that passes the conditions of a webhook."""
     rules = [
         {
             "apiGroups": list(rule.groups),
@@ -61,14 +61,14 @@ CONDITIONS = {
 
 
 def is_common(attributes: Attributes) -> bool:
-    """Whether a request is for one of the kinds whose webhooks have conditions."""
+    """Whether a request is for one of the kinds with conditional webhooks."""
     resource = attributes.resource
     writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
     return (resource.group, resource.resource) in COMMON and not attributes.sub_resource and writes
 
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
-    """Whether a webhook of the phase is asked; a condition that fails is a failure of whoever asks this."""
+    """Whether a webhook of the phase is called; a condition that fails fails the caller."""
     verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed

@@ -13,7 +13,7 @@ Shape: TypeAlias = Callable[[int], tuple[JSON, JSON]]
 
 GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
 BYTES = 1_400_000
-"""What etcd stores is 1.5 MiB at most."""
+"""etcd stores 1.5 MiB at most."""
 _WALKED = 8
 """More containers than these are not walked."""
 
@@ -27,7 +27,7 @@ def _container(number: int = 0, **others: JSON) -> JSON:
 
 
 def _with_gpu_last(fields: list[JSON]) -> JSON:
-    """A spec whose last container has a GPU, so that a walk from the front sees what is before."""
+    """A spec with a GPU in its last container, so that a walk from the front sees all others first."""
     few = len(fields) < _WALKED
     listed = [_container(number, **each) for number, each in enumerate([*fields, {}] if few else fields)]
     listed[-1] |= {"resources": GPU}
@@ -135,7 +135,7 @@ def _everything(number: int) -> JSON:
 
 
 def kinds_with(spec: JSON, metadata: JSON) -> Iterator[JSON]:
-    """Yield an object of each kind with conditions, whose pods have a spec and metadata."""
+    """Yield an object of each kind with conditions, with a spec and metadata for its pods."""
     named = {"name": "o", "namespace": "default", **metadata}
     labels = {"labels": {"app": "x", **metadata.get("labels", {})}}
     template = {"metadata": {**metadata, **labels}, "spec": spec}

@@ -1,4 +1,4 @@
-"""Ways in which a webhook blocks its cluster: each is told, and what excludes it is seen."""
+"""Ways in which a webhook blocks its cluster: each is reported, and exclusions are recognized."""
 
 from __future__ import annotations
 

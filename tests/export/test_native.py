@@ -1,4 +1,6 @@
-"""A rewritten policy says of a workload what the policy says of its templates: both are asked the same, and agree."""
+"""A rewritten policy has the same result for a workload as the policy for its templates: both are evaluated and
+compared.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,14 +31,14 @@ def native(written, table=TABLE):
 
 
 def said(found, attributes, cluster=CLUSTER):
-    """Whether the policies deny, warn or say nothing, and every denial with its message; errors without theirs."""
+    """Whether the policies deny, warn or report nothing, and every denial with its message; errors without theirs."""
     decisions = validating_decisions(attributes, found, cluster, Phase.VALIDATE)
     spoken = [each for each in decisions if each.evaluation != "admit"]
     return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
 
 
 def shipped_policies():
-    """Each shipped policy whose only obstacle is that it expands, with its bindings."""
+    """Each shipped policy with expansion as its only obstacle, with its bindings."""
     for path in sorted(shipped.policies_folder().glob("*/policy.yaml")):
         bindings = [each.value for each in yamlfile.read(path.with_name("binding.yaml"))]
         for document in yamlfile.read(path):
@@ -75,7 +77,7 @@ BAD = [
 
 
 def planted(template, inner):
-    """What holds these values at a place: in a list one after another, in a map under names of roles."""
+    """The container of these values at a place: a list, or a map under names of roles."""
     head, _, rest = template.partition(".")
     plain = head.rstrip("[]{}")
     below = [planted(rest, [each]) if rest else each for each in inner]
@@ -130,7 +132,9 @@ def test_every_kind_gives_the_same(row, version, rule, pairs):
 
 
 def test_patches_of_a_runtime_give_the_same(pairs):
-    """A cluster's API server drops what the installed Trainer does not have before a native policy is asked."""
+    """A cluster's API server drops the fields that the installed Trainer does not have before it evaluates a native
+    policy.
+    """
     bad = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}, {"name": "nic"}]}
     good = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]}
     installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": "2.4"}}

@@ -1,4 +1,4 @@
-"""What an API server does not ask about, no policy would have answered; and what it asks cannot fail."""
+"""If an API server does not call a webhook, no policy would have had a result; and its conditions cannot fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answered():
 
 
 def told_by_others(verdict):
-    """What a user sees of a verdict, but for the rules about any Pod and for what API servers refuse themselves."""
+    """The visible parts of a verdict, without the rules about any Pod and without mistakes that API servers refuse."""
     told = [each for each in verdict.decisions if each.action == "deny" or each.is_told or each.audit_annotations]
     return [
         (each.policy, each.rule or each.message)

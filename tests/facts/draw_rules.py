@@ -1,6 +1,6 @@
 """Rules drawn at random with their homes, for a reader who guesses the home from the id: `python -m tests.facts.draw_rules`.
 
-The seed is printed, so that two readers can be asked about the same rules.
+The seed is printed, so that two readers can get the same rules.
 """
 
 from __future__ import annotations

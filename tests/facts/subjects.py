@@ -1,4 +1,4 @@
-"""Objects as facts are asked about them, for tests of several facts."""
+"""Objects in the form for facts, for tests of several facts."""
 
 from __future__ import annotations
 

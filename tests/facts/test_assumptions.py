@@ -1,4 +1,4 @@
-"""What a policy's param says of the cluster reaches the facts that the policy reads."""
+"""The statements of a policy's param about the cluster reach the facts that the policy reads."""
 
 from __future__ import annotations
 

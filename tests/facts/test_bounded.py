@@ -1,4 +1,4 @@
-"""Facts stay small and end in time, whatever an object says."""
+"""Facts stay small and end in time, for any object."""
 
 from dataclasses import replace
 

@@ -11,7 +11,7 @@ from webhook.facts.declared import CheckScope
 from webhook.facts.registry import SHIPPED, FactRegistry, rules_of_package
 
 MODULES = FactRegistry(SHIPPED.packages)
-"""The shipped packages, of which nothing was written ahead."""
+"""The shipped packages, without written declarations."""
 
 
 def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None:

@@ -68,7 +68,7 @@ def test_a_budget_that_selects_or_may_select_the_pods_is_found(selector: JSON, i
 
 
 class Unreadable(FilesCluster):
-    """A namespace whose budgets nobody can list."""
+    """A namespace with budgets that cannot be listed."""
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list[JSON]:
         raise LookupFailed("PodDisruptionBudget n/deep: it is nested deeper than 200 levels and cannot be read")

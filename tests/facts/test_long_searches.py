@@ -1,4 +1,4 @@
-"""A text that a user makes long is searched only after its time was asked for: the event loop then refuses."""
+"""A long text of a user is searched only after its time was reserved: the event loop then refuses."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_an_id_is_written_once() -> None:
 
 
 def test_every_record_is_a_rule_of_the_registry() -> None:
-    """A module that the row of its package forgets has rules that nobody knows."""
+    """A module that is missing in the row of its package has unknown rules."""
     written = {rule for path in FACTS.rglob("*.py") for rule in find_rule_locations(path.read_text(), path.name)}
     assert written == set(RULES)
 

@@ -1,4 +1,4 @@
-"""What is computed of an object, or looked up for it, is computed and looked up once in a request."""
+"""A value that is computed for an object, or looked up for it, is computed and looked up once in a request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLDER = {"data": {"trainer": "2.2"}}
 
 
 class Counting(FilesCluster):
-    """Counts how often each kind is asked for."""
+    """Counts the look-ups of each kind."""
 
     def __init__(self, *objects: JSON) -> None:
         super().__init__(objects)

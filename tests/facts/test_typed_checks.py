@@ -1,4 +1,4 @@
-"""Checks read typed objects: they guard against no shapes, and say nothing of deadlines (docs/decisions/0002)."""
+"""Checks read typed objects: they do not guard against shapes, and do not mention deadlines (docs/decisions/0002)."""
 
 import ast
 from pathlib import Path

@@ -11,7 +11,7 @@ from webhook.typed.cluster_objects import LimitRange
 
 
 class Unreadable(FilesCluster):
-    """Nobody may list anything."""
+    """No object may be listed."""
 
     def list(self, gvk: GroupVersionKind, namespace: str | None) -> list:
         raise LookupFailed(f"{gvk.kind} {namespace}: forbidden")

@@ -1,4 +1,4 @@
-"""What claimgate says of a policy and an object, beside what an API server said."""
+"""The result of claimgate for a policy and an object, beside that of an API server."""
 
 from __future__ import annotations
 
@@ -127,6 +127,6 @@ def compare(
 
 
 def held(*objects: JSON) -> list[JSON]:
-    """What a view holds beside these: the namespace that is asked about."""
+    """The other objects of a view: the namespace of the request."""
     labels = {"kubernetes.io/metadata.name": "default"}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}, *objects]

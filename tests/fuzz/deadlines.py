@@ -61,7 +61,7 @@ def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> f
     """By how much an evaluation went over its deadline."""
     meter = CostMeter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
     began = time.process_time()
-    with suppress(EvaluationError):  # of whatever kind: only the time counts
+    with suppress(EvaluationError):  # of any kind: only the time counts
         program.evaluate(variables, meter)
     return (time.process_time() - began) * 1000 - deadline_ms
 

@@ -59,7 +59,7 @@ def value(random: Random, deepest: int = 5_000) -> bytes:
 
 
 class Filling:
-    """A review whose fields are being filled; what is put there is no JSON that Python writes."""
+    """A review with fields to fill with JSON that Python cannot write."""
 
     def __init__(self, review: JSON, random: Random) -> None:
         self.request = json.loads(json.dumps(review["request"]))
@@ -117,7 +117,7 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
 
 
 def with_any_value(review: JSON, random: Random) -> bytes:
-    """The bytes of a review, with any JSON in place of some value, as a custom resource may have it."""
+    """The bytes of a review, with any JSON instead of some value, as a custom resource may have it."""
     filling = Filling(review, random)
     for name in ("object", "oldObject"):
         if isinstance(filling.request.get(name), dict):
@@ -138,7 +138,7 @@ def _holders(value: JSON) -> Iterator[dict[str, JSON]]:
 
 @dataclass
 class Outcome:
-    """What came of a run: how often what was answered, answers that differ, and answers with a fault of our own."""
+    """The results of a run: the number of each answer, different answers, and answers with one of our own bugs."""
 
     answers: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
@@ -186,7 +186,7 @@ def recorded(rounds: int) -> Iterator[Group]:
 
 
 def compare(asked: Iterable[Group], seed: int) -> Outcome:
-    """Ask about reviews as they are and with any JSON inside, and compare the answers."""
+    """Answer reviews unchanged and with any JSON inside, and compare the answers."""
     outcome, random, served = Outcome(), Random(seed), Served()
     policies: dict[tuple[Path, ...], PolicySet] = {}
     for group in asked:

@@ -1,4 +1,4 @@
-"""An API server that is asked about policies: each is created with its binding, and then about one object.
+"""An API server with random policies: each is created with its binding, and then one object.
 
 An object has its policy's name as a label, by which that policy alone selects it. Policies are active once a sentinel
 is, which denies everything with its own label: it is created after them, and the API server takes them in order.
@@ -35,14 +35,14 @@ _SENTINELS: Final[Mapping[str, Any]] = {
         "reinvocationPolicy": "Never",
     },
 }
-"""What denies everything, by the kind of policy."""
+"""Rules that deny everything, by the kind of policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was said of an object, or of its policy: `refused`, `crashed`, `denied` or `allowed`.
+    """The answer for an object, or for its policy: `refused`, `crashed`, `denied` or `allowed`.
 
-    `spec` is that of an object that was allowed.
+    `spec` is that of an allowed object.
     """
 
     phase: str
@@ -90,7 +90,7 @@ def definition(kind: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def custom(kind: str, name: str, spec: Any) -> dict[str, Any]:
-    """The object that a policy is asked about."""
+    """The object for a policy."""
     metadata = {"name": "fuzzed", "namespace": "default", "labels": {LABEL: name}}
     return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
@@ -133,7 +133,7 @@ class Server:
         raise TimeoutError(f"the API server does not know {kind}")
 
     def answers(self, kind: str, batch: Sequence[Question]) -> list[Told]:
-        """What the server says of each, about objects of a kind."""
+        """The server's answers for objects of a kind."""
         made: list[str] = []
         try:
             named = [(next(self._names), each) for each in batch]
@@ -166,7 +166,7 @@ class Server:
         return None
 
     def _wait(self, kind: str, sort: str, made: list[str]) -> None:
-        """Until everything that was made is asked: what is made now denies by then, too."""
+        """Until everything created is tried: a policy created now denies by then, too."""
         name = next(self._names)
         binding = {"validationActions": ["Deny"]} if sort == "Validating" else {}
         assert self._made(kind, name, Question(_SENTINELS[sort], binding), made) is None

@@ -1,4 +1,4 @@
-"""Random mutations of a custom kind whose schema is known: mostly of its types, sometimes not."""
+"""Random mutations of a custom kind with a known schema: mostly of its types, sometimes not."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Mutations:
         return random.choice(_SCALARS.get(str(kind), ("1", "'5%'")))
 
     def _given(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """A value of a schema, as it may stand in an object."""
+        """A value of a schema that an object may have."""
         random, kind = self._random, schema.get("type")
         if "x-kubernetes-embedded-resource" in schema:
             return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}

@@ -1,8 +1,8 @@
-"""Ask a live API server for the values of random expressions, and compare them with ours.
+"""Get the values of random expressions from a live API server, and compare them with ours.
 
 Each expression becomes a ValidatingAdmissionPolicy that always denies: its validation fails for every value, and its
-messageExpression shows the value. A dry-run create of an object with the policy's label tells value or error. What the
-server refuses, or drops the connection over, it says when the policy is created.
+messageExpression shows the value. A dry-run create of an object with the policy's label tells value or error. The
+server reports a refusal, or drops the connection, when the policy is created.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENVIRONMENT = Environment(version=(1, 36), variables={"object": DYN})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an expression: `refused`, `crashed`, `failed` or `value`, and the text that says more."""
+    """The result of an expression: `refused`, `crashed`, `failed` or `value`, and a text with details."""
 
     phase: str
     text: str = ""
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An expression as it is sent: the validation, and the message that shows the value."""
+    """An expression in its sent form: the validation, and the message that shows the value."""
 
     source: str
     validation: str
@@ -76,7 +76,7 @@ def asked(text: str) -> Asked:
 
 
 def answers(remote: Server, batch: Sequence[Asked]) -> list[Answer]:
-    """What the server says to each."""
+    """The server's answer for each."""
     denies = {"validationActions": ["Deny"]}
     rules = [[{"expression": each.validation, "messageExpression": each.message}] for each in batch]
     told = remote.answers(KIND, [Question({"validations": rule}, denies, OBJECT) for rule in rules])

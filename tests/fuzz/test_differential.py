@@ -1,4 +1,4 @@
-"""What a process remembers of earlier reviews changes no answer: random reviews, and a fresh evaluation of each.
+"""The memory of earlier reviews changes no answer: random reviews, and a fresh evaluation of each.
 
 `python -m tests.fuzz.differential 20000` does the same for longer.
 """

@@ -1,4 +1,6 @@
-"""Whatever an API server stores in a field that no policy reads, the review is read and its verdict is the same."""
+"""With anything that an API server stores in a field that no policy reads, the review is read and its verdict is the
+same.
+"""
 
 import json
 from pathlib import Path
@@ -21,7 +23,7 @@ STORED = (
     b'{"a":' * 9_900 + b"1" + b"}" * 9_900,
     rb'{"\ud800":1e999}',
 )
-"""What a user writes there in three kilobytes or less, and the deepest that an API server reads."""
+"""Texts of a user of three kilobytes or less, and the deepest that an API server reads."""
 
 
 def test_any_json_in_a_free_field_changes_no_verdict():

@@ -200,7 +200,7 @@ PIECES = [
 
 
 def text(random: Random) -> str:
-    """A few documents, of which some are nearly ordinary."""
+    """A few documents, some of them nearly ordinary."""
     writer = _Writer(random, random.choice((0.01, 0.03, 0.1, 0.4)))
     written = "".join(writer.document() for _ in range(random.choice((1, 1, 1, 2, 3))))
     return mutated(random, written, random.choice((0, 0, 0, 1, 1, 2)))

@@ -1,4 +1,4 @@
-"""What is named on the command line: files, folders, stdin and lists, each document with its place."""
+"""The inputs on the command line: files, folders, stdin and lists, each document with its place."""
 
 import io
 import sys
@@ -62,7 +62,7 @@ def test_lists_are_taken_apart(text, expected, tmp_path):
 
 
 def functions_entered(work):
-    """How many functions of Python some work enters, generators that go on included."""
+    """How many functions of Python some work enters, including resumed generators."""
     count = 0
 
     def note(_frame, what, _arg):

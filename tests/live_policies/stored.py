@@ -47,7 +47,7 @@ def compiler(clock: Callable[[], float] = time.thread_time) -> Compiler:
 
 
 def view(*values: dict[str, Any]) -> StoredPolicies:
-    """What a cluster with these objects alone holds."""
+    """A cluster with only these objects."""
     return StoredPolicies(FilesCluster([Document(value, "") for value in values], is_whole=True))
 
 

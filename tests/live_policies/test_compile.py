@@ -102,7 +102,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
 def with_status(
     value: dict[str, Any], generation: int, last: dict[str, Any] | None = None, registered: str = ""
 ) -> Any:
-    """An object of a later generation, whose status keeps the spec of an earlier one."""
+    """An object of a later generation, with the spec of an earlier one in its status."""
     kept = {"lastCompiled": {"generation": 1, "spec": json.dumps(last["spec"])}} if last else {}
     conditions = [{"type": "Registered", "status": registered}] if registered else []
     metadata = {**value["metadata"], "generation": generation}
@@ -250,7 +250,7 @@ def test_thousands_of_mistakes_are_told_in_few_words_and_take_no_other_away() ->
 
 
 def test_an_expression_that_would_take_too_long_is_refused_before_it_is_compiled() -> None:
-    """The clock stands still: nothing was spent."""
+    """The clock does not move: no time is spent."""
     made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}
 

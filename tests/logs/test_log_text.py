@@ -1,4 +1,4 @@
-"""Log lines as text: one line whatever a name holds, and split into fields again by whoever searches them."""
+"""Log lines as text: one line for any name, and fields that can be split again."""
 
 import io
 import json

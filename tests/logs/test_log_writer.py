@@ -1,4 +1,4 @@
-"""Lines are written in batches by a thread; whoever logs neither waits nor fails, whatever becomes of stderr."""
+"""A thread writes lines in batches; a caller neither waits nor fails, in any state of stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """A pipe that holds 64 KiB until somebody reads it."""
+    """A pipe that holds 64 KiB until it is read."""
     reader, writer = os.pipe()
     yield reader, writer
     for end in (reader, writer):
@@ -33,7 +33,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def read_all(reader: int) -> bytes:
-    """What is in a pipe whose other end is closed."""
+    """The content of a pipe with a closed other end."""
     return b"".join(iter(lambda: os.read(reader, 65536), b""))
 
 
@@ -75,7 +75,7 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
     now = [0.0]
     made = LogWriter(pipe[1], clock=lambda: now[0])
     log = Log(writer=made)
-    for _ in range(100_000):  # it would stand still after the first few hundred
+    for _ in range(100_000):  # it would stop after the first few hundred
         log.info("review", uid="a" * 300)
     assert 100_000 - made.dropped <= MOST_LINES + 65536 // 300
     assert (
@@ -90,7 +90,7 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
     kept = b""
     while (
         made._thread.is_alive() or select.select([pipe[0]], [], [], 0)[0]
-    ):  # somebody reads again: what waited arrives
+    ):  # the reader is back: waiting lines arrive
         if select.select([pipe[0]], [], [], 0.01)[0]:
             kept += os.read(pipe[0], 1 << 20)
     lines = [json.loads(line) for line in kept.splitlines()]

@@ -69,7 +69,7 @@ def test_library_logs_become_lines(monkeypatch):
 
 
 class _Failing:
-    """What fails where nobody can be told."""
+    """Failures that cannot be reported."""
 
     def __del__(self) -> None:
         raise KeyError("hunter2")

@@ -1,4 +1,6 @@
-"""Policies of claimgate.dev mean what the native ones with annotations mean, and their mistakes are told where they are."""
+"""Policies of claimgate.dev have the same meaning as native ones with annotations, and their mistakes are reported at
+their place.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(case):
 
 
 def claims(text):
-    """What an error says, without order (Go has none here) and without the way that Go prints a value."""
+    """The content of an error, without order (Go has none here) and without Go's format of a value."""
     text = re.sub(r", got .*", "", text)
     return sorted(re.split(r"\n|, |(?<=structs): ", text))
 

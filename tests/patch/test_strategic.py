@@ -19,7 +19,7 @@ CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
 
 
 def typed(value):
-    """What decoding into a typed object leaves: no null, no directive."""
+    """The result of decoding into a typed object: no null, no directive."""
     if isinstance(value, dict):
         return {key: typed(inner) for key, inner in value.items() if inner is not None and key != "$retainKeys"}
     return [typed(item) for item in value] if isinstance(value, list) else value
@@ -147,7 +147,7 @@ def patch_of(*names):
 
 
 def reference(old, patch):
-    """The order in which k8s.io/apimachinery sorts a merged list: by the patch, the others where they stood."""
+    """The order in which k8s.io/apimachinery sorts a merged list: by the patch, the others at their old places."""
     wanted, stood = list(dict.fromkeys(patch)), {name: place for place, name in enumerate(old)}
     others, ordered = deque(name for name in old if name not in wanted), []
     for name in wanted:

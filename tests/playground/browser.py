@@ -1,6 +1,6 @@
 """A headless Chromium driven over WebDriver: enough of it to look at a page as a person would.
 
-Knows Debian's `chromium` and `chromedriver`; whoever has neither has these tests skipped.
+Knows Debian's `chromium` and `chromedriver`; without them, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_there() -> bool:
 
 
 class Browser:
-    """One session; a script is the body of a function, whose promise is awaited."""
+    """One session; a script is the body of a function with an awaited promise."""
 
     def __init__(self, client: httpx.Client, session: str) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class Browser:
         self._post("/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script gives."""
+        """The result of a script."""
         wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{{script}}})(...arguments).then(done, error => done(`failed: ${{error}}`))"
         return self._post("/execute/async", {"script": wrapped, "args": list(arguments)})
 
@@ -86,7 +86,7 @@ class Browser:
         file.write_bytes(base64.b64decode(made["data"]))
 
     def log(self) -> list[str]:
-        """What the page has logged since the last time."""
+        """The page's log lines since the last call."""
         entries = self._post("/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries]
 

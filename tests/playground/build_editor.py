@@ -1,4 +1,4 @@
-"""Makes `webhook/playground/page/editor.js` anew from the packages that THIRD_PARTY.md names, in a temporary folder.
+"""Builds `webhook/playground/page/editor.js` from the packages in THIRD_PARTY.md, in a temporary folder.
 
 Needs node and npm. Fails where a package has another checksum than the table, and says whether the file is the same:
 `python -m tests.playground.build_editor`, with `--write` to replace it.

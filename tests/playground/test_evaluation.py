@@ -1,4 +1,4 @@
-"""What the playground answers, and what hostile questions do to it: nothing."""
+"""The answers of the playground, and hostile questions, which have no effect."""
 
 import subprocess
 import sys
@@ -98,7 +98,7 @@ def test_what_takes_too_long_is_stopped_and_others_are_answered():
     names = "".join(f"- {{name: c{number}, image: i}}\n" for number in range(20000))
     large = {"object": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n{names}"}
     begun = time.monotonic()
-    response = evaluated(large, timeout_s=0.001)  # no child has answered by then, however quick the machine is
+    response = evaluated(large, timeout_s=0.001)  # no child has answered by then, on any machine
     assert (response.status_code, response.json()["reason"]) == (504, "Timeout")
     assert "was stopped" in response.json()["message"]
     assert time.monotonic() - begun < 30

@@ -78,13 +78,13 @@ def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
 
 
 def everything_fits(page):
-    """No table of a narrow page is cut off, and what changes stands in one column."""
+    """No table of a narrow page is cut off, and its cells are below each other."""
     tables = "[...document.querySelectorAll('.wide')].every(each => each.scrollWidth <= each.clientWidth)"
     return page.run(f"return {tables} && !document.querySelector('.cm-mergeView')")
 
 
 def barriers(page):
-    """What axe finds, in short."""
+    """The findings of axe, in short."""
     page.devtools("Runtime.evaluate", expression=Path(AXE).read_text() + ";0")
     script = "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.html)])))"
     found = page.devtools("Runtime.evaluate", expression=script, awaitPromise=True)

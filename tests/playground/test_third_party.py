@@ -30,7 +30,7 @@ def test_the_page_loads_nothing_from_elsewhere():
 
 
 def test_the_page_writes_no_markup():
-    """Whatever a name holds, it is text."""
+    """A name with any content is text."""
     for name in ("playground.js", "result.js"):
         text = (PAGE / name).read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", text)

@@ -1,4 +1,4 @@
-"""Patches of a TrainJob that nobody can merge are a failed rule, never a fault of ours."""
+"""Patches of a TrainJob that cannot be merged break a rule, and never cause one of our own bugs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ VERDICTS = {row[0]: row[1:] for row in (line.split("\t") for line in FILE.read_t
 
 PLAIN = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 LENIENT = {
-    # a cluster with the alpha feature gate DRAListTypeAttributes takes these selectors: a warning says so
+    # a cluster with the alpha feature gate DRAListTypeAttributes accepts these selectors: a warning says so
     f"{DOMAIN}.model.exists(x, x > 0)",
     f"{DOMAIN}.model.includes('x')",
     f"dyn({DOMAIN}.model)",
@@ -135,7 +135,7 @@ ODD = (None, "", 0, -1, 1.5, True, [], {}, "x", ["x"], {"a": 1}, [None], {"a": N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_shape_is_too_odd(seed: int) -> None:
-    """Whatever stands anywhere, the policies on these kinds judge it in words, never by a failed expression."""
+    """With any value at any place, the policies on these kinds report it in words, never by a failed expression."""
     pick = random.Random(seed)
     objects = [obj for obj in OBJECTS.values() if len(str(obj)) < 2000]
     for _ in range(250):

@@ -1,7 +1,7 @@
 """Every kind of the workload table against every shipped policy: claims are held to their rules in each template, null is nothing.
 
-The API server checks claims in its own kinds only; a CRD with a PodSpec does not say that a claim has exactly one source, and
-one without a schema says nothing. Controllers written without omitempty store null at any level.
+The API server checks claims in its own kinds only; a CRD with a PodSpec does not require exactly one source of a claim,
+and one without a schema requires nothing. Controllers written without omitempty store null at any level.
 """
 
 from __future__ import annotations

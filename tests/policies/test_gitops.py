@@ -44,7 +44,7 @@ def documented():
 
 
 def reviewed(obj, *params):
-    """What becomes of an object in both phases, by all shipped policies."""
+    """The result for an object in both phases, by all shipped policies."""
     door = LocalAnswerer(policies=shipped_policies(), cluster=FilesCluster([NAMESPACE, *params]))
     return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", door)
 

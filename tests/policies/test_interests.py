@@ -22,7 +22,8 @@ from webhook.workloads.podsets import pod_templates
 
 SCHEDULING = "scheduling.volcano.sh"
 SIGNS_IN_FILES = {("apps", "Deployment"), ("karpenter.sh", "NodePool")}
-"""What says in files that nodes may be added. A live view does not hold these: there the labels of nodes say it."""
+"""Objects in files that show that nodes may be added. A live view does not hold these: there the labels of nodes say
+it."""
 DEVICES_IN_FILES = {
     ("nvidia.com", "ClusterPolicy"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
@@ -30,13 +31,13 @@ DEVICES_IN_FILES = {
     ("", "ConfigMap"),
     ("apps", "StatefulSet"),
 }
-"""What says in files how devices are shared, which classes of nodes exist, what the configuration of a device plugin or
-model server is, and how many pods a budget or an autoscaler is about. Of a live view no rule asks it: there the
-look-up fails, and the rules are silent (docs/shared-gpus.md)."""
+"""Objects in files that show how devices are shared, which classes of nodes exist, the configuration of a device plugin
+or model server, and the pods of a budget or an autoscaler. No rule looks them up in a live view: there the look-up
+fails, and the rules report nothing (docs/shared-gpus.md)."""
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
-    """What a live view would hold of these objects."""
+    """The part of these objects that a live view would hold."""
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
@@ -61,7 +62,7 @@ def test_a_verdict_needs_only_what_is_of_interest(folder: Path) -> None:
 
 
 def differences(case: Case) -> Sequence[object]:
-    """What is not as expected where the view holds nothing else."""
+    """The unexpected results if the view holds only this."""
     asked = own.request_of_case(*case.mismatches.args)
     held = (*cut(asked.context, asked.policies.interests()), *counted_in_files_alone(asked))
     expected = case.mismatches.args[0].expect
@@ -69,7 +70,7 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """What no live view holds: all that makes pods, and definitions for a check that is asked about files alone."""
+    """Objects that no live view holds: all that create pods, and definitions for a check of files."""
     if asked.attributes.kind.group == "kubeflow.org":
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):

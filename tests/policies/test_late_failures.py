@@ -1,4 +1,6 @@
-"""Every rule of the shipped policies says when an object that breaks it fails, and docs/late-failures.md says so, too."""
+"""Every rule of the shipped policies has the time when an object that breaks it fails, and docs/late-failures.md has
+it, too.
+"""
 
 from __future__ import annotations
 

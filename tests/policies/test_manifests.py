@@ -54,7 +54,7 @@ def objects(folder: str) -> Iterator[tuple[str, dict]]:
 
 @dataclass(frozen=True)
 class Found:
-    """What one policy said of one object and did not simply admit."""
+    """The result of one policy for one object, other than a plain pass."""
 
     file: str
     about: str

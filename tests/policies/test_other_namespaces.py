@@ -1,7 +1,8 @@
-"""What admission says names objects of the user's own namespace and of the cluster alone; an audit names the others, too.
+"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit names the others,
+too.
 
-Beside each case of each suite stand objects in a namespace of somebody else: a copy of every object of the case, and one
-of each kind that policies look up for each name that the object of the case has, as it is and nearly so.
+Each case of each suite gets more objects in another namespace: a copy of every object of the case, and for each kind
+that policies look up one with each name in the object of the case, unchanged and slightly changed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from webhook.suites.files import Suite
 FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/suite.yaml"))
 SECRET = "takeover-of-acme"
 NEARLY = "q9"
-"""What is appended to a name, so that a check takes it for the one that was meant."""
+"""The suffix of a name, so that a check suggests it as the intended one."""
 KINDS = sorted(
     {(each.gvk.group, each.gvk.version, each.gvk.kind) for each in shipped_policies().interests()}
     - {(NAMESPACE.group, NAMESPACE.version, NAMESPACE.kind)}

@@ -29,7 +29,7 @@ def _told(verdict):
 
 @pytest.fixture(scope="module")
 def differences():
-    """What the answers to objects of all suites differ in, once they name an owner; and how many were asked."""
+    """The differences in the answers to objects of all suites after they name an owner; and their number."""
     found, asked = [], 0
     ask = phases.LocalAnswerer.answer
 

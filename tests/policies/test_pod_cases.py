@@ -16,7 +16,7 @@ CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "pod_dra_and_
 POLICIES = shipped_policies()
 
 WORDS = {
-    # Kubernetes' words, and what stands for them here
+    # Kubernetes' words, and their form here
     "static pods do not support resource claims": "a static pod cannot have claims",
     "lowercase RFC 1123 label": (
         "cannot be the name of a claim because it",

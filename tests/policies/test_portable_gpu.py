@@ -21,7 +21,7 @@ VENDOR = "nvidia.com/gpu"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
 DIFFERS = {
-    # Python's int() also reads digits of other scripts and underscores; nobody who writes a manifest means them
+    # Python's int() also reads digits of other scripts and underscores, which no manifest uses
     "'1_000'": None,
     "'٣'": None,
     "'１'": None,
@@ -41,7 +41,7 @@ def is_nothing(value: object) -> bool:
 
 
 NONE_OF_A_SHARD = ("0", "-0")
-"""In a patch of a template these take its devices away; what stands in a template itself asks for nothing."""
+"""In a patch of a template these remove its devices; in a template itself they request nothing."""
 
 
 def review(limits: dict, place: str) -> tuple[str, dict]:

@@ -27,7 +27,7 @@ PATCHES = {
     ("sandbox.opensandbox.io", "BatchSandbox"): "spec.shardPatches[].spec.containers[].resources",
 }
 OUTSIDE = [
-    # (group, kind), where resources stand outside a pod template
+    # (group, kind), with the places of resources outside a pod template
     *(
         ((row.group, row.kind), rule.path.replace("{}", ".model"))
         for row in TABLE.rows
@@ -51,7 +51,7 @@ def pod_spec(gpu: JSON) -> JSON:
 
 
 def embedded(rule: PodSetRule, gpu: JSON) -> JSON:
-    """What stands at the place of a rule."""
+    """The value at the place of a rule."""
     if rule.embeds == "podSpec":
         return pod_spec(gpu)
     if rule.embeds == "object":
@@ -75,7 +75,7 @@ def merged(left: JSON, right: JSON) -> JSON:
 
 
 def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
-    """The least object of a kind in which a pod template stands at the place of a rule."""
+    """The smallest object of a kind with a pod template at the place of a rule."""
     obj = {
         "apiVersion": f"{row.group}/{version}".removeprefix("/"),
         "kind": row.kind,
@@ -87,7 +87,7 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
 
 
 def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
-    """What is said of an object that is created, or that was another before."""
+    """The findings about an object that is created, or that had another value before."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
     return run_phases(
@@ -162,7 +162,7 @@ def test_requests_outside_templates_are_translated(
 
 @all_rows(("kind", "path"), OUTSIDE, ids=str)
 def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) -> None:
-    """What was stored before may be immutable by now."""
+    """A stored value may be immutable now."""
     obj = outside(kind, path, 1)
     outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)
     assert outcome.verdict.allowed

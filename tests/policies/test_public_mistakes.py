@@ -1,4 +1,4 @@
-"""Mistakes of public manifests are told with the shipped policies, and the nearest right shape is not (public_mistakes.yaml)."""
+"""The shipped policies report mistakes of public manifests, and not the nearest correct form (public_mistakes.yaml)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LONGEST_LINE = 120
 MOST_CEL = 60_000
 """Characters of CEL in all policies."""
 LINES = {"claims-exactly-one": 60, "gpu-portable": 167, "trainjob-num-proc-per-node": 40}
-"""The policies that others are meant to learn from, with the lines of their file that they stay under."""
+"""The policies that are examples for authors, with the maximum of lines of their file."""
 
 DYN: dict[str, str] = {}
 """Policies that need `dyn(`, with the reason."""
@@ -51,7 +51,7 @@ def broken(folder: str) -> Iterator[str]:
 
 @all_rows("folder", FOLDERS)
 def test_a_missing_config_map_does_not_deny(folder: str) -> None:
-    """The rules of a policy over checks have defaults, so that nobody is locked out by a ConfigMap that is deleted."""
+    """The rules of a policy over checks have defaults, so that a deleted ConfigMap locks nobody out."""
     bindings = [binding for policy in policies(folder) if policy.checks for binding in policy.bindings]
     assert [binding.name for binding in bindings if binding.param_source and binding.param_source.denies_absence] == []
 

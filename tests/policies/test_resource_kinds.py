@@ -1,4 +1,4 @@
-"""Kinds of which only the resources are known, in both ways in which a site may write their row, as for NVIDIA's NIMService."""
+"""Kinds with only known resources, in both forms of a row, as for NVIDIA's NIMService."""
 
 from __future__ import annotations
 

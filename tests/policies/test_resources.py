@@ -1,4 +1,5 @@
-"""What kube-apiserver 1.36.1 says of resources, gpu-limits says too: tests/data/policies/resources.jsonl, as tests/e2e recorded it.
+"""gpu-limits agrees with kube-apiserver 1.36.1 about resources: tests/data/policies/resources.jsonl, recorded by
+tests/e2e.
 
 A spec is refused here if and only if the API server refuses a Pod with it; where the two differ is listed, and why. Templates
 are judged as the pods that are made of them.
@@ -36,7 +37,7 @@ ROWS = [
 
 
 def difference(row: Any) -> str:
-    """Why a spec that the API server refuses is not refused here, "" where nothing says so."""
+    """Why a spec that the API server refuses is not refused here, "" without a reason."""
     spec, text = row["spec"], json.dumps(row["spec"])
     if any(f'"{amount}"' in text for amount in (*HUGE, "9223372036854775.5", "9223372036854775807.5")):
         return "Go's thousandths of what is above 9e15 overflow, and nobody has so much of anything"
@@ -72,7 +73,7 @@ def test_a_pod_is_refused_as_the_api_server_refuses_it(row: Any) -> None:
 
 
 def template(kind: str, spec: Any) -> Any:
-    """A kind whose controller makes pods of this spec."""
+    """A kind with a controller that creates pods of this spec."""
     version = "apps/v1" if kind == "Deployment" else "sandbox.opensandbox.io/v1alpha1"
     inner = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
     return {

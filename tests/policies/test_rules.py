@@ -75,7 +75,7 @@ def test_an_example_is_of_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue refuses a second rule of an id by itself, and so does each rules.yaml: groups must differ."""
+    """A catalogue refuses a second rule of an id, and so does each rules.yaml: groups must differ."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []

@@ -1,8 +1,8 @@
 """An object that breaks a rule and is stored already still takes updates of what the rule does not read.
 
 Every bad example of every suite is stored and then changed: its finalizers, labels and annotations, its status, its
-number of replicas, as controllers and people do who want to be rid of it. What a rule may read (an image, a number) can be
-changed beside the problem, too, unless the webhook of its API or the API server refuses that as well.
+number of replicas, as controllers and people do who want to be rid of it. A field that a rule may read (an image, a
+number) can be changed beside the problem, too, unless the webhook of its API or the API server refuses that as well.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str
 
 
 def containers(value: Any) -> Iterator[JSON]:
-    """Every container of an object, wherever its lists of containers stand."""
+    """Every container of an object, in all of its lists of containers."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if name == "containers" and isinstance(each, list):
             yield from (one for one in each if isinstance(one, dict))
@@ -113,7 +113,7 @@ def with_new_field(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
-    """As somebody scales a Job of Volcano, whose number of pods stands in its tasks."""
+    """As a user scales a Job of Volcano, which has the number of pods in its tasks."""
     spec = obj.get("spec")
     tasks = spec.get("tasks") if isinstance(spec, dict) and obj.get("kind") == "Job" else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
@@ -133,7 +133,7 @@ NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w
 
 
 def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
-    """For each problem that an update is denied for: whether it is ours alone to refuse, and the problem."""
+    """For each problem that denies an update: whether only claimgate refuses it, and the problem."""
     rules = {
         rule.id: rule for policy in load_policy_set([folder], OPTIONS).validating for rule in policy.catalogue.values()
     }
@@ -155,7 +155,7 @@ def test_a_stored_problem_that_nobody_else_refuses_does_not_stop_an_update(folde
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if rule.refused_on_updates], ids=lambda rule: rule.id)
 def test_what_refuses_an_update_is_named_by_its_file_upstream(rule: Rule) -> None:
-    """Nobody has to believe a rule that denies updates of stored objects: file and function upstream stand in it."""
+    """A rule that denies updates of stored objects names its file and function upstream."""
     assert NAMED_FUNCTION.match(rule.refused_on_updates), rule.refused_on_updates
 
 

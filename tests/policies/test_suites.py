@@ -33,7 +33,7 @@ def test_its_suite_passes(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_suite_has_every_outcome(folder: Path) -> None:
-    """One allowed, one denied or warned of, one that cannot be evaluated, one that is not looked at."""
+    """One allowed, one denied or with a warning, one that cannot be evaluated, one that is skipped."""
     suite = document(folder / "suite.yaml")["cases"]
     expected = [case["expect"] for case in suite]
     assert any(e["allowed"] and not e.get("warnings") for e in expected)

@@ -1,6 +1,6 @@
-"""Whatever stands in a TrainJob, a runtime or an OptimizationJob, the policies for them give a verdict and no error.
+"""With any value in a TrainJob, a runtime or an OptimizationJob, the policies for them give a verdict and no error.
 
-Every node of the published manifests is replaced in turn by null and by values of other types.
+Every node of the published manifests is replaced by null and by values of other types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training jobs with anything in the place of anything: every rule is evaluated, and what it says can be read.
+"""Training jobs with any value at any place: every rule is evaluated, and its text is readable.
 
 Each node of the published manifests is replaced by null and by a value of every other type, one at a time. A null is as
 good as absent; of another type the API server takes nothing, which an audit of files should say in words.
@@ -60,7 +60,7 @@ def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
 
 @all_rows("job", jobs)
 def test_a_null_is_as_good_as_nothing(job: JSON) -> None:
-    """What is said of a job does not change when everything that is not set is null instead."""
+    """The findings about a job stay the same if every unset field is null instead."""
 
     def said(obj: JSON) -> list[str]:
         decisions = run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions

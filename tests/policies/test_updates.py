@@ -1,4 +1,4 @@
-"""workload-updates speaks of exactly the kinds whose changed templates reach only pods made afterwards."""
+"""workload-updates is about exactly the kinds with changed templates that reach only later pods."""
 
 from pathlib import Path
 

@@ -61,7 +61,7 @@ def test_what_upstream_refuses_is_refused_and_little_more(kind: str) -> None:
             continue
         found = problems(case, ValidationAction.DENY)
         if case["refused"]:
-            # No webhook refuses MPIJobs: what was stored so may be changed, and is told.
+            # No webhook refuses MPIJobs: a stored problem may be changed, and is reported.
             stored = kind == "MPIJob" and "old" in case and problems(case, ValidationAction.WARN)
             assert found or stored, case
             continue

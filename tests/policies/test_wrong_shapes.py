@@ -1,7 +1,7 @@
-"""Whatever stands where: a review ends with an answer, and no rule about pods fails with the words of CEL.
+"""With any value at any place: a review ends with an answer, and no rule about pods fails with an error of CEL.
 
-Every place of one rich pod template takes every shape in turn, in a kind whose schema lets it through and in one of
-Kubernetes' own. A schema stops most of this in a cluster; files that are audited have none.
+Every place of one large pod template gets every shape, in a kind with a schema that allows it and in one of Kubernetes'
+own. A schema stops most of this in a cluster; files that are audited have none.
 """
 
 from __future__ import annotations

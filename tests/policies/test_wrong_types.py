@@ -1,6 +1,6 @@
 """Null or a value of the wrong type anywhere in an object: these policies say what is wrong, and no expression of theirs fails.
 
-The published manifests, and objects in which everything stands that the policies look at.
+The published manifests, and objects with all fields that the policies read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A policy whose checks are all about parts that a Pod has not is answered without asking them, and with no change."""
+"""A policy with checks about parts that a Pod does not have is answered without running them, and with no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write out of habit of other languages gets a hint, and what compiles gets none."""
+"""Habits from other languages get a hint, and valid expressions get none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies ask a view of the cluster to hold."""
+"""The objects that policies need in a view of the cluster."""
 
 import pytest
 

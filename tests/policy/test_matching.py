@@ -253,7 +253,7 @@ def test_an_object_of_a_file_may_be_of_an_api_that_was_given_up():
 
 
 def test_an_exclusion_is_not_presumed():
-    """Else a rule about a version that is not served would exclude those that are."""
+    """Otherwise a rule about a version that is not served would exclude those that are."""
     gadgets = {"api_groups": ["example.com"], "resources": ["gadgets"]}
     excluded = [rule(**gadgets, api_versions=["v1beta1"])]
     found = asked(
@@ -272,7 +272,7 @@ def test_the_versions_of_kinds_of_kubernetes_are_all_known():
 
 
 def test_a_rule_that_names_the_version_as_it_came_is_asked_about_that():
-    """The API server converted the object for a webhook that registers v2 alone; nobody here can convert it back."""
+    """The API server converted the object for a webhook that registers only v2; claimgate cannot convert it back."""
     scalers = {"api_groups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
     sent = replace(
         request("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),

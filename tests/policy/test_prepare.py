@@ -1,4 +1,6 @@
-"""What a server does before its first review: nothing of it is left for one, whose worker would do it for itself alone."""
+"""The work of a server before its first review: nothing of it is left for a review, whose worker would do it for itself
+alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies may cost at most."""
+"""The greatest possible costs of policies."""
 
 import pytest
 

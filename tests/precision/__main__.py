@@ -1,7 +1,7 @@
 """How often each rule speaks of the manifests of some folders, for a person who judges it: `python -m tests.precision`.
 
 Each folder below those that are given is audited alone, with advice, so that nothing of one means anything for another.
-What was judged before stands beside it (judged.yaml). The repository itself keeps no manifests of others.
+Earlier judgements are shown beside it (judged.yaml). The repository itself keeps no manifests of others.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.precision.judged import judged
 from webhook.facts.registry import SHIPPED
 
 _EXCLUDED: Final = ("podsets.json", "expected_static.json", "*.tsv")
-"""What lies beside manifests and is none."""
+"""Files beside manifests that are not manifests."""
 _LONGEST: Final = 160
 _EXAMPLES: Final = 5
 
 
 def findings(folder: Path) -> Iterator[dict[str, Any]]:
-    """What an audit of a folder says, advice included, as the objects of its NDJSON.
+    """The findings of an audit of a folder, advice included, as the objects of its NDJSON.
 
     Raises:
         SystemExit: the audit itself failed.
@@ -41,7 +41,7 @@ def findings(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
-    """Where each rule spoke and what it said, by the rule and how it is told."""
+    """The places and texts of the findings of each rule, by rule and level."""
     by_rule: dict[tuple[str, str], list[str]] = {}
     for folder in folders:
         for finding in findings(folder):
@@ -52,7 +52,7 @@ def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
 
 
 def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Iterator[str]:
-    """A line for each rule, that which speaks most first, and below it what it said where that is asked for."""
+    """A line for each rule, the most frequent first, and its texts on request."""
     known, levels = judged(), SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     yield f"{'times':>5}  {'told as':7} {'level':7} {'useful/noise/false':>18}  rule"
     for (rule, result), told in sorted(by_rule.items(), key=lambda each: (-len(each[1]), each[0])):

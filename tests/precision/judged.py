@@ -31,14 +31,14 @@ class Judged(NamedTuple):
 
 
 class StillTold(NamedTuple):
-    """How many useful warnings of a rule there were, and those of them that are told no more, with their reasons."""
+    """The numbers of useful warnings of a rule, and those that are not reported any more, with their reasons."""
 
     useful: int
     lost: tuple[str, ...]
 
     @property
     def told(self) -> int:
-        """How many are told today."""
+        """The number of current reports."""
         return self.useful - len(self.lost)
 
 
@@ -49,6 +49,6 @@ def first_repositories() -> Mapping[str, StillTold]:
 
 
 def judged() -> Mapping[str, Judged]:
-    """What was judged, by the id of the rule."""
+    """The judgements, by the id of the rule."""
     (document,) = yamlfile.read(FILE)
     return {rule: Judged(*row["judged"], row.get("changed", "")) for rule, row in document.value.items()}

@@ -1,4 +1,4 @@
-"""What is noise in more than half of all cases is advice."""
+"""A rule that is noise in more than half of all cases is advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CI systems and code hosts read: SARIF, GitHub's annotations, GitLab's report, a comment in Markdown."""
+"""The formats for CI systems and code hosts: SARIF, GitHub's annotations, GitLab's report, a comment in Markdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """A Pod that is denied on its second line of labels, one that is not, and one with the same name in another file."""
+    """A Pod that is denied for its second label, one that is not, and one with the same name in another file."""
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})

@@ -85,7 +85,7 @@ def test_a_run_that_cannot_start_leaves_the_file_as_it_is(tmp_path, pods):
 
 @dataclass
 class Gone:
-    """A stdout whose reader goes away after the first text."""
+    """A stdout with a reader that closes it after the first text."""
 
     texts: list[str] = field(default_factory=list)
 

@@ -1,6 +1,6 @@
-"""What each format writes of the same audit, replay and test, as files that a person has read.
+"""The output of each format for the same audit, replay and test, as reviewed files.
 
-`pytest tests/report --update-golden` writes them anew; the difference is then reviewed like code.
+`pytest tests/report --update-golden` rewrites them; the difference is then reviewed like code.
 """
 
 from pathlib import Path
@@ -33,11 +33,11 @@ CASES = [
 ]
 
 WHOLE = (("replay", "json"), ("replay", "ndjson"))
-"""These have the objects and responses themselves, as somebody asked for them; no other output has values of env."""
+"""These have the objects and responses themselves, on request; no other output has values of env."""
 
 
 def written(arguments, monkeypatch, capsys):
-    """What the command writes on stdout in the folder of the data."""
+    """The stdout of the command in the folder of the data."""
     monkeypatch.chdir(HERE)
     run_command_line(arguments)
     return capsys.readouterr().out.replace(__version__, "VERSION")

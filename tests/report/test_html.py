@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 class Page(HTMLParser):
-    """What a browser would make of the page: the elements that are open, and each of them that was."""
+    """The page as a browser reads it: the open elements, and each element that was open."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ def page(opened, report):
 
 
 def keys(page, *pressed):
-    """Press keys as a person would, at whatever has the focus."""
+    """Press keys as a person would, in the element with the focus."""
     for key in pressed:
         text = {"text": key} if len(key) == 1 else {}
         code = {"Tab": 9, "ArrowDown": 40, "Enter": 13}.get(key, ord(key.upper()[0]))

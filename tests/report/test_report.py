@@ -354,7 +354,9 @@ def test_open_reports_fit_their_crd(kind):
 
 
 def misfits(value, schema, path):
-    """What the API server would refuse or prune: unknown fields, wrong types, values out of an enum, missing fields."""
+    """The fields that the API server would refuse or prune: unknown fields, wrong types, values out of an enum, missing
+    fields.
+    """
     types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
     if "type" in schema and not isinstance(value, types[schema["type"]]):
         yield f"{path}: {value!r} is no {schema['type']}"

@@ -73,7 +73,7 @@ DATA = Path(__file__).parents[1] / "data" / "commands"
 
 
 def shown(*, width, **variables):
-    """What an audit shows on a terminal of this width, stdout and stderr together."""
+    """The output of an audit on a terminal of this width, stdout and stderr together."""
     import fcntl
     import struct
     import termios
@@ -95,7 +95,7 @@ def shown(*, width, **variables):
 def _read(terminal):
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # nobody writes any more
+    except OSError:  # there is no writer any more
         return b""
 
 

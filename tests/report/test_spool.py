@@ -1,4 +1,4 @@
-"""What formats keep until the end: the same values in the same order, from memory or from a file."""
+"""The values that formats keep until the end: the same in the same order, from memory or from a file."""
 
 import tracemalloc
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What others say of the formats: schemas and programs of their owners, which a folder holds (docs/formats.md).
+"""Validators of the formats: schemas and programs of their owners, in a folder (docs/formats.md).
 
 The golden files are validated, so that what is written at any time equals something that was. `make formats` runs it.
 """
@@ -35,7 +35,7 @@ def program(name):
 
 
 def golden(name, tmp_path):
-    """A golden file with the version of this program in the place of the word for it."""
+    """A golden file with the version of this program instead of its placeholder."""
     file = tmp_path / name
     file.write_text((GOLDEN / name).read_text().replace("VERSION", __version__))
     return file
@@ -74,7 +74,7 @@ def test_code_quality_is_what_gitlab_reads(tmp_path):
 
 
 def test_html_has_no_error(tmp_path):
-    """Of its warnings all are that the style and the script lack a hash, which vnu does not compute; browsers do."""
+    """All of its warnings are that the style and the script lack a hash, which vnu does not compute; browsers do."""
     jar = validator("node_modules/vnu-jar/build/dist/vnu.jar")
     told = run(program("java"), "-jar", jar, "--format", "gnu", golden("audit-html.html", tmp_path)).splitlines()
     assert [line for line in told if ": " in line and "violates Content Security Policy" not in line] == []
@@ -88,7 +88,7 @@ for (const { command, message, properties } of JSON.parse(process.argv[2])) say[
 
 
 def test_annotations_are_what_the_toolkit_of_github_writes(tmp_path):
-    """Each line is taken apart as the runner does, and written anew by @actions/core."""
+    """Each line is parsed as in the runner, and written again by @actions/core."""
     validator("node_modules/@actions/core/package.json")
     lines = golden("audit-github.txt", tmp_path).read_text().splitlines()
     script = FOLDER / "annotations.mjs"

@@ -1,4 +1,4 @@
-"""What a rule does: the catalogue's level, unless params name the rule, and never more than the binding allows."""
+"""The level of a rule: the catalogue's, unless params name the rule, and never more than the binding allows."""
 
 import time
 
@@ -109,7 +109,7 @@ def test_long_lists_are_read_and_not_kept():
 
 
 def test_lists_of_many_updates_are_kept_within_bounds():
-    """A user may write a list of 100 KB anew again and again."""
+    """A user may change a list of 100 KB again and again."""
     before = bytes_of_all_caches()
     for number in range(400):
         actions_of_param(param(warn=" ".join(f"g/{number}-{i}" for i in range(300))), Deadline())

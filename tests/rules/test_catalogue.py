@@ -1,4 +1,4 @@
-"""The catalogue of rules: what rules.yaml may say and how its mistakes are told, and which package has which rules."""
+"""The catalogue of rules: the contents of rules.yaml, its mistakes, and the rules of each package."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Policies over checks: what they may say, what becomes of problems, and of those that could not be made out."""
+"""Policies over checks: their form, the results of problems, and of rules that were not evaluated."""
 
 import re
 from dataclasses import replace

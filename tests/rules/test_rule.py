@@ -1,4 +1,4 @@
-"""A rule is a record: what it takes from its group, that every mistake of it is told, and the problems of it."""
+"""A rule is a record: the fields from its group, its mistakes, and its problems."""
 
 from types import ModuleType
 

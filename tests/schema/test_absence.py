@@ -1,4 +1,4 @@
-"""Objects that have neither nulls nor directives are told apart without a walk."""
+"""Objects without nulls and directives are recognized without a walk."""
 
 import pytest
 

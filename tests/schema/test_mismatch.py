@@ -1,4 +1,4 @@
-"""What is said of a value that is not of its type."""
+"""The findings about a value of a wrong type."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ _TYPES = {"object": Fields, "map": Fields, "list": Items, "text": {"text"}, "one
 
 
 def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Where a declaration takes a value for one of another type than its kind has."""
+    """Declarations that give a value another type than its kind does."""
     key = next((key for key in declaration if key in _TYPES), None)
     if key is None:
         return

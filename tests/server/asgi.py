@@ -119,5 +119,5 @@ class Running:
         return self.call("POST", path, content=body, headers=headers, **options)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What was logged."""
+        """The log lines."""
         return [json.loads(line) for line in self.stream.getvalue().splitlines()]

@@ -28,7 +28,7 @@ class Pki:
         self.renew()
 
     def renew(self, *names: str) -> None:
-        """A new authority and a new pair in the place of the old."""
+        """A new authority and a new pair instead of the old ones."""
         now = datetime.now(UTC)
         ca = authority("test", now=now)
         pair = serving(ca, names or ["localhost", "127.0.0.1"], now=now)
@@ -41,7 +41,7 @@ class Pki:
         return TlsFiles(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
 
     def trust(self) -> ssl.SSLContext:
-        """What a client trusts that has today's bundle."""
+        """The trust of a client with today's bundle."""
         return ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
 
 
@@ -64,7 +64,7 @@ class Server:
 def listening(
     running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
-    """Serve in a thread; at the end the server has stopped by itself."""
+    """Serve in a thread; at the end the server has stopped."""
     started = threading.Event()
     ports: list[int | None] = []
     certificates = Certificates(files) if files else None

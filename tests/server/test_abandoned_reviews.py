@@ -1,4 +1,4 @@
-"""A review is stopped when its client closes the connection: nobody waits for its answer."""
+"""A review is stopped when its client closes the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking clients goes on whatever happens, and what is asked of the operating system."""
+"""Accepting clients continues after any error, and the calls of the operating system."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def until(claim: object) -> None:
 
 
 class Exhausted:
-    """A listening socket whose first accept finds no file descriptor left."""
+    """A listening socket with no free file descriptor for its first accept."""
 
     def __init__(self, listening: socket.socket) -> None:
         self.listening = listening
@@ -148,7 +148,7 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
 
 
 def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
-    """And then it goes on, however the message came."""
+    """And then it continues, with any form of the message."""
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

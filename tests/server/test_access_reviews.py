@@ -109,7 +109,7 @@ def test_what_is_answered(answered: Any, expected: AuthorizationDecision | str) 
 
 
 class Cluster:
-    """An API server that answers when it is let, and counts what it was asked at a time."""
+    """An API server that answers when it is allowed to, and counts simultaneous questions."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.may_answer = threading.Event()
@@ -175,7 +175,7 @@ def test_one_slow_answer_is_no_debt_for_seconds() -> None:
         filling = [asyncio.create_task(asking.ask(*question_of("filling"), until)) for _ in range(8)]
         await asyncio.to_thread(cluster.is_full.wait, 30)
         queue = asking._queue
-        kept = asyncio.create_task(queue.wait(Tenant("kept", "kept"), until))  # somebody waits: charges are remembered
+        kept = asyncio.create_task(queue.wait(Tenant("kept", "kept"), until))  # others wait: charges are remembered
         await asyncio.sleep(0)
         queue.charge("slow", 10.0)
         order: list[str] = []

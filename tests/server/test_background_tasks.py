@@ -15,7 +15,7 @@ from webhook.server.counters import Counters
 
 
 class Clock:
-    """A clock that only moves when somebody sleeps or works."""
+    """A clock that only moves when a task sleeps or works."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,5 @@
-"""A record that is not of its connection ends the connection: requests before it are given up without a fault of ours."""
+"""A record that does not belong to its connection ends the connection: earlier requests are given up without an error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who makes room for a newcomer, and whose buffers are too much."""
+"""The connections that make room for a new one, and those with too large buffers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Connection(HttpConnection):
 
 
 class Port:
-    """A port with a limit, and a clock that goes on by one with everything that happens."""
+    """A port with a limit, and a clock that advances by one with every event."""
 
     def __init__(self, most: int) -> None:
         self.loop, self.counters = Loop(), Counters()
@@ -127,7 +127,7 @@ def test_the_address_that_holds_most_makes_room_for_bytes() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_what_came_at_one_moment_is_shed_before_the_next_look(reader: str) -> None:
-    """32 MiB stay; of the address that has most, whoever reads now goes, or else another."""
+    """32 MiB stay; of the address with the most bytes, the connection that reads now goes, or else another."""
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

@@ -1,4 +1,4 @@
-"""What each policy said is counted, whether its decision was made for this review or is given again and again."""
+"""The results of each policy are counted, whether its decision is new or reused."""
 
 from __future__ import annotations
 

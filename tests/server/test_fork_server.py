@@ -1,4 +1,4 @@
-"""The process that forks workers: what its workers hold, and that nothing outlives whoever needs it."""
+"""The process that forks workers: the state of its workers, and that nothing outlives its user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ held = "as it was"
 
 
 def answer(worker: Worker) -> bytes:
-    """What a worker answers; nothing when it ends without."""
+    """The answer of a worker; nothing if it ends without one."""
     came = b""
     while select.select([worker.channel], [], [], 20)[0] and (chunk := worker.channel.recv(1 << 16)):
         came += chunk

@@ -29,7 +29,7 @@ from webhook.server.tls import TlsFiles
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:
-    """A client's context with a certificate for these names, signed by itself: it is its own authority."""
+    """A client's context with a self-signed certificate for these names: it is its own authority."""
     now, key = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))

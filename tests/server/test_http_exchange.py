@@ -46,7 +46,7 @@ Steps = Callable[[Receive, Send], Coroutine[Any, Any, None]]
 
 
 def exchange(steps: Steps, method: str = "POST", *, keeps_alive: bool = True, asks_first: bool = False) -> Wire:
-    """What an application that takes these steps does to a connection; the body is `abc`."""
+    """The effect on a connection of an application with these steps; the body is `abc`."""
     wire = Wire()
 
     async def scenario() -> None:

@@ -80,7 +80,7 @@ def test_what_was_done_before_is_not_taken_from_it():
 
 
 def overrun(*times: tuple[int, float]) -> Overruns:
-    """What is known after reviews of ann of so many bytes used up their slice at some moments."""
+    """The known sizes after reviews of ann of so many bytes used up their slice at some moments."""
     overruns = Overruns()
     for size, now in times:
         overruns.add(ANN, size, now)

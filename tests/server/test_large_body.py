@@ -1,4 +1,4 @@
-"""The memory of large bodies: what is kept, what is said of the beginning, and what a fork lets go of."""
+"""The memory of large bodies: the kept part, the answer to the beginning, and the part that a fork drops."""
 
 from __future__ import annotations
 

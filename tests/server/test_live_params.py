@@ -1,4 +1,4 @@
-"""A live ConfigMap that names what does not exist is told: once in the log, in a counter, and in /readyz?verbose."""
+"""A live ConfigMap that names unknown rules is reported: once in the log, in a counter, and in /readyz?verbose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Process:
         )
 
     def look(self, *objects: Any) -> list[str]:
-        """What is logged of a new view."""
+        """The log lines about a new view."""
         self.view = FilesCluster(objects)
         before = len(self.stream.getvalue())
         if self.params.has_changed():

@@ -43,7 +43,7 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 
 class Stored:
-    """A view whose objects change; `is_away` makes it one that cannot say."""
+    """A view with changing objects; `is_away` makes it unknown."""
 
     def __init__(self, *values: dict[str, Any]) -> None:
         self.is_away = False
@@ -138,7 +138,7 @@ def test_what_the_status_keeps_of_a_broken_one_is_in_force(folder: Path) -> None
 
 
 def asked_to_store(found: LivePolicySet, new: JSON, old: JSON = None) -> str:
-    """What is said of a stored policy at `kubectl apply`."""
+    """The answer for a stored policy at `kubectl apply`."""
     kind = GroupVersionKind("claimgate.dev", "v1alpha1", new["kind"])
     names = GroupVersionResource("claimgate.dev", "v1alpha1", "validatingpolicies")
     request = Attributes(

@@ -1,4 +1,4 @@
-"""Reviews wait a moment for a namespace that the watch has not brought yet, and keep nobody waiting meanwhile."""
+"""Reviews wait a moment for a namespace that the watch has not delivered yet, and do not delay others meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from webhook.server.request_body import FREE_BYTES
 NAMESPACES = "/api/v1/namespaces"
 MATCH = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["free"]}]}}
 DENIES = policies(validating("false", failurePolicy="Ignore", matchConstraints={"resourceRules": [PODS], **MATCH}))
-"""Denies Pods but those of namespaces of the team `free`; a namespace that is not known lets them pass."""
+"""Denies Pods except those of namespaces of the team `free`; an unknown namespace lets them pass."""
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def client_of(running: Running) -> httpx.AsyncClient:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reviews wait for as long as they may for questions: a busy machine takes longer than 0.2 s for an event."""
+    """Reviews wait as long as they may for questions: a busy machine takes longer than 0.2 s for an event."""
     monkeypatch.setattr(review_handler, "WAIT_S", 60)
 
 

@@ -1,4 +1,4 @@
-"""What people and probes meet: health, readiness, metrics, version, documentation."""
+"""The pages for people and probes: health, readiness, metrics, version, documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reviews that ask what somebody may do: on the loop and in a worker, a few times, and with nobody who answers."""
+"""Reviews that ask what a user may do: on the loop and in a worker, a few times, and without an answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize("body", [SMALL, LARGE], ids=["on the loop", "in a
 
 @dataclass
 class Book:
-    """Whoever answers from a list, and writes down what was asked."""
+    """An authorizer that answers from a list, and records the questions."""
 
     allowed: set[str]
     asked: list[tuple[str, UserInfo]] = field(default_factory=list)

@@ -84,7 +84,7 @@ def test_a_folder_that_comes_back_as_it_was_is_no_error_any_more(folder: Path) -
     (below / "a").write_text("1")
     found = numbers(below)
     below.rename(folder / "away")
-    assert [found.poll(), found.poll(), found.failures] == [True, False, 1]  # told of once, however long it is away
+    assert [found.poll(), found.poll(), found.failures] == [True, False, 1]  # reported once, for any time away
     (folder / "away").rename(below)
     assert (found.poll(), found.error, found.current, found.reloads) == (True, "", 1, 0)
     assert not found.poll()

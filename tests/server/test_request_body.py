@@ -27,7 +27,7 @@ LARGE = FREE_BYTES + 1
 
 
 class Clock:
-    """What was said to the clock of a connection."""
+    """The calls of the clock of a connection."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -43,7 +43,7 @@ class Clock:
 
 
 class Client:
-    """Sends pieces, and counts how many were asked for."""
+    """Sends pieces, and counts the requested ones."""
 
     def __init__(self, *pieces: int, address: str = "a", gone: bool = False, stalls: bool = False) -> None:
         self.pieces = list(pieces)

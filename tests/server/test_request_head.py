@@ -1,4 +1,4 @@
-"""What is refused of one request as HTTP: the text says why, and the answers to earlier requests come first."""
+"""Requests that are refused as HTTP: the text has the reason, and the answers to earlier requests come first."""
 
 from __future__ import annotations
 

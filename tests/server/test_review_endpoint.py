@@ -289,7 +289,7 @@ def test_a_denied_line_has_its_code_and_subresource() -> None:
 
 
 class _Closed(io.StringIO):
-    """A log that nobody reads any more."""
+    """A log without a reader."""
 
     def write(self, _text: str) -> int:
         raise BrokenPipeError

@@ -142,12 +142,12 @@ def overfill(_: Deadline) -> None:
 
 
 def overfill_in_c(_: Deadline) -> None:
-    """What CPython raises in place of a MemoryError when it cannot even make one."""
+    """The exception that CPython raises if it cannot even create a MemoryError."""
     raise SystemError("error return without exception set")
 
 
 def overfill_bit_by_bit(_: Deadline) -> None:
-    """Until there is no memory left to say so either: blocks of any size, and objects that are kept to be used again."""
+    """Until there is not even memory for the error: blocks of any size, and objects that are kept for reuse."""
     held: object = None
     makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
     for make in (*makers, dict):
@@ -221,7 +221,7 @@ def test_a_review_whose_head_alone_can_be_read_is_left_to_the_policies(field: st
 
 
 def test_without_a_uid_a_late_answer_is_an_http_error():
-    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # where the uid stands, only a worker can find out
+    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # only a worker can find the uid
     running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
     answer = running.post("/validate", body)
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")

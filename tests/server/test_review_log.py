@@ -1,4 +1,6 @@
-"""The log line of a review: who asked for what, the verdict and why, and nothing of the object unless it is asked for."""
+"""The log line of a review: who asked for what, the verdict and the reason, and nothing of the object unless it is
+requested.
+"""
 
 import json
 

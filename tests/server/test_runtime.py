@@ -1,4 +1,4 @@
-"""What every start does once before the server is ready."""
+"""The work of every start before the server is ready."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ spec:
 
 
 class Failing(ServedState):
-    """A state whose reviews fail."""
+    """A state with failing reviews."""
 
     def review(self, *_arguments: object) -> object:
         raise OSError("no memory to be had")

@@ -27,7 +27,7 @@ async def review(scheduler: Scheduler, tenant: Tenant, seconds: float, done: lis
 
 
 async def order(*arriving: Tenant, heavy: tuple[Tenant, ...] = (), seconds: float = 2 * ROUND_S) -> list[Tenant]:
-    """The order in which reviews that come at once are worked on, each of which takes so long."""
+    """The order of reviews that arrive at once, with the given run times."""
     scheduler, done = Scheduler(), []
     for tenant in heavy:
         scheduler.usage.add(tenant, 5.0, time.monotonic())

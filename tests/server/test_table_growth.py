@@ -1,8 +1,8 @@
-"""No table of the process grows with reviews whose names never repeat, but those that are bounded.
+"""No table of the process grows with reviews with new names, except bounded ones.
 
-The server listens with TLS in this process, and answers reviews of each list that a user can lengthen. Afterwards a walk
-over everything that modules and running frames refer to counts the entries of each table, so a table that nobody thought
-of is found, too.
+The server listens with TLS in this process, and answers reviews of each list that a user can lengthen. Afterwards a
+walk over everything that modules and running frames refer to counts the entries of each table, so it also finds unknown
+tables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_ENTRIES = {
 """The tables that grow with what users send, and the most entries that all of one name have more than before: other tests
 have some in this process. A row needs a bound in docs/caches.md or docs/sizing.md."""
 FEW = 20
-"""How many entries or objects more there may be: those of timers, tasks and frames that are there at the moment."""
+"""The allowed increase of entries or objects: those of current timers, tasks and frames."""
 
 Answer = Callable[[Attributes, Phase, Deadline], Verdict]
 
@@ -61,7 +61,7 @@ def shipped() -> Answer:
 
 
 def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Census]:
-    """What there is before, and after each third of the reviews; in the first one much is made that is made once."""
+    """The counts before, and after each third of the reviews; in the first third many values are created once."""
     running, pki, bodies = Running(answer), Pki(folder), FreshReviews(lists(), EVERY)
     taken = [census.take(census.roots(), MOST_ENTRIES)]
     with listening(running, pki.files) as server:

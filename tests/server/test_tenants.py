@@ -1,4 +1,4 @@
-"""On whose account a request goes."""
+"""The account of a request."""
 
 from __future__ import annotations
 

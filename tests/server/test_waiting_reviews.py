@@ -1,4 +1,4 @@
-"""What a review keeps in memory while it waits for a worker: its bytes, and not the decoded object."""
+"""The memory of a review that waits for a worker: its bytes, and not the decoded object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job travels to a worker: whole, whatever its size, and never half."""
+"""How a job travels to a worker: whole, with any size, and never in part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MB = 1 << 20
 
 
 def sent(job: Job) -> tuple[bytes, bytes]:
-    """What a worker reads of a job."""
+    """The job as a worker reads it."""
 
     async def run() -> tuple[bytes, bytes]:
         ours, its = socket.socketpair()

@@ -15,7 +15,7 @@ from webhook.server.usage import Tenant
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerLimits, receive
 
 WORKS: list[Callable[[], bytes]] = []
-"""What the jobs of all tests do, by number."""
+"""The jobs of all tests, by number."""
 
 
 def job(work: Callable[[], bytes]) -> Job:

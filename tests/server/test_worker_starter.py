@@ -24,7 +24,7 @@ def start(starter: WorkerStarter) -> Worker:
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
-    """The process that forks the worker, for each of the versions in turn."""
+    """The process that forks the worker, for each of the versions."""
 
     async def run() -> list[int]:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)

@@ -1,4 +1,4 @@
-"""An option that changes an answer is declared once, and each verb that reviews objects has it or says why not."""
+"""An option that changes an answer is declared once, and each verb that reviews objects has it or a reason why not."""
 
 from __future__ import annotations
 

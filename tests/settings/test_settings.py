@@ -95,7 +95,7 @@ def test_a_path_that_cannot_be_looked_at_is_left_to_its_reader():
 
 @all_rows("each", declared_settings(ServerSettings), ids=lambda each: each.name)
 def test_every_default_can_be_written(each):
-    """What README and help show as a default is read as that default."""
+    """The defaults in README and help are the real defaults."""
     if each.default not in (None, ()):
         assert each.type.read(each.shown_default) == each.default
 

@@ -1,6 +1,6 @@
-"""The faults of inference servers in tests/data/inference, and the traps: what is told of each.
+"""The faults of inference servers in tests/data/inference, and the traps: the findings for each.
 
-The table by kind of fault: `python -m tests.simulation.test_inference_cases`, with `-v` every case that is not right.
+The table by kind of fault: `python -m tests.simulation.test_inference_cases`, with `-v` every wrong case.
 """
 
 import sys
@@ -12,7 +12,7 @@ from tests.fault_cases import judge_case, read_cases, table
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "inference" / "cases.jsonl")
 LEAST = {"certain": 0.98, "advice": 0.8}
-"""The share of faults that is told at least; more may be."""
+"""The least share of faults that must be found."""
 
 
 @pytest.mark.slow

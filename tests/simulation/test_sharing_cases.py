@@ -1,6 +1,7 @@
-"""The faults of shared GPUs, schedulers, updates and releases in tests/data/sharing, and the traps: what is told of each.
+"""The faults of shared GPUs, schedulers, updates and releases in tests/data/sharing, and the traps: the findings for
+each.
 
-The table by kind of fault: `python -m tests.simulation.test_sharing_cases`, with `-v` every case that is not right.
+The table by kind of fault: `python -m tests.simulation.test_sharing_cases`, with `-v` every wrong case.
 """
 
 import sys
@@ -10,7 +11,7 @@ from tests.fault_cases import judge_case, read_cases, table
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "sharing" / "cases.jsonl")
 LEAST = {"certain": 62, "advice": 13}
-"""How many faults are told at least; raise them with each rule."""
+"""The least number of faults that must be found; raise it with each rule."""
 OF_ANOTHER_KIND = {"karpenter-tolerate-all"}
 """Cases where another rule rightly says one of the words: a toleration of every taint."""
 

@@ -1,4 +1,4 @@
-"""`claimgate simulate`: the answer, what stands in the way, the exit code; golden files of what people read."""
+"""`claimgate simulate`: the answer, the obstacles, the exit code; golden files of its text."""
 
 import copy
 import json

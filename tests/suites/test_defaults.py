@@ -1,4 +1,4 @@
-"""Objects are compared with the defaults of an API server, unusual ones as they are."""
+"""Objects are compared with the defaults of an API server, unusual ones unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite.yaml may say: audited failures, annotations, answers of the authorizer, defaults; and its JSON schema."""
+"""The fields of suite.yaml: audited failures, annotations, answers of the authorizer, defaults; and its JSON schema."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def suite(tmp_path: Path) -> Write:
 
 
 def audits(expression: str = "false", **spec: Any) -> list[Any]:
-    """Return a policy whose binding only audits."""
+    """Return a policy with a binding that only audits."""
     policy, binding = validating(expression, **spec)
     binding["spec"]["validationActions"] = ["Audit"]
     return [policy, binding]

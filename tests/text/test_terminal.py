@@ -1,4 +1,4 @@
-"""What a terminal or a CI system would obey is shown instead; JSON stays exact."""
+"""Commands of a terminal or a CI system are made visible; JSON stays exact."""
 
 from __future__ import annotations
 

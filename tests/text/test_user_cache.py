@@ -1,4 +1,4 @@
-"""Tables of user input hold so many bytes at most, whatever comes, and all of them are counted together."""
+"""Tables of user input hold a bounded number of bytes, and one sum counts all tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and maps behave as those of Python, and whoever walks them pays."""
+"""Lists and maps behave as those of Python, and their walks are charged."""
 
 import pytest
 

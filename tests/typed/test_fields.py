@@ -1,4 +1,4 @@
-"""What a typed object reads of its JSON, and what it has where that is of another type."""
+"""The values that a typed object reads from its JSON, and its values for other types."""
 
 import pytest
 

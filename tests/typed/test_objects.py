@@ -1,4 +1,4 @@
-"""What every object has: metadata, owners, and conditions that a controller writes."""
+"""The parts of every object: metadata, owners, and conditions that a controller writes."""
 
 from webhook.typed.cluster_objects import Node
 from webhook.typed.objects import OwnerReference

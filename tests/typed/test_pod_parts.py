@@ -1,4 +1,4 @@
-"""What the first look at a Pod sees."""
+"""The rare parts of a Pod that the first look finds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of changed pod templates, by kind and suspension."""
+"""The results of changed pod templates, by kind and suspension."""
 
 import pytest
 

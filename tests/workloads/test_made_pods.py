@@ -1,4 +1,4 @@
-"""What objects say of pods that their controllers make of single fields."""
+"""The pods that controllers create from single fields of objects."""
 
 from typing import Any
 

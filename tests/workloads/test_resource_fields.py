@@ -1,4 +1,4 @@
-"""Resources outside pod templates: where the row of a kind has them, whose container gets them, of how many pods."""
+"""Resources outside pod templates: their places by the row of a kind, their container, and the number of pods."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_containers_that_no_pod_template_holds_have_resources(version: str, kind
 
 
 def test_the_gpu_of_a_dynamo_service_is_dynamos_own() -> None:
-    """Its operator translates `resources.limits.gpu` itself, so nobody else may."""
+    """Its operator translates `resources.limits.gpu` itself, so others must not."""
     service = {"resources": LIMITS, "extraPodSpec": {"mainContainer": {"resources": LIMITS}}}
     obj = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "spec": {"services": {"a": service}}}
     assert [each[0] for each in found(obj)] == ["spec.services.a.extraPodSpec.mainContainer.resources"]

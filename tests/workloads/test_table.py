@@ -105,7 +105,7 @@ def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
 
 @all_rows("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
 def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
-    """In some version of it, where the CRD says what stands there; fragments of old releases are in none."""
+    """In some version of it, if the CRD describes that place; fragments of old releases are in none."""
     crds = [crd for crd in CRDS if (crd["group"], crd["kind"]) == (row.group, row.kind)]
     known = [path for crd in crds for key in ("templates", "podSpecs") for path in crd.get(key, ())]
     free = tuple(path for crd in crds for path in crd.get("free", ()))

@@ -1,1 +1,1 @@
-"""A package of checks and a fact that fail on what they are given, as a fault of ours would."""
+"""A package of checks and a fact that raise an error, as one of our own bugs would."""

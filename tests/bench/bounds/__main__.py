@@ -1,7 +1,7 @@
 """No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
 
 One server with the shipped policies and slow ones of a site's own, over TLS on loopback; victims and attackers in
-processes of their own. Every section ends by itself; every target that is missed is printed and makes the exit code 1.
+processes of their own. Every section ends without input; every missed target is printed and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled"
 
 
 def flags() -> argparse.Namespace:
-    """What a person may choose."""
+    """The options."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds", description=__doc__)
     parser.add_argument("--section", action="append", choices=SECTIONS, help="only this section; repeatable")
     parser.add_argument(
@@ -151,7 +151,7 @@ def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report)
 
 
 def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
-    """The growth table, on a server that lets reviews take a minute; the most memory that it took."""
+    """The growth table, on a server with a minute for each review; and its greatest memory."""
     places = [ROOT / "policies"], context.write(folder / "context")
     with serving(folder / "patient", *places, "--timeout", "60") as server, Sampler(server.pid) as sampler:
         sampler.doing = "growth"
@@ -161,7 +161,7 @@ def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
 
 
 def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
-    """A param that is written anew again and again, on a server that looks for it all the time."""
+    """A param that changes again and again, on a server that always watches it."""
     report.section("updates", "memory of the server while a user changes what its policies read")
     updates.write(folder / "params", 0)
     places = [ROOT / "policies"], [*context.write(folder / "context"), folder / "params"]

@@ -1,4 +1,4 @@
-"""Attackers: processes that send hostile bodies as fast as they are answered, and judge what comes back.
+"""Attackers: processes that send hostile bodies as fast as they are answered, and check the answers.
 
 They are nicer than the victims (`nice`), so that a busy client is not taken for a slow server.
 """
@@ -27,7 +27,7 @@ GRACE_S = 2.0
 
 @dataclass
 class Heard:
-    """What attackers were answered: each kind of answer, and what was wrong with some of them.
+    """The answers to attackers: each kind of answer, and the errors in some of them.
 
     Attributes:
         faults: what was wrong, counted.
@@ -42,7 +42,7 @@ class Heard:
     longest: int = 0
 
     def add(self, other: Heard) -> None:
-        """Take up what another attacker heard."""
+        """Add the answers of another attacker."""
         self.answers += other.answers
         self.faults += other.faults
         self.waited += other.waited
@@ -56,7 +56,9 @@ class Heard:
         return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 
     def note(self, attack: Attack, sent: bytes, answer: Answer, took: Took, timeout_s: float) -> None:
-        """One answer: in time, whole, and what it may say. What the client waited for a processor is not charged."""
+        """One answer: in time, complete, and allowed for the row. The time that the client waited for a processor does
+        not count.
+        """
         self.slowest_s = max(self.slowest_s, took.seconds)
         self.closest = max(self.closest, took.answer_s / timeout_s)
         self.longest = max(self.longest, len(answer.body))
@@ -69,7 +71,7 @@ class Heard:
 
 
 def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
-    """What kind of answer this is, and what is wrong with it."""
+    """The kind of this answer, and its errors."""
     response = answer.review(sent)
     if not attack.is_review and (response is None or response["allowed"]):
         return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
@@ -87,7 +89,7 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
 
 
 class Attackers:
-    """Processes that send these attacks, one each in turn, for so many seconds."""
+    """Processes that send these attacks, one each, alternately, for so many seconds."""
 
     def __init__(self, address: Address, attacks: list[Attack], seconds: float, timeouts_s: tuple[float, ...]) -> None:
         bodies = [attack.make() for attack in attacks]

@@ -1,4 +1,4 @@
-"""The rows: what four attackers send, one row at a time, and what an answer to it may say.
+"""The rows: the bodies of four attackers, one row at a time, and the allowed answers.
 
 A row is made when its turn comes: bodies of 20 MB are not kept.
 """
@@ -62,7 +62,7 @@ def _issue() -> Iterator[Attack]:
 
 
 def _lists() -> Iterator[Attack]:
-    """Every list at 3 MB; those of Pods that little is asked of have a row of their own only in the growth table."""
+    """Every list at 3 MB; lists of Pods that few policies read have a separate row only in the growth table."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _sized(name, maker, 3 * MB)
     yield Attack("shards of 100 containers, 18 MB", lambda: review(full_shards(2_000)))
@@ -110,13 +110,13 @@ def _own() -> Iterator[Attack]:
 
 
 def _compiled() -> Iterator[Attack]:
-    """What is compiled of what users write; each request is another one."""
+    """Texts of users that the server compiles; each request is different."""
     for name, vary in compiled.VARIED.items():
         yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
 
 
 def _near() -> Iterator[Attack]:
-    """What is just small enough for the loop; each request is another one."""
+    """Bodies that are just small enough for the loop; each request is different."""
     for name, vary in near_bounds.VARIED.items():
         may_refuse = name in near_bounds.MAY_BE_REFUSED
         yield Attack(name, partial(vary, 1), vary=vary, may_refuse=may_refuse)

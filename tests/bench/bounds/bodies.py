@@ -18,7 +18,7 @@ def nested(size: int, depth: int = DEPTH) -> bytes:
 
 
 def nested_maps(size: int, depth: int = DEPTH) -> bytes:
-    """The same with maps, whose keys are brackets inside texts."""
+    """The same with maps, with brackets inside texts as keys."""
     whole = review(pod({"x": "HERE"}))
     one = b'{"[":' * depth + b"0" + b"}" * depth
     return whole.replace(b'"HERE"', b"[" + b",".join([one] * (size // len(one))) + b"]")
@@ -36,7 +36,7 @@ def pod_text(size: int, piece: str, *, script: bool = False, end: str = "") -> J
 
 
 def long_names(size: int) -> JSON:
-    """A Pod whose names, images and labels are texts of megabytes."""
+    """A Pod with texts of megabytes as names, images and labels."""
     text = "a" * (size // 5)
     return pod({"containers": [{"name": text, "image": text}], "nodeName": text}, {"name": text, "labels": {"a": text}})
 

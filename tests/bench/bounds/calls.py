@@ -21,14 +21,14 @@ UID = b"@@@@@@@@-0000-4000-8000-000000000000"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, and when."""
+    """An answer, and its time."""
 
     code: int
     body: bytes
     elapsed_s: float
 
     def review(self, uid: bytes) -> dict | None:
-        """The response of the AdmissionReview for this uid; None when the answer is none."""
+        """The response of the AdmissionReview for this uid; None if the answer is not one."""
         try:
             sent = json.loads(self.body)
             response = sent["response"]
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Prepared:
-    """A POST whose body is made once; only the uid changes."""
+    """A POST with a body that is built once; only the uid changes."""
 
     def __init__(self, path: str, body: bytes, timeout: str) -> None:
         self._parts = body.split(UID)
@@ -74,11 +74,11 @@ GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 _END = len(b"\r\n\r\n")
 _AT_ONCE = 64 * 1024
-"""What goes into the buffers of both sides, so that sending it waits for nobody."""
+"""The bytes that fit into the buffers of both sides, so that sending them does not block."""
 
 
 class Connection:
-    """A connection that is made when it is needed, and made anew after it broke; plain HTTP where nobody is trusted."""
+    """A connection that is opened on demand, and again after it broke; plain HTTP without an authority."""
 
     def __init__(self, port: int, trust: ssl.SSLContext | None, timeout_s: float) -> None:
         self._port, self._trust, self._timeout_s = port, trust, timeout_s
@@ -104,12 +104,12 @@ class Connection:
         return Answer(code, body, perf_counter() - started)
 
     def close_if_ended(self) -> None:
-        """Notice that the server ended this connection while nothing was asked, as Go's client does all the time."""
+        """Notice that the server closed this idle connection, as Go's client always does."""
         if self._socket is None:
             return
         self._socket.setblocking(False)
         try:
-            self._socket.recv(1)  # its end, or an answer that nobody asked for
+            self._socket.recv(1)  # its end, or an unexpected answer
         except (BlockingIOError, ssl.SSLWantReadError):
             self._socket.settimeout(self._timeout_s)
             return
@@ -146,9 +146,9 @@ class Connection:
 
 
 def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[bytes, bool]:
-    """Send until an answer begins; return what was heard of it, and whether everything was sent.
+    """Send until an answer begins; return the received bytes, and whether everything was sent.
 
-    Whoever sent a large body to its end first would read an answer late that came in time.
+    A client that first sends a large body to its end would read a timely answer late.
     """
     if len(request) <= _AT_ONCE:
         connected.sendall(request)
@@ -176,7 +176,7 @@ def _more(connected: socket.socket) -> bytes:
 
 
 def _chunks(connected: socket.socket, heard: bytes) -> bytes:
-    """The body of which this much was heard; Go's servers send what is longer than 2 KB in chunks."""
+    """The body of a partly received answer; Go's servers send more than 2 KB in chunks."""
     body = b""
     while True:
         while b"\r\n" not in heard:

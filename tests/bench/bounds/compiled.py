@@ -1,4 +1,4 @@
-"""What users write and the server compiles: selectors and patterns, each body another one, from a number.
+"""Texts of users that the server compiles: selectors and patterns, each body a different one, from a number.
 
 The numbers choose letters, classes, counts and operators, so that a defence that recognises a text recognises nothing
 here; what the bodies have in common is how much work they are.
@@ -46,7 +46,7 @@ def heavy_patterns(count: int, number: int) -> bytes:
 
 
 def long_expression(size: int, number: int) -> bytes:
-    """A claim with one selector of so many characters, of `1<2&&` and what else takes long for its length."""
+    """A claim with one selector of so many characters, of `1<2&&` and other texts that take long for their length."""
     chosen, parts, length = random.Random(number), [], 0
     of = chosen.sample(_PARTS, chosen.randint(1, 3))
     while length < size:
@@ -56,7 +56,7 @@ def long_expression(size: int, number: int) -> bytes:
 
 
 def unknown_names(number: int) -> bytes:
-    """A claim with one selector of 10 KB, each of which names is unknown."""
+    """A claim with one selector of 10 KB of unknown names."""
     return review(_claim(f"c-{number}", [f"[n{number}, {', '.join(['a'] * 3_300)}].size() > 0"]))
 
 
@@ -92,7 +92,7 @@ def random_selector(chosen: random.Random) -> str:
 
 
 def patterns_of_objects(number: int) -> bytes:
-    """A Pod whose arguments are patterns for a policy of a site's own."""
+    """A Pod with patterns in its arguments, for a policy of a site."""
     chosen = random.Random(number)
     words = [heavy_pattern(chosen).replace("\\\\", "\\") if i % 5 == 0 else _word(chosen) for i in range(40)]
     made = pod({"containers": [container("main", args=words)]}, {"annotations": {"text": "abc é世 " * 200}})

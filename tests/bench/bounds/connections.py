@@ -1,6 +1,6 @@
 """Attacks below the review: connections that are slow, silent, endless, too many, or speak no TLS.
 
-Each behaviour runs in four processes beside the victims. What becomes of its connections is counted, not judged: a
+Each behaviour runs in four processes beside the victims. The results of its connections are counted, not judged: a
 server may cut or refuse them. Judged are the victims, the probes and the memory.
 """
 
@@ -86,7 +86,7 @@ def slow(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def unread(address: Address, _index: int, end: float) -> Counter[str]:
-    """Reviews without end whose long answers are never read."""
+    """Endless reviews with long answers that the client never reads."""
     counts: Counter[str] = Counter()
     request = Prepared("/validate", review(POD_LISTS["undeclared references"](300)), "10s").with_uid(uid(7))
     trust, held = address.trust(), []

@@ -1,4 +1,4 @@
-"""What the cluster of the measurement holds besides policies: the objects that hostile workloads refer to."""
+"""The objects in the cluster of the measurement besides policies: those that hostile workloads refer to."""
 
 from __future__ import annotations
 

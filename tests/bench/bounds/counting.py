@@ -1,4 +1,4 @@
-"""What becomes of the connections of an attacker, counted."""
+"""The results of the connections of an attacker, counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from tests.bench.bounds.server import Address
 
 Many = Callable[[Address, int, float], Counter[str]]
-"""What one process does: with an address, its number, and until when; what it counted."""
+"""The work of one process: with an address, its number, and its end; and its counts."""
 
 
 @contextlib.contextmanager

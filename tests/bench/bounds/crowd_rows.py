@@ -70,7 +70,7 @@ def _growth(name: str, sampler: Sampler) -> list[str]:
     """Whether the server itself was still growing in the last third of a row that sends ever new texts.
 
     Its workers are bounded by --worker-memory, and how many of them run at a moment is chance; so the first process
-    counts alone. What it keeps of texts grows up to a bound in bytes, and half of it goes then.
+    counts alone. Its tables of texts grow to a bound in bytes, and then drop half of their entries.
     """
     samples = [sample.main_rss / MB for doing, sample in sampler.samples if doing == name]
     third = len(samples) // 3

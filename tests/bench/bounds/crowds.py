@@ -1,6 +1,6 @@
 """Many at once: service accounts, connections that ask for a page or shake hands, refusals, and all of it together.
 
-Names, sizes and expressions are drawn anew by each run.
+Each run draws new names, sizes and expressions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.bench.bounds.victims import Question, allowed
 
 ACCOUNTS, SELECTORS_S = 500, 90.0
 CLAIMS = 500
-"""Of each attacker; a claim has one to ten selectors, so that four of them send 10,000 and more."""
+"""For each attacker; a claim has one to ten selectors, so that four of them send 10,000 and more."""
 LARGE = 200_000
 HELLOS = 900
 
@@ -141,7 +141,7 @@ def _client_hello(address: Address) -> bytes:
 
 
 def refusals(address: Address, _index: int, end: float) -> Counter[str]:
-    """Bodies that are no review, for each of which there may be a line in the log."""
+    """Bodies that are not reviews, each of which may cause a log line."""
 
     def one(chance: random.Random, counts: Counter[str]) -> None:
         to = Connection(address.port, address.trust(), 5)

@@ -1,4 +1,4 @@
-"""When a server cuts a client that does not go on, as the client sees it: the end of its TCP connection.
+"""The time after which a server cuts a client that stops, as the client sees it: the end of its TCP connection.
 
 A TLS goodbye is not the end: a server that waits for the client's own keeps the connection and what it holds. So bytes are
 read below TLS here, until there are no more.

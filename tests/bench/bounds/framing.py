@@ -1,4 +1,4 @@
-"""What comes with a request and is neither header nor body, without end, and TLS records with hardly any data."""
+"""Endless parts of a request other than headers and body, and TLS records with hardly any data."""
 
 from __future__ import annotations
 

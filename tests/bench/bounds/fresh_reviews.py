@@ -1,9 +1,9 @@
 """Reviews in which no name comes twice: of objects, namespaces, users, labels, annotations, images, arguments, resources, queues.
 
 The objects are those of the shipped policies' suites and of every list that a user can lengthen, so that each kind and
-each rule comes with ever new texts. In half of them all names get the same new end, so that what refers to another
-thing by name still does; in the others any text may, so that there is much to say about them. Bodies are made once and
-filled in for each review: a client must cost less than the server.
+each rule comes with ever new texts. In half of them, all names get the same new end, so that references by name still
+work; in the others, any text may get it, so that there are many findings. Bodies are made once and filled in for each
+review: a client must cost less than the server.
 """
 
 from __future__ import annotations

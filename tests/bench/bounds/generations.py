@@ -100,7 +100,7 @@ def _param(name: str, number: int) -> JSON:
 
 
 def question() -> Question:
-    """A small Pod that is told the generation."""
+    """A small Pod with the generation in it."""
     return Question("generation", "/validate", review(pod(metadata={"labels": LABELS}), namespace="victims"), _fault)
 
 

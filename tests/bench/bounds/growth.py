@@ -1,7 +1,8 @@
 """How the time of an answer grows with each list that a user can lengthen: n things against 4 n, up to 3 MB.
 
-One caller, a server without other load and a deadline far away, so that nothing is stopped: time is that of the work. What
-takes long already at n is measured at a smaller one, so that a server which is quadratic is found out within seconds.
+One caller, a server without other load, and a deadline far away, so that nothing is stopped: the time is that of the
+work. A list that takes long already at n is measured at a smaller one, so that a quadratic server is found within
+seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PATHS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Grown:
-    """Something that grows: the body for n, and the n of which 4 n is about 3 MB."""
+    """A list that grows: the body for n, and the n for which 4 n is about 3 MB."""
 
     name: str
     body: Callable[[int], bytes]
@@ -148,7 +149,7 @@ class _Asking:
         return n
 
     def both(self, grown: Grown, n: int) -> tuple[float, float]:
-        """Medians for n and 4 n, asked in turn."""
+        """Medians for n and 4 n, measured alternately."""
         times = [self._round(grown, n)]
         if times[0][1] < LONG_S * 4:
             times += [self._round(grown, n) for _ in range(2 if times[0][1] > LONG_S else 4)]

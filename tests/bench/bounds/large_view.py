@@ -1,8 +1,8 @@
 """Live views that one user fills: very many Namespaces, objects of one namespace, and objects nested very deeply.
 
-The API server has them before the server starts, and goes on changing some. The victims are ordinary Pods, a Pod of
-another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace: whatever one
-user stores, all of them are answered in time, and none with "not evaluated".
+The API server has them before the server starts, and keeps changing some. The victims are ordinary Pods, a Pod of
+another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. All are
+answered in time, and none with "not evaluated", with any objects of one user.
 """
 
 from __future__ import annotations
@@ -56,14 +56,16 @@ def claim(name: str, namespace: str, version: int = 1, config: JSON = None) -> J
 
 
 def deep_claim(number: int, version: int = 1) -> AsText:
-    """A claim whose opaque parameters are nested as deeply as Python hardly writes JSON, but the API server stores it."""
+    """A claim with opaque parameters nested so deeply that Python can hardly write them as JSON, but the API server
+    stores them.
+    """
     config = [{"opaque": {"driver": "gpu.nvidia.com", "parameters": "@"}}]
     made, depth = claim(f"deep-{number}", NAMESPACE, version, config), DEPTHS[number % len(DEPTHS)]
     return AsText(made, json.dumps(made).replace('"@"', '{"a":' * depth + "1" + "}" * depth).encode())
 
 
 def deep_pool(number: int, version: int = 1) -> AsText:
-    """A Pool whose containers are lists in lists, in a field that policies read."""
+    """A Pool with lists in lists as containers, in a field that policies read."""
     made = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",
         "kind": "Pool",
@@ -135,7 +137,7 @@ Change = Callable[[ApiServer, random.Random, int], None]
 
 @dataclass(frozen=True)
 class View:
-    """What a live view is filled with, what changes ten times a second, and flags of the server."""
+    """The objects that fill a live view, the changes ten times a second, and flags of the server."""
 
     adds: tuple[Add, ...]
     changes: tuple[Change, ...]
@@ -170,7 +172,7 @@ VIEWS = {
 
 
 def known(response: dict) -> str:
-    """What is wrong with the answer to somebody who needs none of the objects that cannot be read."""
+    """The errors in the answer to a client that needs none of the unreadable objects."""
     text = json.dumps(response)
     found = _UNKNOWN.search(text)
     return allowed(response) or (f"{found[0]!r} in {text[:300]}" if found else "")

@@ -1,8 +1,8 @@
 """A user who fills the live view with objects of their own, and reviews that look them up.
 
 An API server of the measurement's own, in a process of its own, has the objects of two namespaces and sends what the
-user makes: runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Sizes, names and
-fields are drawn anew by each run.
+user makes: runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Each run draws new sizes,
+names and fields.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 
 def runtime(chance: random.Random, name: str, size: int, version: int) -> JSON:
-    """A runtime of so many bytes: a job whose container has as many variables."""
+    """A runtime of so many bytes: a job with as many variables in its container."""
     count = size // 70
     env = [{"name": f"V{chance.randrange(10**9)}", "value": f"{chance.randrange(10**12)}"} for _ in range(count)]
     pods = {"spec": {"containers": [container("node", env=env, resources=gpus(8))]}}

@@ -1,13 +1,13 @@
-"""What holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves, and writes each long
-callback.
+"""Finds what holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves, and records
+each long callback.
 
-A line for each callback of the loop that took the processor for LONG_S or more: milliseconds of the processor's time, of
-the clock, whose callback it was, and where it was when somebody looked. Likewise for each round of the loop, all
-callbacks between two looks at the sockets: how many of which kind took how long. Time in which the loop's thread waited
-for a processor is the clock's alone.
+A line for each callback of the loop that took the processor for LONG_S or more: milliseconds of processor time, of the
+clock, the owner of the callback, and its place at a sample. Also for each round of the loop, all callbacks between two
+looks at the sockets: the number and time of each kind. Time in which the loop's thread waited for a processor is the
+clock's alone.
 
-LOOP is `asyncio` or `uvloop`, which is what people run. uvloop tells nobody of its callbacks, so there a timer of one
-millisecond says when a round is over, and a long round is written with what it was at when somebody looked.
+LOOP is `asyncio` or `uvloop`, which is what people run. uvloop does not report its callbacks, so a timer of one
+millisecond marks the end of a round, and a long round is recorded with its place at a sample.
 """
 
 from __future__ import annotations

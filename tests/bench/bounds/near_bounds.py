@@ -303,7 +303,7 @@ def slow_doubles(number: int) -> bytes:
 
 
 def unknown_names(number: int) -> bytes:
-    """Small objects of kinds, groups, users and operations that nobody knows: names for logs and metrics."""
+    """Small objects of unknown kinds, groups, users and operations: names for logs and metrics."""
     chance = Chance(number)
     word = partial(_word, chance)
     made = {"apiVersion": f"{word()}/{word()}", "kind": "Pod", "metadata": {"name": word(3000), "namespace": word()}}

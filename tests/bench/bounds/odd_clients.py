@@ -1,4 +1,4 @@
-"""Clients that do what HTTP and TLS allow and nobody needs, with names and sizes drawn anew by each run."""
+"""Clients that do unusual things that HTTP and TLS allow, with names and sizes from each run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THREADS = 12
 
 
 def _endless(step: Step, threads: int = THREADS, timeout_s: float = 3.0) -> Many:
-    """Connections that do one thing again and again, each made anew where it was cut."""
+    """Connections that do one thing again and again, and are opened again after a cut."""
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _pipelined(tls: ssl.SSLSocket, chance: random.Random, number: int) -> None:
 
 
 def key_updates(address: Address, _index: int, end: float) -> Counter[str]:
-    """TLS keys that are changed again and again, each time with the wish that the server changes its own."""
+    """TLS keys that are changed again and again, each time with a request that the server changes its own."""
     counts: Counter[str] = Counter()
     command = ["openssl", "s_client", "-tls1_3", "-connect", f"127.0.0.1:{address.port}", "-CAfile", address.ca]
     while time.monotonic() < end:

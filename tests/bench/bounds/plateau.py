@@ -1,8 +1,8 @@
 """An hour of reviews in which no name comes twice, at a bounded share of a processor: memory must reach a plateau.
 
-Small reviews of all kinds over TLS, in both phases, with now and then a large one for a worker, a body that is no review, a
-kind that nobody knows, a page, and a new connection; beside an API server whose namespaces and runtimes come and go.
-A caller who wants to know what grew gets the samples as lines of JSON, and the server's tables beside them.
+Small reviews of all kinds over TLS, in both phases, with now and then a large one for a worker, a body that is not a
+review, an unknown kind, a page, and a new connection; beside an API server with namespaces and runtimes that come and
+go. A caller who wants to know what grew gets the samples as lines of JSON, and the server's tables beside them.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from tests.cluster.server import ApiServer, event, resources
 from webhook.apimachinery.attributes import JSON
 
 SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
-"""Of one processor, for the server, its workers, the API server and the client together."""
+"""For one processor, for the server, its workers, the API server and the client together."""
 LOOK_S, SAMPLE_S, ROW_S, THROTTLE_EVERY = 7.5, 30.0, 300.0, 40
 CALLS_OF_A_CONNECTION, ODD_EVERY, TIMEOUT_S = 200, 400, 10.0
 MORE_MB, MORE_SHARE = 3.0, 0.03
-"""What the median of the last quarter may have more than that of the second, after caches were filled in the first: of the
-server's own pages the smaller of both, of all processes both together, because how many workers run is chance."""
+"""The allowed increase of the median of the last quarter over the second, after caches were filled in the first: for
+the server's own pages the smaller of both, for all processes both together, because the number of running workers is
+random."""
 NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
 
@@ -129,7 +130,7 @@ class _Sender:
         self.counts[f"HTTP {answer.code}" if found is None else "allowed" if found["allowed"] else "denied"] += 1
 
     def _send_oddly(self, to: Connection, number: int) -> None:
-        """What is no ordinary review, with texts that never repeat either."""
+        """Unusual reviews, with texts that never repeat either."""
         text = f"{number:08x}"
         foreign = {**pod(metadata={"name": text}), "apiVersion": f"{text}.example/v1", "kind": f"K{text}"}
         of_unknown_kind = review({**pod(metadata={"name": text})}, namespace=text).replace(
@@ -216,7 +217,7 @@ def _verdict(taken: list[Sample], counts: Counter[str], server: Server, report: 
 
 
 def _serve_cluster(pipe: Pipe, folder: Path) -> None:
-    """An API server whose namespaces come and go, each with a runtime."""
+    """An API server with namespaces that come and go, each with a runtime."""
     server, chance, number = ApiServer(), random.Random(1), 0
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)

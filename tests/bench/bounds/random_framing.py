@@ -1,4 +1,4 @@
-"""Two attacks on what holds memory and answers below a review, drawn anew by each run: nothing recognizes their bytes."""
+"""Two attacks on the memory and the answers below a review, with new bytes in each run: nothing recognizes them."""
 
 from __future__ import annotations
 

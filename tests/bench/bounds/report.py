@@ -15,7 +15,7 @@ DIRECT_P99_MS = 150
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Of nothing it is 0."""
+    """0 for no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
@@ -30,7 +30,7 @@ class Missed(str):
     """A target that was missed.
 
     Attributes:
-        is_waiting: it would have been met, had nobody waited for a processor: measure it again on a quiet machine.
+        is_waiting: the target would have been met without waiting for a processor: measure again on a quiet machine.
     """
 
     __slots__ = ("is_waiting",)
@@ -42,7 +42,7 @@ class Missed(str):
 
 
 def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list[str]:
-    """Whether a percentile is above its target, and what is left of it where nobody waited for a processor."""
+    """Whether a percentile is above its target, and its value without waiting for a processor."""
     took_ms = percentile([took.answer_s for took in times], share) * 1000
     work_ms = percentile([took.work_s for took in times], share) * 1000
     if took_ms < most_ms:

@@ -111,7 +111,7 @@ def quiet(server: Server, asked: list[Question], seconds: float, report: Report)
 
 
 def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]:
-    """Wait until the server is quick again; one that is stuck is killed and started anew, for the next row's sake."""
+    """Wait until the server is fast again; a stuck server is killed and started again, for the next row."""
     end = time.monotonic() + SETTLE_S
     while server.is_alive and time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 1.0)
@@ -130,7 +130,7 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
 
 
 def lanes(server: Server) -> str:
-    """What the server itself counted of inline reviews, workers and connections that it cut since it started, where it does."""
+    """The server's own counts of inline reviews, workers and cut connections since its start, if it has them."""
     to = Connection(server.address.health_port, server.address.health_trust(), 5)
     try:
         lines = to.ask(GET_METRICS).body.decode().splitlines()
@@ -141,7 +141,7 @@ def lanes(server: Server) -> str:
 
 
 def check_small(address: Address, attack: Attack) -> str:
-    """What is wrong with the row itself: its policy does not say what it should of a small Pod."""
+    """The errors of the row itself: its policy does not give the expected result for a small Pod."""
     if attack.small is None:
         return ""
     to, sent = Connection(address.port, address.trust(), 10), uid(1)

@@ -48,7 +48,7 @@ class Address:
 
 
 class Server:
-    """One `claimgate serve`, which can be started anew when an attack leaves it stuck."""
+    """One `claimgate serve`, which can be started again if an attack leaves it stuck."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Ten minutes of everything at once: `python -m tests.bench.bounds.soak --minutes 10`.
 
-Ordinary reviews, hostile reviews in a random order, hostile connections in turn, new policies and objects every 5 s, and a
-worker process of the server killed every 10 s. Nothing of the victims may be lost, no answer may mix two generations, and
-memory at the end must be that of the beginning.
+Ordinary reviews, hostile reviews in a random order, hostile connections alternately, new policies and objects every 5
+s, and a worker process of the server killed every 10 s. Nothing of the victims may be lost, no answer may mix two
+generations, and memory at the end must be that of the beginning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
     number = index << 24
     while time.monotonic() < end:
         for attack in (chosen.choice(attacks()), mixed):
-            body = attack.make()  # takes long enough for the server to end the idle connection
+            body = attack.make()  # takes so long that the server ends the idle connection
             to.close_if_ended()
             for path in attack.paths * TIMES:
                 if time.monotonic() < end:

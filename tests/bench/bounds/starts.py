@@ -1,4 +1,4 @@
-"""The first reviews after the server said that it is ready: each start anew, no slower than later ones."""
+"""The first reviews after the server reported ready: each after a new start, no slower than later ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a server keeps: `python -m tests.bench.bounds.table_recorder FILE serve …` serves, and writes it down each half minute.
+"""Records the tables of a server: `python -m tests.bench.bounds.table_recorder FILE serve …` serves, and writes them
+every half minute.
 
 A line of JSON for each look: the sums of all caches of user input, entries of each table of the process (tests/census.py),
 objects that the garbage collector follows, and what the allocator has. With CLAIMGATE_BENCH_TRACE=FRAMES each fifth look
@@ -52,7 +53,7 @@ _ASK.restype = _Allocated
 
 
 def allocated() -> dict[str, int]:
-    """What glibc's allocator has: bytes of its heap, of blocks of their own, in use, free, free at the end."""
+    """The state of glibc's allocator: bytes of its heap, of separate blocks, in use, free, free at the end."""
     found = _ASK()
     return {name: getattr(found, name) for name in ("arena", "hblkhd", "uordblks", "fordblks", "keepcost")}
 

@@ -58,7 +58,7 @@ def test_every_list_is_a_review_that_grows_with_n(maker):
 
 @pytest.mark.parametrize("one", slow_expressions.OWN, ids=lambda one: one.name)
 def test_a_slow_policy_is_false_at_its_end(own, one):
-    """`ranges` and `texts of numbers` are slow whatever is sent, and meet the limit of costs."""
+    """`ranges` and `texts of numbers` are always slow, and meet the limit of costs."""
     verdict = reviewed(review(one.pod(10)), own)
     spoke = [decision for decision in verdict.decisions if decision.policy == one.label]
     assert [decision.evaluation for decision in spoke] == [

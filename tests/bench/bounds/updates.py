@@ -1,4 +1,4 @@
-"""A user who writes a param of 100 KB anew hundreds of times: what is read of it must not stay.
+"""A user who changes a param of 100 KB hundreds of times: its parsed values must not stay.
 
 The objects come from a folder that the server looks at often, as those of a cluster come from a watch.
 """
@@ -25,7 +25,7 @@ SIZE, GROWN_MB = 100_000, 15
 SETTLED = 40
 IDS = sorted(rule.id for package in SHIPPED.packages for rule in rules_of_package(package))
 PARAM = "dra-claims"
-"""The param of a shipped binding whose policy speaks about every Pod with a claim."""
+"""The param of a shipped binding with a policy about every Pod with a claim."""
 
 
 def param(number: int) -> JSON:

@@ -1,9 +1,10 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
-Each runs in a process of its own: of several threads of one process, those that wait for Python's lock would wait for
-the processor of the one that holds it, and nobody could tell. With each answer it is noted how long client and server
-waited for a processor meanwhile: what the machine adds to every figure. A victim that waits long sends less; the reviews that it would have
-sent meanwhile count with what was left to wait, or a stall of seconds would be one sample among thousands.
+Each runs in a separate process: of several threads of one process, those that wait for Python's lock would wait for the
+processor of the one that holds it, which cannot be measured. With each answer it is noted how long client and server
+waited for a processor meanwhile: what the machine adds to every figure. A victim that waits long sends less; the
+reviews that it would have sent meanwhile count with what was left to wait, or a stall of seconds would be one sample
+among thousands.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 CONNECTIONS, PER_SECOND = 4, 200
 TIMEOUT_S = 5.0
 ADDRESS = "127.0.0.2"
-"""Attackers have another one: what shakes hands is told apart by address."""
+"""Attackers have another one: addresses distinguish handshakes."""
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 Stop = Callable[[float], bool]
@@ -40,7 +41,7 @@ FORK = multiprocessing.get_context("fork")
 
 @dataclass
 class Seen:
-    """What victims saw while one row was sent."""
+    """The answers that victims saw while one row was sent."""
 
     times: list[Took] = field(default_factory=list)
     answered: int = 0
@@ -50,7 +51,7 @@ class Seen:
     generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
     def add(self, other: Seen) -> None:
-        """What another saw at the same time."""
+        """The answers that another saw at the same time."""
         self.times += other.times
         self.answered += other.answered
         self.lost += other.lost
@@ -96,7 +97,7 @@ def questions() -> list[Question]:
 
 
 class Victims:
-    """The processes of the victims: made, then running until they are asked what they saw."""
+    """The processes of the victims: prepared, then running until their answers are collected."""
 
     def __init__(self, address: Address, asked: list[Question], per_second: int = PER_SECOND) -> None:
         period_s = CONNECTIONS / per_second

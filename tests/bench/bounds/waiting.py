@@ -2,8 +2,8 @@
 
 The second number of /proc/PID/schedstat is the time for which the first thread of a process could run and had no
 processor, and the first for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is the
-event loop. What it ran until an answer came says most where the machine is busy: it has no part of any waiting, not
-even of the loop's for Python's lock while the thread that holds it has no processor.
+event loop. On a busy machine, the run time until an answer is the best measure: it has no waiting, not even of the loop
+for Python's lock while the thread that holds it has no processor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from time import perf_counter
 
 @dataclass
 class Took:
-    """One answer: the seconds until it came, and how many of them somebody waited for a processor.
+    """One answer: the seconds until it came, and the part of them with waiting for a processor.
 
     Attributes:
         seconds: of the clock.
@@ -42,7 +42,7 @@ class Took:
         return max(0.0, self.seconds - self.client_s - self.server_s)
 
     def less(self, seconds: float) -> Took:
-        """The same for somebody who came later; the waiting is taken to be spread evenly."""
+        """The same for a later arrival; the waiting is assumed to be spread evenly."""
         share = (self.seconds - seconds) / self.seconds
         return Took(self.seconds - seconds, self.client_s * share, self.server_s * share, self.loop_s * share)
 
@@ -56,7 +56,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self) -> Iterator[Took]:
-        """What is filled in when the block ends, whatever ends it."""
+        """Values that are filled in when the block ends, for any reason."""
         took, (_, own), (ran, server), started = (
             Took(),
             _ran_and_waited_s(self._own),

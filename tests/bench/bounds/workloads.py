@@ -17,7 +17,7 @@ def _gpu_template() -> JSON:
 
 
 def shards(n: int, containers: int) -> JSON:
-    """A BatchSandbox whose template has that many containers and each of n shards patches one."""
+    """A BatchSandbox with that many containers in its template and with a patch for one in each of n shards."""
     main = [container(f"c-{i}", resources=gpus("1")) for i in range(containers)]
     patches = [
         {"spec": {"containers": [{"name": f"c-{i % containers}", "env": [{"name": "A", "value": "b"}]}]}}

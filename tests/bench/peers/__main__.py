@@ -35,7 +35,7 @@ ATTACKS = ("9,000 claims", "1,000 containers x 400 claims", "190 levels, 3 MB", 
 
 @dataclass
 class Result:
-    """What one controller did."""
+    """The measurements of one controller."""
 
     name: str
     per_core_second: float = 0.0
@@ -44,7 +44,7 @@ class Result:
 
 
 def chosen_attacks() -> list[Attack]:
-    """Attacks that any webhook for Pods can be sent: large and deep objects, texts, and bodies that are none."""
+    """Attacks that any webhook for Pods can get: large and deep objects, texts, and invalid bodies."""
     named = {one.name: one for one in attacks()}
     mixed = Attack("Pods near our bounds", lambda: near_bounds.near("tiny containers", 1), vary=_pods, may_refuse=True)
     held = Attack("wrong types, 3 MB", lambda: traffic_review(bodies.wrong_types(15_000)))

@@ -50,7 +50,7 @@ def missing() -> str:
 
 
 def built(module: Module) -> Built:
-    """The program, built where it is not there yet: some minutes on two cores.
+    """The program, built on demand: a few minutes on two cores.
 
     Raises:
         SystemExit: Go could not build it.

@@ -1,4 +1,4 @@
-"""Three admission controllers on this machine, each with the same sixteen policies, ready to be asked over TLS.
+"""Three admission controllers on this machine, each with the same sixteen policies, ready for requests over TLS.
 
 Gatekeeper and Kyverno keep their policies in an API server: a real one of tests/e2e/apiserver.py. They run outside of
 the cluster, as their flags for development allow; everything else is their default. claimgate reads files.
@@ -33,7 +33,7 @@ START_S = 240
 
 @dataclass(frozen=True)
 class Named(Address):
-    """An address whose certificate is for another name than localhost."""
+    """An address with a certificate for another name than localhost."""
 
     def trust(self) -> ssl.SSLContext:
         made = super().trust()
@@ -138,7 +138,7 @@ def _namespace(name: str) -> Any:
 
 
 def _kyverno_settings(server: ApiServer) -> None:
-    """What its chart makes besides: settings, and the Deployment that it looks for."""
+    """The other objects of its chart: settings, and the Deployment that it looks for."""
     pods = {"metadata": {"labels": {"app": "kyverno"}}, "spec": {"containers": [{"name": "kyverno", "image": "none"}]}}
     deployment = {
         "apiVersion": "apps/v1",

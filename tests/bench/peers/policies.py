@@ -1,6 +1,6 @@
 """The same policies for three engines: sixteen of three CEL validations each, as `make bench` serves them to claimgate.
 
-The expressions are those of tests/bench/bench_policies.py. What each engine wraps around them is in its own words:
+The expressions are those of tests/bench/bench_policies.py. Each engine wraps them in its own form:
 ValidatingAdmissionPolicy, ConstraintTemplate with Gatekeeper's CEL engine, Kyverno's ValidatingPolicy.
 """
 
@@ -13,7 +13,7 @@ from tests.bench import bench_policies, traffic
 
 COUNT = 16
 NAMESPACES = ("attackers", *(f"attackers-{i}" for i in range(5)), *map(traffic.namespace, range(traffic.NAMESPACES)))
-"""Of the reviews: Gatekeeper looks the namespace of an object up, and denies where there is none."""
+"""For the reviews: Gatekeeper looks up the namespace of an object, and denies without one."""
 _RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
 
 

@@ -1,4 +1,4 @@
-"""What commands say of processes: launchers wherever they stand, their numbers, and nothing where nobody can know."""
+"""Processes in commands: launchers at any place, their numbers, and no result if it is not known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhook.schema import decode, kubernetes_type
 
 
 def launch(container: dict) -> LaunchedProgram:
-    """What a container starts, which is decoded before anybody asks."""
+    """The start of a container, decoded in advance."""
     return launching.launch_of_json(decode(container, kubernetes_type("core.v1.Container")).value)
 
 
@@ -25,7 +25,7 @@ NOTHING = LaunchedProgram(by="")._asdict()
 
 
 def said(command: object, **rest: object) -> dict:
-    """What is said of a command beyond nothing."""
+    """The results for a command other than nothing."""
     found = launch({"command": command, **rest})._asdict()
     return {name: value for name, value in found.items() if value != NOTHING[name]}
 
@@ -63,7 +63,7 @@ def mpirun(**words: object) -> dict:
         (["torchrun", "t.py", "--nproc_per_node", "4"], torchrun()),
         (["torchrun", "--", "t.py"], torchrun()),
         (["torchrun", "-t", "3", "t.py", "--nnodes", "2"], torchrun()),
-        # options that nobody knows: a value or the program?
+        # unknown options: a value or the program?
         (["torchrun", "--new", "x", "--nproc_per_node=4"], {"by": "torchrun"}),
         (["torchrun", "--new", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
         (["torchrun", "--new=x", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
@@ -371,7 +371,7 @@ def test_any_words_have_a_fact(found: list[str], joint: str) -> None:
 
 def test_a_command_that_is_kept_does_not_keep_the_deadline_of_its_review():
     class OfReview(Deadline):
-        """One that can be asked whether anything still refers to it."""
+        """One that shows whether anything still refers to it."""
 
     deadline = OfReview()
     seen = weakref.ref(deadline)

@@ -1,4 +1,4 @@
-"""The end of a here-document is found where `find` finds it, whatever stands before it."""
+"""The end of a here-document is found at the same place as with `find`, after any text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What one node can give, against a search over every choice of devices."""
+"""The devices that one node can give, compared with a search over every choice of devices."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
 
 
 def given_by(devices: list[PooledDevice]) -> int:
-    """What is said to be the most that a node can give."""
+    """The computed maximum of a node."""
     return devices_remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 

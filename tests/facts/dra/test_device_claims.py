@@ -1,4 +1,4 @@
-"""What is said of the device claims of pods beyond the cases of the policies."""
+"""Findings about the device claims of pods beyond the cases of the policies."""
 
 from __future__ import annotations
 

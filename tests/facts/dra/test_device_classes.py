@@ -1,4 +1,4 @@
-"""What is said of device classes and taint rules beyond the cases of the policies."""
+"""Findings about device classes and taint rules beyond the cases of the policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fact `dra`: claims resolved, one form for every version of the API, and what is not there said as such."""
+"""The fact `dra`: claims resolved, one form for every version of the API, and missing objects reported as missing."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ def test_entries_that_are_no_objects_are_nothing() -> None:
 
 
 def test_duplicates_are_seen() -> None:
-    """Of a claim's name, and of what one container takes: whole, or by request (validateContainerResourceClaims)."""
+    """The name of a claim, and the claims of one container: whole, or by request (validateContainerResourceClaims)."""
     claims = [
         {"name": "a", "resourceClaimName": "x"},
         {"name": "b", "resourceClaimName": "x"},

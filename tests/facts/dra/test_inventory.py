@@ -1,4 +1,4 @@
-"""Devices found as the scheduler finds them, whatever the slices hold."""
+"""Devices are found as the scheduler finds them, for any content of the slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device selectors, held to k8s.io/dynamic-resource-allocation v0.36.1: tests/data/dra/README.md says how it was asked."""
+"""Device selectors, compared with k8s.io/dynamic-resource-allocation v0.36.1 (tests/data/dra/README.md)."""
 
 from __future__ import annotations
 

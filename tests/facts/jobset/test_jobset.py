@@ -1,4 +1,6 @@
-"""What JobSet will refuse of a JobSet spec: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, row by row."""
+"""The mistakes in a JobSet spec that JobSet refuses: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go,
+row by row.
+"""
 
 from __future__ import annotations
 

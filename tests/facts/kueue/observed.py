@@ -1,4 +1,4 @@
-"""Objects that the real Kueue was asked about (tests/data/kueue), in the world that it had."""
+"""Objects with the answers of the real Kueue (tests/data/kueue), with the cluster that it had."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORLD: list[JSON] = [
         "data": {"controller_manager_config.yaml": CONFIGURATION},
     },
 ]
-"""What every world has besides: a cluster that is seen whole."""
+"""The other objects of every cluster: a complete view."""
 
 
 def rows() -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def judged(row: dict[str, Any]) -> Verdict:
-    """What the shipped policies say of an object in its world."""
+    """The results of the shipped policies for an object in its cluster."""
     objects = [*WORLD, *deepcopy(row.get("context") or [])]
     for each in row.get("before") or []:
         settle(each, objects)

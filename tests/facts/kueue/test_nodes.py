@@ -1,4 +1,4 @@
-"""What Kueue sees of nodes: ready ones that pods may be scheduled on, read once for each state of them."""
+"""The nodes that Kueue sees: ready ones that pods may be scheduled on, read once for each state of them."""
 
 from __future__ import annotations
 

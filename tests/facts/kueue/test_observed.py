@@ -1,4 +1,4 @@
-"""What is said of 121 objects, against what the real Kueue made of them."""
+"""The findings about 121 objects, compared with the results of the real Kueue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an AdmissionCheck keeps, and what somebody is told who changes it."""
+"""The part of an AdmissionCheck that stays, and the message for a user who changes it."""
 
 from __future__ import annotations
 

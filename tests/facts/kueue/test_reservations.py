@@ -1,4 +1,4 @@
-"""What Workloads use, and which wait before an object: by their conditions, pods that ended, and their owners."""
+"""The usage of Workloads, and those that wait before an object: by their conditions, ended pods, and owners."""
 
 from __future__ import annotations
 

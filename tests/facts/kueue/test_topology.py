@@ -143,7 +143,7 @@ def test_several_pod_sets_lack(sets: list[PodPlacement], level: str, expected: R
 
 
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
-    """Without hosts as the lowest level, Kueue takes what the nodes of a rack have for one."""
+    """Without hosts as the lowest level, Kueue counts the nodes of a rack as one."""
     racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
     view = ClusterView(
         FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),

@@ -1,4 +1,4 @@
-"""What the pods of a job count for, as Kueue's Configuration, LimitRanges and the kind of the object have it."""
+"""The amounts of the pods of a job, by Kueue's Configuration, LimitRanges and the kind of the object."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
 
 
 def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
-    """The same tree as it is calculated with."""
+    """The same tree in the form for calculation."""
     nodes = []
     for index, each in enumerate(tree):
         quota = FlavorQuota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)

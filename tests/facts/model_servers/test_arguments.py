@@ -1,4 +1,4 @@
-"""Arguments of model servers: spellings, beginnings, values that nobody knows, and command lines without end."""
+"""Arguments of model servers: spellings, abbreviations, unknown values, and endless command lines."""
 
 import pytest
 

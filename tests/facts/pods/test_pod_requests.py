@@ -1,4 +1,4 @@
-"""What one pod counts for: its resources in the order of its containers, whatever the process."""
+"""The amount of one pod: its resources in the order of its containers, in every process."""
 
 from __future__ import annotations
 

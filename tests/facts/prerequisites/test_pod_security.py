@@ -1,4 +1,4 @@
-"""What Pod Security demands is told in a message of bounded length, whatever a template holds."""
+"""The demands of Pod Security are in a message of bounded length, for any template."""
 
 from __future__ import annotations
 

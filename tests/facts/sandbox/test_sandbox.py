@@ -1,4 +1,4 @@
-"""What sandboxes refer to: whether it is there, and which Pool a template finds."""
+"""The references of sandboxes: whether the object exists, and which Pool a template finds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def schema(kind: str) -> dict:
 
 
 def disagreements(shape: train_job_and_runtime_fields.ObjectShape, published: dict, at: str) -> list[str]:
-    """Fields that only the table or only the CRD has, which is that of release 2.3."""
+    """Fields that only the table or only the CRD has; the CRD is that of release 2.3."""
     found = []
     own = published.get("items", published).get("properties", {})
     if shape.known is not None:
@@ -80,7 +80,7 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
     ],
 )
 def test_releases_have_their_fields(obj: dict, release: tuple, expected: list) -> None:
-    """Names that no release has are only told of releases whose shape is known."""
+    """Unknown names of all releases are reported only for releases with a known shape."""
     found = list(told({"spec": obj}, "TrainJob", release))
     assert [each.path for each in found] == [path for path, _ in expected]
     for each, (_, releases) in zip(found, expected, strict=True):

@@ -1,4 +1,4 @@
-"""Where a field of the pods of a TrainJob stands: in spec.trainer, or in what the TrainJob is merged from."""
+"""The place of a field of the pods of a TrainJob: in spec.trainer, or in the origins of the merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TrainJobs that the real Trainer was asked about (tests/data/trainer), and the forms in which JobSets are compared."""
+"""TrainJobs with the answers of the real Trainer (tests/data/trainer), and the forms in which JobSets are compared."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def policies() -> PolicySet:
 
 
 def said(trainjob: dict[str, Any]) -> str:
-    """What the shipped policies say of a TrainJob: `deny`, `warn` or `none`."""
+    """The result of the shipped policies for a TrainJob: `deny`, `warn` or `none`."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     return spoken(
         *(answer_request(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE))
@@ -60,7 +60,7 @@ def spoken(*verdicts: Verdict) -> str:
 
 
 def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
-    """The TrainJob as the fact has it."""
+    """The TrainJob in the fact."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(cluster(), attributes.namespace)

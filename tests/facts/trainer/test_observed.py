@@ -1,4 +1,4 @@
-"""What is said of 1,155 TrainJobs, against what the real Trainer, JobSet and API server made of them."""
+"""The findings about 1,155 TrainJobs, compared with the results of the real Trainer, JobSet and API server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_job_set_is_predicted() -> None:
 
 
 def test_what_is_said_fits_what_became_of_it() -> None:
-    """A job that runs is never denied, and nearly every other one is told something."""
+    """A job that runs is never denied, and nearly every other one has a finding."""
     told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
     assert told[True, "deny"] <= FALSE_DENIALS
     assert told[False, "none"] <= SILENT

@@ -1,4 +1,5 @@
-"""What differs between the releases of Kubeflow Trainer: the shapes of patches, how they merge, and how processes are counted.
+"""The differences between the releases of Kubeflow Trainer: the shapes of patches, how they merge, and how processes
+are counted.
 
 Expected values follow the code of branches release-2.0 to release-2.3, and for 2.4 kubeflow/trainer#4027 and #4301.
 """
@@ -69,7 +70,7 @@ def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where
     ],
 )
 def test_torch_of_2_0_reads_resources_per_node_alone(asked: object, resources: object, expected: tuple) -> None:
-    """release-2.0 torch.go calculateNumProcPerNode: where requests are absent it gives one, whatever was asked."""
+    """release-2.0 torch.go calculateNumProcPerNode: without requests it gives one, for any setting."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4}}), step="trainer"))
     own = job(trainer={"numProcPerNode": asked, "resourcesPerNode": resources})
     found = of(own, base, version=(2, 0)).job.processes

@@ -1,4 +1,4 @@
-"""What reaches a runtime's steps, what the API server refuses of the pods, and how each field of a pod merges."""
+"""Changes of a runtime's steps, the pods that the API server refuses, and how each field of a pod merges."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ from webhook.typed.view import ReadingContext
     ids=lambda value: next(iter(value)),
 )
 def test_fields_of_a_pod_merge_as_their_tags_say(before: dict, laid: dict, expected: dict) -> None:
-    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey. What a patch cannot have is dropped before."""
+    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey. A field that a patch cannot have is dropped first.
+    """
     fact = of(
         job(runtimePatches=[patch(pod_patch("node", **laid))]),
         runtime(replicated("node", node(), step="trainer", **before)),

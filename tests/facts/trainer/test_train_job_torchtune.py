@@ -1,4 +1,6 @@
-"""What the torch plugin refuses of torchtune: kubeflow/trainer@8c0f5059bd51 torchtune.go, rule by rule and by release."""
+"""The mistakes of torchtune that the torch plugin refuses: kubeflow/trainer@8c0f5059bd51 torchtune.go, rule by rule and
+by release.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TrainJob becomes on its runtime, per release of Kubeflow Trainer."""
+"""The result of a TrainJob on its runtime, per release of Kubeflow Trainer."""
 
 from __future__ import annotations
 
@@ -317,7 +317,8 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
     assert found >= 3
 
 
-# --- what is not there ---------------------------------------------------------------------------------------------------
+# --- missing objects
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_runtime_of_almost_that_name_is_offered() -> None:

@@ -1,4 +1,4 @@
-"""What commands of a Job's tasks read, and which plugin has to give it."""
+"""The inputs of commands of a Job's tasks, and the plugin that provides each."""
 
 from __future__ import annotations
 

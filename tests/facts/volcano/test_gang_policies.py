@@ -1,4 +1,4 @@
-"""Which trainings are told that their other pods wait when one is lost."""
+"""Which trainings get the finding that their other pods wait after one is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose pods count as members of a PodGroup, and when nobody knows."""
+"""Which pods count as members of a PodGroup, and when this is not known."""
 
 from __future__ import annotations
 

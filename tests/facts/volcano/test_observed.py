@@ -1,4 +1,4 @@
-"""What is said of 256 requests, against what the real webhooks of Volcano and a real API server made of them."""
+"""The findings about 256 requests, compared with the answers of the real webhooks of Volcano and a real API server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DIFFERENT = {
     "volcano/jobtemplate/gpu": "a resource `gpu` is denied in the pod templates of every kind: no pod can ever have it",
 }
 NAMED_OTHERWISE = {
-    # id -> why another field is told than the one in Volcano's message
+    # id -> why the finding names another field than Volcano's message
     "volcano/job/duplicate-task-breaks-loop": "upstream stops counting at the second task of a name; 6 replicas are enough",
     "volcano/job/toleration-bad": "the value is what must go, not the operator",
 }
@@ -50,7 +50,7 @@ def request(row: dict[str, Any]) -> tuple[Attributes, Cluster]:
 
 @cache
 def verdicts(number: int) -> tuple[Verdict, ...]:
-    """What the shipped policies say of a row in both phases."""
+    """The results of the shipped policies for a row in both phases."""
     attributes, cluster = request(ROWS[number])
     return tuple(
         answer_request(attributes, shipped_policies(), cluster, phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)
@@ -66,21 +66,23 @@ def said(number: int) -> str:
 
 
 def expected(row: dict[str, Any]) -> str:
-    """What should be said of a row."""
+    """The expected results for a row."""
     if row["class"] in DENIED:
         return "deny"
     return "none" if row["class"] == "accepted" else "warn"
 
 
 def test_every_verdict_is_that_of_volcano() -> None:
-    """What Volcano denies is denied, what it takes and never runs is warned of, and a good object gets no word."""
+    """claimgate denies what Volcano denies, warns of jobs that Volcano accepts and never runs, and reports nothing for
+    a good object.
+    """
     answers = {row["id"]: (expected(row), said(number)) for number, row in enumerate(ROWS)}
     assert {name: pair for name, pair in answers.items() if pair[0] != pair[1] and name not in DIFFERENT} == {}
     assert {name for name in DIFFERENT if answers[name][0] == answers[name][1]} == set()
 
 
 FIELDS = (
-    # what Volcano's message says -> the end of the path that is told; the API server names paths itself
+    # Volcano's message -> the end of the reported path; the API server names paths itself
     (r"No task specified", r"spec\.tasks"),
     (r"mpi master task", r"plugins\.mpi"),
     (r"'highestTierAllowed' and 'highestTierName'", r"networkTopology\.highestTierName"),

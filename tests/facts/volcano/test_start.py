@@ -46,7 +46,7 @@ class Simulation:
         return any(ready) if len(ready) > 1 and depends.get("iteration") == "any" else all(ready)
 
     def is_gang_valid(self) -> bool:
-        """The scheduler counts the pods that there are: all of them, and where all minima count, those of each task."""
+        """The scheduler counts the existing pods: all of them, and if all minima count, those of each task."""
         pods = {task["name"]: task["replicas"] for task in self.spec["tasks"] if task["name"] in self.created}
         needs = {task["name"]: task["minAvailable"] for task in self.spec["tasks"]}
         if sum(pods.values()) < self.spec["minAvailable"]:

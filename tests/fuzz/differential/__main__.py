@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.differential [REVIEWS [SEED]]        20,000 reviews when not said otherwise
 
-Random policies of a site and the shipped ones, random reviews, reloads, and clusters that change in between. Whole verdicts
-are compared, without times. Of a difference are shown the review, what the policies are, and the one earlier review after
-which a fresh process gives the other answer, too. Exits 1 when there was one.
+Random policies of a site and the shipped ones, random reviews, reloads, and clusters that change in between. Whole
+verdicts are compared, without times. A difference is shown with the review, the policies, and the one earlier review
+after which a fresh process gives the other answer, too. Exits 1 when there was one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers to the reviews of an epoch: by one process that goes on living, and each by a fresh one.
+"""Answers to the reviews of an epoch: by one long-lived process, and each by a fresh one.
 
 Fresh is a child forked for each review from a process that has loaded the policies and reviewed nothing. Both read the same
 bytes and see the same cluster; neither has a deadline.
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one set of policies is asked, from one reload to the next."""
+    """The reviews of one set of policies, from one reload to the next."""
 
     policies: tuple[Path, ...]
     views: tuple[View, ...]
@@ -75,12 +75,14 @@ def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
     """The whole verdict as text, or the error that came instead."""
     try:
         return _shown(answer_request(decode_review_bytes(step.body), policies, cluster, phase=step.phase))
-    except Exception as error:  # noqa: BLE001 - whatever it is, both must say it
+    except Exception as error:  # noqa: BLE001 - both must give the same error
         return f"{type(error).__name__}: {error}"
 
 
 def _shown(verdict: Verdict) -> str:
-    """Everything but times, and the places of faults: a line for what an API server is told, and one a decision."""
+    """Everything but times, and the places of faults: a line for the answer to an API server, and one for each
+    decision.
+    """
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
     faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
     decisions = [repr(structs.replace(decision, elapsed_s=0)) for decision in verdict.decisions]

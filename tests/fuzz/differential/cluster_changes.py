@@ -20,7 +20,7 @@ _SHIPPED_PARAMS: Final = (
 
 
 class Clusters:
-    """A cluster, one change after the other; an object that did not change stays the very same one."""
+    """A cluster, one change after the other; an unchanged object stays the identical one."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -30,7 +30,7 @@ class Clusters:
             self.change()
 
     def objects(self) -> tuple[JSON, ...]:
-        """What it holds now."""
+        """Its current objects."""
         return tuple(self._objects.values())
 
     def change(self) -> None:

@@ -51,7 +51,7 @@ def _shown(step: Step) -> str:
 
 @dataclass
 class Comparison:
-    """What came of a run: how many reviews ended how, and those that differ."""
+    """The results of a run: the number of each result, and the differences."""
 
     compared: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -78,11 +78,11 @@ _SIGNS: Final = {
     "problems": "problems=(Problem(",
     "namespace absent": '" not found',
 }
-"""What a run should reach, and what an answer then holds."""
+"""The features that a run should reach, and the text of an answer with each."""
 
 
 def outcomes(answer: str) -> Iterator[str]:
-    """What an answer shows of what policies can do."""
+    """The features of policies in an answer."""
     yield from (outcome for outcome, sign in _SIGNS.items() if sign in answer)
 
 

@@ -20,7 +20,7 @@ from webhook.workloads import table
 
 _ROOT: Final = Path(__file__).parents[3]
 _LARGEST: Final = 20_000
-"""Characters of an object: the recorded ones that are larger say nothing more."""
+"""Characters of an object: larger recorded ones add nothing."""
 
 
 @cache
@@ -198,7 +198,7 @@ def _containers(spec: JSON, random: Random) -> None:
 
 
 def _first(spec: JSON) -> JSON:
-    """The first container of a pod; a new one where there is none."""
+    """The first container of a pod; a new one if there is none."""
     if not (spec["containers"] and isinstance(spec["containers"][0], dict)):
         spec["containers"] = [{"name": "main", "image": "x:1"}]
     found: JSON = spec["containers"][0]

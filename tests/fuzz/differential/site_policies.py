@@ -92,7 +92,7 @@ class SitePolicies:
 
 
 class _Policy:
-    """One policy while it is drawn. What it reads is decided first: many policies have few features, some have most."""
+    """One policy while it is drawn. Its inputs are chosen first: many policies have few features, some have most."""
 
     def __init__(self, random: Random, name: str) -> None:
         self._random = random

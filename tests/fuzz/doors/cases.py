@@ -1,4 +1,4 @@
-"""What both doors are asked: recorded reviews, the cases of suites, and random reviews, each with its context."""
+"""The input of both doors: recorded reviews, the cases of suites, and random reviews, each with its context."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def recorded_groups() -> Iterator[Group]:
 
 
 def _of_suites() -> Iterator[Group]:
-    """Each case by itself, as a plain object where it is created, else as a review; of shipped policies together."""
+    """Each case alone, as a plain object if it is created, else as a review; those of shipped policies together."""
     for file in sorted(_SHIPPED[0].glob("*/suite.yaml")):
         for case in yaml.safe_load(file.read_text())["cases"]:
             held = [*case.get("params", ()), *case.get("context", ())]
             asked = case.get("input", case.get("oldInput"))
             if isinstance(asked, str) or any(isinstance(each, str) for each in held):
-                continue  # the names of files, whose objects are among the random ones
+                continue  # names of files with objects that are among the random ones
             fixture = _fixture(asked, case)
             if fixture is not None:
                 phase = Phase.MUTATE if "patched" in case["expect"] else Phase.VALIDATE
@@ -86,7 +86,7 @@ def _of_suites() -> Iterator[Group]:
 
 
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
-    """A case as a person keeps it in a file; None where it is about an object that no server is asked about."""
+    """A case as a file; None if it is about an object that no server gets."""
     operation = Operation(case.get("operation", "CREATE"))
     if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked
@@ -111,7 +111,7 @@ def _random(seed: int, folder: Path) -> Iterator[Group]:
 
 
 def _drawn(sent: JSON, random: Random) -> JSON:
-    """A review as it is, or its object as a user writes one."""
+    """A review unchanged, or its object as a user writes one."""
     obj = sent["request"]["object"]
     if obj is not None and random.random() < 0.3:
         holders = [*_holders(obj)]

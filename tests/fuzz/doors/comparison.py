@@ -37,9 +37,9 @@ from webhook.server.served_state import ServedState
 from webhook.settings.shared import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
-"""Of Trainer, which differ in the fields of its kinds."""
+"""Releases of Trainer, which differ in the fields of its kinds."""
 TIMEOUT_S: Final = 30.0
-"""The longest that a webhook may be given: no review of these takes it, on whatever machine."""
+"""The longest timeout of a webhook: no review of these needs it, on any machine."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """What came of a run."""
+    """The results of a run."""
 
     compared: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Comparison:
 
 
 class Served:
-    """What a server answers with: the state of a real one, with the policies and context of the group that is asked."""
+    """The state with which a server answers: that of a real one, with the policies and context of the current group."""
 
     def __init__(self) -> None:
         self._state: ServedState | None = None
@@ -181,7 +181,7 @@ def _loses_fields(made: Attributes) -> bool:
 
 
 def _outcomes(answer: JSON) -> Iterator[str]:
-    """What an answer shows of what policies can do."""
+    """The features of policies in an answer."""
     response = answer.get("response") or {}
     yield "allowed" if response.get("allowed") else "denied"
     yield from (name for name in ("warnings", "patch", "auditAnnotations") if response.get(name))

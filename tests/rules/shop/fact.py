@@ -1,4 +1,4 @@
-"""The fact `shop`: whether the shelf and the label of an article are there, each looked up for itself."""
+"""The fact `shop`: whether the shelf and the label of an article exist, each looked up separately."""
 
 from tests.rules.shop.checks import NODE
 from webhook.cel.types import BOOL
