@@ -31,15 +31,15 @@ optional_type(T).value() -> T
     optional.of([1]).value() // [1]
     {'a': 1}.?b.value() // error: optional.none() dereference
 
-optional_type(T).or(optional_type(T)) -> optional_type(T) The first that has a value. Up to 1.36 a value that is not
-    optional is returned unchanged.
+optional_type(T).or(optional_type(T)) -> optional_type(T)
+    The first that has a value. Up to 1.36 a value that is not optional is returned unchanged.
 
     optional.none().or(optional.of(2)).value() // 2
     optional.of(1).or(optional.of(1 / 0)).value() // 1
     optional.none().or(optional.of(1 / 0)) // error: division by zero
 
-optional_type(T).orValue(T) -> T The value, or another one. Up to 1.36 a value that is not optional is returned
-    unchanged.
+optional_type(T).orValue(T) -> T
+    The value, or another one. Up to 1.36 a value that is not optional is returned unchanged.
 
     {'a': 1}.?b.orValue(7) // 7
     {'a': 1}.?a.orValue(1 / 0) // 1

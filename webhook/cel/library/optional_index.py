@@ -2,8 +2,9 @@
 
 Source: cel-go v0.26.0 cel/library.go, optionalLib. The compiler makes code of its own for indexes.
 
-list(T)[?int] -> optional_type(T) map(K, V)[?K] -> optional_type(V) The element, if there is one. The operand may be an
-optional list or map.
+list(T)[?int] -> optional_type(T)
+map(K, V)[?K] -> optional_type(V)
+    The element, if there is one. The operand may be an optional list or map.
 
     [1, 2][?0].value() // 1
     [1, 2][?5].hasValue() // false

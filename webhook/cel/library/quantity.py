@@ -3,7 +3,8 @@
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/quantity.go and pkg/cel/quantity.go. The arithmetic is
 webhook/apimachinery/quantity.py's.
 
-quantity(string) -> kubernetes.Quantity Reads a quantity. A JSON number is not a quantity: write quantity(string(x)).
+quantity(string) -> kubernetes.Quantity
+    Reads a quantity. A JSON number is not a quantity: write quantity(string(x)).
 
     quantity('1.5Gi') == quantity('1536Mi') // true
     quantity('1000m') == quantity('1') // true
@@ -50,14 +51,15 @@ kubernetes.Quantity.asInteger() -> int
     quantity('50k').asInteger() // 50000
     quantity('1500m').asInteger() // error: cannot convert value to integer
 
-kubernetes.Quantity.isInteger() -> bool asInteger() would succeed: false for '1000m' of any value.
+kubernetes.Quantity.isInteger() -> bool
+    asInteger() would succeed: false for '1000m' of any value.
 
     quantity('50k').isInteger() // true
     quantity('1000m').isInteger() // false
     dyn(1).isInteger() // error: no such overload
 
-kubernetes.Quantity.add(kubernetes.Quantity) -> kubernetes.Quantity The same with an int. Up to 1.36 a sum may be on the
-    left of `==` but not on its right.
+kubernetes.Quantity.add(kubernetes.Quantity) -> kubernetes.Quantity
+    The same with an int. Up to 1.36 a sum may be on the left of `==` but not on its right.
 
     quantity('50k').add(quantity('20k')) == quantity('70k') // true
     quantity('50k').add(20) == quantity('50020') // true
