@@ -1,5 +1,4 @@
-"""The common settings of all tests: the number of examples of property tries, and whether golden files are rewritten.
-"""
+"""The common settings of all tests: the number of examples of property tries, and whether golden files are rewritten."""
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -1,5 +1,4 @@
-"""The installed package: a wheel with the policies and samples inside, built from locked tools; locks without a host.
-"""
+"""The installed package: a wheel with the policies and samples inside, built from locked tools; locks without a host."""
 
 import itertools
 import re

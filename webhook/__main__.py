@@ -14,7 +14,7 @@ def main() -> None:
     gc.set_threshold(200_000)  # modules and policies stay: to look through them a few times takes a tenth of a start
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not cause a failure
     sys.exit(run_with_traceback(lambda: run_command_line(sys.argv[1:])))
 
 

@@ -126,7 +126,7 @@ def text_written_ahead(arguments: Sequence[str]) -> str | None:
     """Return the output of `version` and of `explain RULE...`; None for other verbs, and where there are flags.
 
     Raises:
-        ConfigurationError: there is no such rule.
+        ConfigurationError: the rule does not exist.
     """
     match arguments:
         case ["version"]:

@@ -1,7 +1,7 @@
 """The command line as Typer parses it: which verbs there are, and what the exit codes mean.
 
-A verb's module is imported when the verb is used, never for `--help` or for another verb: start-up time is part of what
-replay promises. Knows nothing of what verbs do.
+A verb's module is imported when the verb is used, never for `--help` or for another verb, because replay promises a
+short start-up time. Does not know the verbs' work.
 """
 
 from __future__ import annotations

@@ -266,7 +266,9 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
     assert view.wait_until_synced(5)
     assert view.get(CONFIG, "b", "limits")
     assert view.get(CONFIG, "d", "limits") is None
-    with pytest.raises(LookupFailed, match=r"ConfigMap a/limits: it has \d+ bytes, more than the 131072 bytes that the view keeps"):
+    with pytest.raises(
+        LookupFailed, match=r"ConfigMap a/limits: it has \d+ bytes, more than the 131072 bytes that the view keeps"
+    ):
         view.get(CONFIG, "a", "limits")
     with pytest.raises(LookupFailed, match="ConfigMap a/limits: it has"):
         view.list(CONFIG, "a", "tier in (x)")

@@ -40,7 +40,9 @@ def view(server, started):
 def test_a_large_object_is_read_as_others_are(view, server):
     assert view.get(CONFIG, "n", "large") == kept(config("large"))
     assert view.get(CONFIG, "n", "small") == kept(config("small", 1))
-    with pytest.raises(LookupFailed, match=r"ConfigMap n/huge: it has \d+ bytes, more than the 131072 bytes that the view keeps"):
+    with pytest.raises(
+        LookupFailed, match=r"ConfigMap n/huge: it has \d+ bytes, more than the 131072 bytes that the view keeps"
+    ):
         view.get(CONFIG, "n", "huge")
     server.send(CONFIGS, event("DELETED", config("huge", 1, "11")))
     eventually(lambda: not view.unreadable_count)

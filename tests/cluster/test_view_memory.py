@@ -65,7 +65,10 @@ def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started)
     assert [obj["metadata"]["name"] for obj in view.list(CONFIG, "honest")] == ["a", "last"]
     assert view.list(CONFIG, "nobody") == ()
     assert view.get(CLAIM, "greedy", "b")
-    assert WatchedCluster(view).describe_failures() == "not in the view, too large for --view-memory: ConfigMap of `greedy`"
+    assert (
+        WatchedCluster(view).describe_failures()
+        == "not in the view, too large for --view-memory: ConfigMap of `greedy`"
+    )
 
 
 def test_a_first_list_is_never_held_whole(served, started):

@@ -115,8 +115,7 @@ def test_every_module_is_compiled(built: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
-    """The log of the image when it is ready, started with the arguments of the Deployment except those for the cluster.
-    """
+    """The log of the image when it is ready, started with the arguments of the Deployment except those for the cluster."""
     pki = Pki(tmp_path_factory.mktemp("tls"))
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():

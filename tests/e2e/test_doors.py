@@ -83,8 +83,7 @@ def _select(cluster: Cluster, kind: str, configuration: dict[str, Any], *further
 
 
 def _wait(cluster: Cluster) -> None:
-    """Until the API server has applied the selectors: then one namespace has no validation, and the other no mutation.
-    """
+    """Until the API server has applied the selectors: then one namespace has no validation, and the other no mutation."""
     for _ in range(100):
         made = cluster.server.apply(_sandbox("only-mutate", "probe", SENT["both sources"]), code=None)
         refused = cluster.server.apply(_sandbox("only-validate", "probe", SENT["gpu"]), code=None)

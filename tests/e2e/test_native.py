@@ -65,8 +65,7 @@ def test_custom_resources_are_denied(server, index):
 
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
-    """The server's answer for an object; a new policy is active after the server has looked for new kinds, every 30 s.
-    """
+    """The server's answer for an object; a new policy is active after the server has looked for new kinds, every 30 s."""
     end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)

@@ -1,5 +1,4 @@
-"""The checks of Pod Security refuse the same as the plugin of a real API server, for each level and several releases.
-"""
+"""The checks of Pod Security refuse the same as the plugin of a real API server, for each level and several releases."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""expand: pods reaches the pods that are not in an object, those of a TrainJob, and reports those that it cannot read.
-"""
+"""expand: pods reaches the pods that are not in an object, those of a TrainJob, and reports those that it cannot read."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
     assert made.describe_dropped_lines() == ""
     os.set_blocking(pipe[0], False)
     kept = b""
-    while (
-        made._thread.is_alive() or select.select([pipe[0]], [], [], 0)[0]
-    ):  # the reader is back: waiting lines arrive
+    while made._thread.is_alive() or select.select([pipe[0]], [], [], 0)[0]:  # the reader is back: waiting lines arrive
         if select.select([pipe[0]], [], [], 0.01)[0]:
             kept += os.read(pipe[0], 1 << 20)
     lines = [json.loads(line) for line in kept.splitlines()]

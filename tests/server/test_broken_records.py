@@ -1,5 +1,4 @@
-"""A record that does not belong to its connection ends the connection: earlier requests are given up without an error.
-"""
+"""A record that does not belong to its connection ends the connection: earlier requests are given up without an error."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def request_of_audit_event(line: bytes) -> Attributes:
 
     Raises:
         EventWithoutRequest: it is a read, has no object, or was refused by the API server.
-        ValueError: it is no event of audit.k8s.io.
+        ValueError: it is not an event of audit.k8s.io.
     """
     event = _decode_event(line)
     if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):

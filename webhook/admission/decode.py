@@ -87,7 +87,7 @@ def decode_request_without_objects(body: bytes) -> Attributes | None:
     possible. The cost does not grow with these parts.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
-    For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
+    For data about a review that is needed before, or without, decoding it whole: its uid, its user and its operation.
     """
     key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
     if key is not None:

@@ -128,7 +128,7 @@ def attributes_of_object(
     namespace: str = "default",
     fills_defaults: bool = True,
 ) -> Attributes:
-    """Return the attributes that the API server would send for this object, as far as the object tells.
+    """Return the attributes that the API server would send for this object, as far as they follow from the object.
 
     The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object goes
     into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its defaults. If

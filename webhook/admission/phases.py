@@ -36,7 +36,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
     """Answers with the core in this process. `timeout_s` bounds one review, as the API server's default for a webhook
     does.
 
-    `explains`: verdicts say why each policy spoke or did not.
+    `explains`: verdicts say why each policy decided or did not apply.
     """
 
     policies: PolicySet

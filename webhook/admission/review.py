@@ -64,7 +64,7 @@ def answer_request(
         deadline: until when it may run; policies after this time fail. None means no limit.
         authorizer: says what users may do; without one, expressions that ask fail.
         api_server_text: write denials as the API server's own plugins do.
-        options: what the caller wants to know besides the verdict.
+        options: what the caller needs in addition to the verdict.
 
     Returns:
         The verdict; it never raises for a policy's fault. Our own bug in a policy is an error of that policy: the

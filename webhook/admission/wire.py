@@ -1,6 +1,6 @@
 """The AdmissionReview as it is sent, and the messages about invalid ones.
 
-Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go) and nothing of what the fields mean.
+Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go), and not the meaning of the fields.
 Unknown fields are allowed and null means absent, as in Go's decoder; the objects inside stay plain JSON.
 """
 
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class RequestHead(_Head, rename="camel"):
-    """The fields of an AdmissionRequest that say who asks for what; the others are skipped and not decoded."""
+    """The fields of an AdmissionRequest with its user and operation; the others are skipped and not decoded."""
 
     user_info: NamedUser | None = None
 

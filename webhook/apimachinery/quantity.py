@@ -112,8 +112,8 @@ class Quantity:
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is no integer though it is
-        whole.
+        """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is not an integer although it
+        is whole.
         """
         return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
@@ -182,7 +182,7 @@ def _parse_or_none(text: str) -> Quantity | None:
 
 
 def from_int(value: int) -> Quantity:
-    """Return the quantity that CEL's add and sub make of an int."""
+    """Return the quantity into which CEL's add and sub convert an int."""
     return Quantity(value, 0, "DecimalExponent")
 
 

@@ -82,7 +82,7 @@ def read_rows(file: Path) -> Iterator[JSON]:
     """Yield the rows of a corpus file, each with an id: its own, or `file:line`.
 
     Raises:
-        InputError: a line that is no row.
+        InputError: a line that is not a row.
     """
     for number, line in enumerate(yamlfile.text(file).split("\n"), 1):
         if not line.strip():

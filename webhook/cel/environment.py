@@ -147,8 +147,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return structure
 
     def type_named(self, name: str) -> Type | None:
-        """Return the type with a name that is a value in an expression: `int`, `google.protobuf.Timestamp`, `net.IP`.
-        """
+        """Return the type of a name that is a value in an expression: `int`, `google.protobuf.Timestamp`, `net.IP`."""
         kind = _TYPE_NAMES.get(name)
         if kind is None and name in library.TYPES and self.version >= (1, 30):
             return opaque_type(name)

@@ -36,7 +36,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
-        Exception: the deadline's, where there is no time.
+        Exception: the deadline's, if there is no time.
     """
     deadline.require_time_for_call(len(expression) * _CHARACTER_S)
     deadline.require_time_for_call(seconds_to_check(expression))
@@ -122,7 +122,7 @@ class Engine(Protocol):
         Raises:
             CompileError: with all issues.
             TooLargeToCompile: what it takes to compile is too large.
-            Exception: the deadline's, where there is no time.
+            Exception: the deadline's, if there is no time.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Reads and writes CEL values and types as JSON that tells them apart: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
+"""Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
 int)`.
 
 The format of the conformance corpora (tests/data/cel/README.md). Opaque values are encoded only: they have no literal

@@ -27,7 +27,7 @@ from webhook.errors import ConfigurationError, LookupFailed
 CONNECT_S = 5.0
 """Seconds to open a connection: a healthy API server accepts in milliseconds."""
 READ_S = 60.0
-"""Seconds for a whole answer: the API server gives up on a request after 60 s (--request-timeout)."""
+"""Seconds for a whole answer: the API server ends a request after 60 s (--request-timeout)."""
 
 POOL = 64
 """How many connections are kept: one for each watched kind, and some for lists."""

@@ -66,7 +66,7 @@ ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
 class ListDecoder(Struct):
     """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
-    `read_item` decodes one item and returns what is kept of it. Raises ValueError where the text is no such list.
+    `read_item` decodes one item and returns what is kept of it. Raises ValueError if the text is not such a list.
     """
 
     chunks: Iterator[bytes]

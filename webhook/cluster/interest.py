@@ -1,7 +1,7 @@
 """Describes what a view of the cluster must hold: objects of kinds, and which of their fields.
 
 Policies and facts say what they look up; a live view asks the API server for that alone, and a ClusterRole allows
-nothing else. Knows objects by kind, namespace, name and labels, and nothing of what they mean.
+nothing else. Knows objects by kind, namespace, name and labels, and not their meaning.
 """
 
 from __future__ import annotations

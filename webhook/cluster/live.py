@@ -38,7 +38,7 @@ class WatchedCluster(Struct, frozen=True):
             connection: to the cluster.
             interests: what is looked up.
             log: where failures go.
-            most_bytes: of objects that are held; None is no bound.
+            most_bytes: the bound of kept objects; None means no bound.
             failure_log: of a server, which does not wait for an API server that is away.
         """
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)

@@ -1,7 +1,7 @@
 """Reads one object after the other from lists and watches: its place, and the kept fields.
 
-An object that cannot be read is noted by its name, with why. Knows one interest, and nothing of connections or of what
-is held already.
+An object that cannot be read is noted by its name, with why. Knows one interest, and neither connections nor kept
+objects.
 """
 
 from __future__ import annotations

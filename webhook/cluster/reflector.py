@@ -155,7 +155,7 @@ class Reflector:
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return some objects that exist and are not held, because each of them cannot be read or is too large."""
+        """Return some existing objects that the view leaves out because each cannot be read or is too large."""
         return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
 
     @property
@@ -289,7 +289,8 @@ class Reflector:
         """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
         objects that did not fit may fit by now.
 
-        A list alone is no success: a server that may list and not watch would list everything once a second.
+        A list alone does not count as success: a server that may list and not watch would list everything once a
+        second.
         """
         is_first = True
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():

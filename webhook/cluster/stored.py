@@ -1,8 +1,7 @@
 """The view of a cluster before the change that the reviewed request asks for.
 
-A created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view says otherwise
-where it is made of the very files that are reviewed, or where a watch is late or early. Group and kind identify a kind,
-as in every view.
+A created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view differs if it has
+the reviewed files themselves, or if a watch is late or early. Group and kind identify a kind, as in every view.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Above the bound, the namespace that has most loses the kind that it has most of: lookups of these objects then fail,
 which policies report as unknown, and other namespaces keep theirs. A Namespace counts as an object of its own
-namespace, because the user who creates a namespace may choose its labels. Other objects without a namespace are made by
-those who run the cluster: a kind of them is let go only where they alone exceed the bound. Knows namespaces and bytes,
-and nothing of objects.
+namespace, because the user who creates a namespace may choose its labels. Administrators create the other objects
+without a namespace: a kind of them is dropped only if they alone exceed the bound. Knows namespaces and bytes, and
+nothing of objects.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ViewMemory:
         decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that one
             whole object at a time takes memory, however many kinds change at once.
         bytes: of all objects together.
-        dropped: how often a kind of a namespace was let go.
+        dropped: how often a kind of a namespace was dropped.
         keys: the shared keys; only the thread with the lock `decoding` writes them.
     """
 

@@ -53,7 +53,7 @@ class Shard(Struct, frozen=True):
         """Return the part for a text: `2/5` is the third of five, and "" the whole.
 
         Raises:
-            ConfigurationError: it is no such pair.
+            ConfigurationError: it is not such a pair.
         """
         match = _SHARD.fullmatch(text) if text else None
         shard = cls(int(match[1]), int(match[2])) if match else cls()

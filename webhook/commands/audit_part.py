@@ -47,9 +47,9 @@ class PartResult(Struct):
     """The messages about a part, in addition to its findings; complete once all findings were read.
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
-    pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines for
-    a person, of mistakes that are no findings. notes: lines that are printed once for a run. exceptions: those that
-    were used, with how often. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
+    pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines
+    about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: those that were
+    used, with how often. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
     unreported. demands: what jobs would take of their queues, where a report draws those. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
     files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules

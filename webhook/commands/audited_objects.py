@@ -31,7 +31,7 @@ class ObjectAudit(Struct, frozen=True):
     details: ReviewOptions
 
     def run_policies_on_object(self, attributes: Attributes, cluster: Cluster) -> PhasesOutcome:
-        """Return what the policies make of an object."""
+        """Return the result of the policies for an object."""
         if self.reviewed == "stored":
             attributes = without_scheduled_node(attributes)
         door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)

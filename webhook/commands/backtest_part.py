@@ -129,8 +129,7 @@ class PartCounts:
 
 
 def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, Mapping[str, JSON]]]:
-    """Yield each part of a log with the namespaces that the parts before it have changed, in their state at that point.
-    """
+    """Yield each part of a log with the namespaces that earlier parts have changed, in their state at that point."""
     namespaces: dict[str, JSON] = {}
     for part in parts:
         yield part, dict(namespaces)
@@ -139,8 +138,7 @@ def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, 
 
 
 def note_namespace(line: bytes, namespaces: dict[str, JSON]) -> None:
-    """Note the Namespace that a line of a log changes. If the line has only a part of it, it is not known from then on.
-    """
+    """Note the Namespace that a line of a log changes. If the line has only a part of it, it becomes unknown."""
     changed = namespace_of_audit_event(line)
     if changed is None:
         return

@@ -1,6 +1,6 @@
 """Which edits of the shipped ConfigMaps the next upgrade takes back: `claimgate webhook-config --check --live`.
 
-Reads the ConfigMaps that policies are shipped with, and who set each key (metadata.managedFields). Values of the
+Reads the shipped ConfigMaps with parameters, and the manager of each key (metadata.managedFields). Values of the
 installing tool are not edits, also if they differ from the shipped ones: they come from a folder or values of the site.
 """
 

@@ -206,7 +206,7 @@ def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iter
 
 
 def _granted_resources(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-    """Return group, resource and name of what may be listed and watched; name "" for all."""
+    """Return group, resource and name of objects that may be listed and watched; name "" for all."""
     return {
         (group, resource, name)
         for rule in rules

@@ -2,7 +2,7 @@
 
 A program gets a fixed environment, an empty home that is also its working directory, no standard input, and bounds of
 time, output and memory. It is searched in folders of PATH that are not part of the audited files.
-docs/untrusted-files.md lists who starts what.
+docs/untrusted-files.md lists the programs and their callers.
 """
 
 from __future__ import annotations

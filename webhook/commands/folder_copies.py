@@ -25,7 +25,8 @@ class FolderCopies:
     """Copies of folders that are named, or below a named one.
 
     Attributes:
-        not_read: what the folders have and the copies do not, because it is no regular file or leads elsewhere.
+        not_read: entries of the folders that the copies do not have, because they are not regular files or lead
+    elsewhere.
     """
 
     def __init__(self, named: Iterable[str | Path], into: str) -> None:

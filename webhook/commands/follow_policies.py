@@ -113,7 +113,7 @@ class PolicyFollower:
         seen = self.stored.revision(), versions, self.exempt()
         if seen != self._seen:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
-            # rights that this account is given change nothing of what was seen, so it looks again while some lack
+            # new rights of this account do not change what was seen, so it looks again while rights are missing
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write((stored, conditions, None) for stored, conditions in self._conditions)
         if self._writer.error:

@@ -37,16 +37,21 @@ def command(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", show_default=False, help="The name of a policy; --list prints all names.", autocompletion=names_of_policies
+            metavar="NAME",
+            show_default=False,
+            help="The name of a policy; --list prints all names.",
+            autocompletion=names_of_policies,
         ),
     ] = None,
     *,
     is_list: Annotated[bool, typer.Option("--list", help="List the policies with their purpose.")] = False,
-    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folders in this directory.")] = Path("policies"),
+    parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folders in this directory.")] = Path(
+        "policies"
+    ),
 ) -> int:
     """Write policies that most sites want, each into a folder with its binding and a suite that passes.
 
-    The comment at the top of each policy.yaml says what the policy does and what to edit. Also edit the cases of its suite.
+    The comment at the top of each policy.yaml says what the policy does and what to edit. Edit its suite as well.
     """
     known = names_of_policies()
     if is_list and name:

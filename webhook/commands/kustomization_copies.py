@@ -33,7 +33,7 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
     Args:
         copies: where to.
         folder: without links.
-        with_remote: entries that are no path of a copied folder are left to kustomize, which fetches them.
+        with_remote: entries other than paths of a copied folder are left to kustomize, which fetches them.
 
     Raises:
         ProgramError: a kustomization cannot be read, or names something outside of the named folders.

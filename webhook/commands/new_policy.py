@@ -203,9 +203,13 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
 
 @options.add_settings_flags(Settings, "workloads", "kubernetes_version", "own_namespace")
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The name of the policy and of its folder.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help="The name of the policy and of its folder.")
+    ],
     *,
-    expand: Annotated[bool, typer.Option("--expand", help="Also evaluate the policy on pod templates of workloads.")] = False,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Also evaluate the policy on pod templates of workloads.")
+    ] = False,
     mutate: Annotated[bool, typer.Option("--mutate", help="Write a policy that changes objects.")] = False,
     param: Annotated[bool, typer.Option("--param", help="Write a policy that reads a ConfigMap.")] = False,
     case: Annotated[

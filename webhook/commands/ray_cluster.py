@@ -100,7 +100,7 @@ class _Worker(Generic[_Result]):
         if version != __version__:
             told = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
             raise ConfigurationError(f"--ray: {told}: install the same release on all of them")
-        self._work: PreparedFileWork[_Result] = pickle.loads(work).prepare_worker()  # noqa: S301 - sent by who started the command
+        self._work: PreparedFileWork[_Result] = pickle.loads(work).prepare_worker()  # noqa: S301 - sent by the command
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, list[bytes]]]:
         for file in batch["file"]:
@@ -117,7 +117,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
         workers: the number of worker processes; None means one for each processor.
 
     Raises:
-        ConfigurationError: there is no Ray at the address.
+        ConfigurationError: no Ray runs at the address.
         ModuleNotFoundError: the extra is not installed.
     """
     is_local = address == LOCAL

@@ -1,5 +1,4 @@
-"""The work of the processes of a Ray cluster on a file: the same as that of the processes of this machine on its parts.
-"""
+"""The work of the processes of a Ray cluster on a file: the same as that of the local processes on its parts."""
 
 from __future__ import annotations
 

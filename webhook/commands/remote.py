@@ -63,7 +63,7 @@ class RemoteWebhook:
 
         Raises:
             CallError: the server answered something else than a review.
-            ConfigurationError: the server cannot be reached or is not who it should be.
+            ConfigurationError: the server cannot be reached or has the wrong certificate.
         """
         try:
             got = self._client.post(

@@ -4,7 +4,7 @@ Both get a copy of the files of the folder alone: no values are given, kustomize
 network. With `--render-remote` kustomize fetches what a kustomization takes from an address. helm checks no schema of
 values, because a schema may refer to any file of this machine, and an error quotes it.
 
-Rendered objects replace the files that they are made of; other files of the folder stay.
+Rendered objects replace the files of their source; other files of the folder stay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode,
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""Bytes of what a folder is rendered to, as of a file that is read."""
+"""The most bytes of a rendered folder, as of a file that is read."""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")

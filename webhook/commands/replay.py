@@ -127,8 +127,8 @@ class ReplayBackend(Struct, frozen=True):
     """Who answers the reviews of a replay, with the kinds and rules that are known; of a server none are. nothing is
     known if a server answers.
 
-    `sent` gives of a document what is sent, and whom; `problems` are what is wrong with inputs that are params; `notes`
-    says in the end what a person should know of the context.
+    `sent` gives the sent object of a document, and its user; `problems` are mistakes of inputs that are params; `notes`
+    gives the notes about the context at the end.
     """
 
     sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]

@@ -93,8 +93,7 @@ def servers_that_deny_nothing(
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
-    """The properties of an installation: the name of its configurations, its ClusterRole, and the number of its phases.
-    """
+    """An installation: the name of its configurations, its ClusterRole, and the number of its phases."""
 
     name: str
     role: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Counts what enforce would have refused: from metrics, from the server's log, and from an API server's audit log.
 
 Knows the three by their lines: the counter `claimgate_broken_rules_total`, the log fields `would_deny` and
-`would_warn`, and the audit annotations `would-deny` and `would-warn`. A rule that speaks in both phases of a request
+`would_warn`, and the audit annotations `would-deny` and `would-warn`. A rule with a result in both phases of a request
 counts once.
 """
 

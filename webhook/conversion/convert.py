@@ -148,7 +148,7 @@ def reason_as_text(error: NotConverted) -> str:
 
 
 def is_convertible(policy: JSON) -> bool:
-    """Return whether a policy is of a kind that is converted, as far as it has a native form."""
+    """Return whether a policy is of a kind that is converted and has a native form."""
     tests = (kyverno.is_kyverno_policy, cluster_policy.is_cel_policy, kubewarden.is_cel_policy)
     return any(is_of_kind(policy) for is_of_kind in tests)
 

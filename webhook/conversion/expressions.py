@@ -38,9 +38,10 @@ def parsed_or_none(text: str) -> Node | None:
 
 
 def with_plain_functions(text: str) -> str:
-    """Return an expression in which `parseServiceAccount(x)` is the map that Kyverno makes of a user's name.
+    """Return an expression with Kyverno's map of a user's name for `parseServiceAccount(x)`.
 
-    Namespace and Name are "" for a user that is no service account (github.com/kyverno/sdk extensions/cel/libs/user).
+    Namespace and Name are "" for a user that is not a service account (github.com/kyverno/sdk
+    extensions/cel/libs/user).
     """
     if _PARSE_ACCOUNT not in text:
         return text

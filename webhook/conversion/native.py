@@ -17,7 +17,7 @@ _SEVERITY: Final = "policies.kyverno.io/severity"
 
 
 def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) -> dict[str, Any]:
-    """Return a policy with the labels and annotations of the policy that it is made of."""
+    """Return a policy with the labels and annotations of its source."""
     metadata: dict[str, JSON] = {"name": name}
     for key in ("labels", "annotations"):
         kept = {each: text for each, text in _texts(source, key).items() if not each.startswith(_OF_KUBECTL)}
@@ -56,7 +56,7 @@ def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Ma
     """Return a map, after checking that it has no field with an unknown meaning.
 
     Raises:
-        NotConverted: it is no map, or has another field.
+        NotConverted: it is not a map, or has another field.
     """
     if value is None:
         return {}
@@ -72,7 +72,7 @@ def list_at(value: JSON, path: FieldPath) -> Sequence[Any]:
     """Return the list at a path; () if there is none.
 
     Raises:
-        NotConverted: the value is no list.
+        NotConverted: the value is not a list.
     """
     listed = get(value, path)
     if listed is None:
@@ -86,7 +86,7 @@ def maps_at(value: JSON, path: FieldPath) -> Sequence[dict[str, Any]]:
     """Return the list of maps at a path; () if there is none.
 
     Raises:
-        NotConverted: the value is no list, or an entry is no map.
+        NotConverted: the value is not a list, or an entry is not a map.
     """
     listed = list_at(value, path)
     for index, each in enumerate(listed):

@@ -1,1 +1,1 @@
-"""One request: which objects a policy is about, what its expressions say, what mutations make of it."""
+"""One request: the objects of a policy, the results of its expressions and mutations."""

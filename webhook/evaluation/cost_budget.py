@@ -1,6 +1,6 @@
 """Evaluates the expressions of one policy on one request within their cost budget, with the API server's error texts.
 
-Knows nothing of what a result means. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
+Does not know the meaning of a result. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
 pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a separate limit, the expression
 that first uses a variable pays for it, and variables are computed again for messages, audit annotations and every
 mutation).

@@ -3,8 +3,8 @@
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
 - `expand: pods`: every pod template as a virtual Pod in the request's namespace, with the operations and selectors of
-  the rule for Pods; of a TrainJob, the pods merged with its runtime; with `patches`, what a TrainJob lays over the
-  templates of its runtime; with `resources`, the object itself where it has resources outside its templates.
+  the rule for Pods; for a TrainJob, the pods merged with its runtime; with `patches`, the patches of a TrainJob over
+  the templates of its runtime; with `resources`, the object itself if it has resources outside its templates.
 - `expand: objects`: the objects inside, such as those in an AppWrapper, with the request's namespace and operation.
 
 An object with values of wrong types is a target of policies about types alone.

@@ -1,7 +1,7 @@
 """The pods of a request that are not in its object: those of TrainJobs, merged, and those built from single fields.
 
-A policy with `expand: pods` is evaluated on the pods that Trainer makes of a TrainJob and its runtime. A problem of a
-field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
+A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem of
+a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
 are not known. For kinds with controllers that build pods from single fields, the policy is evaluated on these fields,
 and is not evaluated if it reads more. For these kinds this is only done for files: in a cluster, the pods themselves
 reach the policy.
@@ -73,7 +73,9 @@ class MergedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialPod:
-    """A pod that a controller makes of single fields of an object of this kind, which is at `path` in the request's."""
+    """A pod that a controller creates from single fields of an object of this kind, which is at `path` in the
+    request's.
+    """
 
     path: FieldPath
     kind: str
@@ -177,7 +179,7 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
 
 
 def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[PartialPod]:
-    """Yield the pods that are made of single fields of an object or of those inside it."""
+    """Yield the pods that are created from single fields of an object or of those inside it."""
     inside = embedded_objects(obj, table, deadline)
     places = [((), obj), *((inner.path, inner.object) for inner in deadline.items_with_clock_checks(inside))]
     for path, each in places:

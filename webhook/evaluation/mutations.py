@@ -59,7 +59,7 @@ def apply_mutation(
         sent: the object before the first mutation.
 
     Raises:
-        Undecodable: the patched object is no object of its kind.
+        Undecodable: the patched object is not an object of its kind.
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
     """

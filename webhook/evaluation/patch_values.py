@@ -1,10 +1,10 @@
 """Converts the values of mutation expressions to patches, and refuses those that the API server cannot convert.
 
-An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; each has
-its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
-objects that an expression reads are JSON, and so is a list that `+` has made. A field may also have a value of CEL,
-with items that are converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of
-cel-go, which no schema takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
+An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; they can
+convert different values. In an `Object{…}` the origin of a list or a map matters: those of the objects that an
+expression reads are JSON, and so is the result of `+`. A field may also have a value of CEL, with items that are
+converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of cel-go, which no schema
+takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26 common/types
 (ConvertToNative, Value).
 """

@@ -51,7 +51,7 @@ class EvaluationTarget:
     `missing` is why the pods of the object are not known, and the target replaces them. `has_new_spec` is whether the
     condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object and old object
     as expressions see them, None before an expression does; `typed_objects` are the object as types have read it,
-    `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each keeps alive.
+    `subjects` the object for facts and checks, by the `id` of the assumptions of policies, which each keeps alive.
     """
 
     attributes: Attributes

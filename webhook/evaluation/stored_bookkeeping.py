@@ -22,8 +22,8 @@ _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
 
 
 def is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
-    """Return whether an update is of what is being deleted, or changes only fields of BOOKKEEPING that a policy does
-    not name.
+    """Return whether an update is of an object that is being deleted, or changes only fields of BOOKKEEPING that a
+    policy does not name.
     """
     attributes = context.attributes
     if attributes.operation is not Operation.UPDATE:
@@ -36,7 +36,9 @@ def is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
 
 
 def changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[str] | None:
-    """Return the fields of BOOKKEEPING that differ, or none of what is being deleted; None if others differ, too."""
+    """Return the fields of BOOKKEEPING that differ, or none for an object that is being deleted; None if others differ,
+    too.
+    """
     metadata, before = new.get("metadata"), old.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(before, Mapping):
         return None

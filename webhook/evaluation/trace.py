@@ -1,6 +1,6 @@
 """Records, while a request is evaluated, why each policy reports or not. Created only on request.
 
-The evaluation tells the trace what it does, and which part of the criteria of a policy does not match. The trace
+The evaluation reports to the trace what it does, and which part of the criteria of a policy does not match. The trace
 decides nothing.
 """
 

@@ -66,8 +66,7 @@ class Validator:
         return [*decisions, *self._audit_decision()] if body.audits else decisions
 
     def _decisions_when_all_hold(self) -> Sequence[Decision]:
-        """Return the decisions if every rule holds; a rule with facts that lack an object is reported as not evaluated.
-        """
+        """Return the decisions if every rule holds; a rule with a missing object is reported as not evaluated."""
         admits = self._decisions.admitting_decisions()
         if not (self._policy.facts or self._policy.checks):
             return admits

@@ -141,7 +141,8 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 
 
 def bookkeeping_condition(fields: Iterable[str]) -> str:
-    """Return CEL that is false of updates of what is being deleted, and of those that change nothing but some fields.
+    """Return CEL that is false for updates of an object that is being deleted, and for those that change only some
+    fields.
 
     Nothing in it depends on types: objects of any kind have metadata with a schema. A list of one value is compared
     instead of the value, because the cost of a comparison is the number of items.

@@ -38,7 +38,7 @@ class NativePolicies:
 
 @dataclass(frozen=True, slots=True)
 class _KindGroup:
-    """Kinds that one policy can speak of. suffix: of its name."""
+    """Kinds of one policy. suffix: of its name."""
 
     suffix: str
     rows: tuple[Row, ...]
@@ -83,8 +83,8 @@ def _policy_reads_patches(policy: JSON) -> bool:
 
 
 def _table_with_patches(table: Table) -> Table:
-    """Return the table with pod sets for what is laid over a runtime's templates, whole templates and PodSpecs
-    apart.
+    """Return the table with pod sets for the patches over a runtime's templates, whole templates and PodSpecs
+    separately.
     """
     made = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
@@ -160,7 +160,7 @@ def _policies_for_group(
 
 
 def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
-    """Raise what the API server would say against a policy."""
+    """Raise the errors of the API server for a policy."""
     _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
         raise PolicyRewriteError(str(error).partition("\n")[0])

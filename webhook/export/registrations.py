@@ -1,8 +1,8 @@
 """Which webhooks to register for a phase: kinds that every cluster makes all the time apart, with what concerns them.
 
-Pods, and the kinds of Kubernetes that make them, are most of what a cluster creates, and few of them have a device, a
-claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the policies
-(concerns.py); everything else is one webhook without conditions. The API server calls for an object once.
+Most objects that a cluster creates are Pods, and objects of Kubernetes' own kinds that create Pods. Few of them have a
+device, a claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the
+policies (concerns.py); everything else is one webhook without conditions. The API server calls for an object once.
 """
 
 from __future__ import annotations

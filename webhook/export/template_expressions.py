@@ -1,4 +1,4 @@
-"""CEL expressions that find the pod templates of a kind and make of each the Pod that evaluation makes of it.
+"""CEL expressions that find the pod templates of a kind and convert each to the Pod of an evaluation.
 
 Written for the API server, the same as the virtual Pod of evaluation/request_objects.py: null is nothing down to the
 fields of a PodSpec, a template is a map, and its metadata has the request's namespace unless it names one. Knows no

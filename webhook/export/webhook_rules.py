@@ -1,6 +1,6 @@
 """The rules under which an API server must call this webhook: exactly what the loaded policies match.
 
-Knows a policy set; who prints the webhook configurations is a command. Names and selectors are left to the policies
+Knows a policy set; a command prints the webhook configurations. Names and selectors are left to the policies
 themselves: a rule of a webhook cannot say them.
 """
 

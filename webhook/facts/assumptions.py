@@ -36,11 +36,10 @@ class ClusterAssumptions(Struct, frozen=True, kw_only=True):
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
     whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param does not say
-    it: then facts/train_job_pods/releases.py reads other sources.
-    feature_gates: those of a device driver that are on, and off by default.
-    resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
-    kueue: release of Kueue. knows_kueue: whether anybody said that. kueue_configuration: the text of its Configuration,
-    "" for that in the cluster.
+    it: then facts/train_job_pods/releases.py reads other sources. feature_gates: those of a device driver that are on,
+    and off by default. resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and
+    `vendor.<name>`. kueue: release of Kueue. knows_kueue: whether it was stated. kueue_configuration: the text of its
+    Configuration, "" for that in the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
@@ -132,7 +131,7 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
-    """Return the release; None where there is no such Deployment, or its image has no tag that is a release."""
+    """Return the release; None without such a Deployment, or if its image has no tag that is a release."""
     held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)

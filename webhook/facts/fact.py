@@ -55,7 +55,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
-        about: what it tells, in one or a few sentences.
+        about: its meaning, in one or a few sentences.
         examples: expressions that read it; the first says best what it is for.
         type: the CEL type of its value.
         structures: those inside it.

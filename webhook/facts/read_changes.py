@@ -34,7 +34,7 @@ def _fields_that_checks_read(obj: Object) -> JSON:
 
 
 def _metadata_that_checks_read(obj: Object) -> JSON:
-    """Return the metadata that checks read: who owns the object, and labels and annotations."""
+    """Return the metadata that checks read: the owners of the object, its labels and annotations."""
     marked = (obj.labels, obj.annotations)
     read = [{key: text for key, text in each.items() if any(word in key for word in _READ)} for each in marked]
     return [obj.metadata.json.get("ownerReferences"), *read]

@@ -72,14 +72,14 @@ class FactRegistry:
         return self.checks(group) if declared is None else declared.checks
 
     def kinds_looked_up_by_group(self, group: str) -> Iterable[GroupKind]:
-        """Return the group and kind of what the checks of a group look up, without an import where that is declared."""
+        """Return the group and kind of the look-ups of a group of checks, without an import if they are declared."""
         declared = self.declared().groups.get(group)
         if declared is not None:
             return declared.lookups
         return (each.kind for check in self.checks(group) for each in check.lookups)
 
     def kinds_looked_up_by_fact(self, name: str) -> Iterable[GroupKind]:
-        """Return the group and kind of what a fact looks up, without an import where that is declared."""
+        """Return the group and kind of the look-ups of a fact, without an import if they are declared."""
         declared = self.declared().facts.get(name)
         return (each.kind for each in self.fact(name).lookups) if declared is None else declared
 

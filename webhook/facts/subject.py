@@ -55,7 +55,7 @@ class Subject:
         omitted: the places where `object` lacks a written part, a placeholder for a value of its type or a pod template
             that cannot be decoded: a check that reports a missing field reads this first.
         typed_objects: the object as types have read it; shared with the same object where something else is assumed.
-        pod_parts: what a Pod has of what few Pods have (typed/pod_parts.py); None before anybody asks.
+        pod_parts: the rare parts of a Pod (typed/pod_parts.py); None before they are read.
         results: what `once` has computed, by its function, and what checks have said, by their groups.
 
     """
@@ -126,7 +126,7 @@ class Subject:
         """Return a fact of the object, with what it could not be computed from.
 
         Raises:
-            KeyError: there is no such fact.
+            KeyError: the fact does not exist.
         """
         return self.once(self.registry.fact(name).compute)
 

@@ -53,9 +53,9 @@ class ClusterView(Struct):
     `noted` collects missing objects by the fields of the fact that needed them; `fields` are the fields that are
     computed now.
 
-    A message tells its reader only what the reader may see. So messages may name only objects that `list_visible`
-    finds. `list_json` and `list_typed` list all namespaces where none is given, for sums alone. `sees_all_namespaces`:
-    the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
+    A message contains only what its reader may see. So messages may name only objects that `list_visible` finds.
+    `list_json` and `list_typed` list all namespaces where none is given, for sums alone. `sees_all_namespaces`: the
+    reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
     """
 
     cluster: Cluster
@@ -151,8 +151,7 @@ class ClusterView(Struct):
     def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
         """List the objects of a namespace, or of all; none if they are not known, which `missing` then explains.
 
-        Raises nothing; the same sequence for the same question until the cluster changes, so that what is made of it
-        can be kept.
+        Raises nothing; the same sequence for the same question until the cluster changes, so that results can be kept.
         """
         self.deadline.spend(1)
         try:

@@ -175,8 +175,8 @@ class DocumentStream:
 
     Args:
         named: what to read.
-        exclude: patterns of names, or of paths below what is named, of what is left out.
-        include: such patterns of what alone is read of folders.
+        exclude: patterns of names, or of paths below a named place, for files to leave out.
+        include: patterns for the only files of folders to read.
         listing: lists the files of names.
         patterns: finds the patterns of a named folder; those of its `.claimgateignore` if None.
 
@@ -185,7 +185,7 @@ class DocumentStream:
         sources: the files in order, each once.
         excluded: how many files are left out.
         ignored: how many of these a `.claimgateignore` leaves out.
-        not_read: what is in folders and is not read, because it is no regular file or leads out of its folder.
+        not_read: entries of folders that are not read, because they are not regular files or lead out of their folder.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Reads the files of the command line into single documents with their places.
 
-Knows files, folders, stdin and lists (JSON arrays, `kind: List`); knows nothing of what a document means. Everything
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Everything
 unreadable is collected along with what could be read, so that one bad file does not hide the others.
 """
 
@@ -29,7 +29,7 @@ Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
 """Lists the files of names."""
 
 PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
-"""Returns the patterns of a named folder of what is left out of it."""
+"""Returns the patterns of a named folder for files to leave out."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
@@ -241,7 +241,7 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
 
 
 def _is_beyond_bounds(problem: InputProblem) -> bool:
-    """Return whether a text may be a manifest that kubectl reads and this reader does not, and so is no template."""
+    """Return whether a text may be a manifest that only kubectl reads; then it is not a template."""
     return problem.message.startswith(_BEYOND_BOUNDS)
 
 

@@ -1,6 +1,6 @@
 """Lines of log files, plain or compressed by gzip, a few megabytes at a time.
 
-A cut off or damaged file gives the part before the damage. Knows nothing of what the lines mean.
+A cut off or damaged file gives the part before the damage. Does not know the meaning of the lines.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def last_compiled_of_object(compiled: CompiledObject) -> JSON:
 
 
 def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
-    """Return one condition of a status (metav1.Condition), as far as it does not depend on the object."""
+    """Return one condition of a status (metav1.Condition), without the parts that depend on the object."""
     cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
     return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
 

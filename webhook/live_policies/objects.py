@@ -59,7 +59,7 @@ class StoredPolicy:
 
     @property
     def uid(self) -> str:
-        """Return the uid, which tells the object from an earlier one of its name."""
+        """Return the uid, which distinguishes the object from an earlier one of its name."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
@@ -83,7 +83,7 @@ class StoredPolicy:
         last = get(self.value, ("status", "lastCompiled"), None) or {}
         try:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
-        except (KeyError, TypeError, ValueError):  # who may write the status may write anything there
+        except (KeyError, TypeError, ValueError):  # a user who may write the status may write anything there
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})

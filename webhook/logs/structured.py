@@ -3,7 +3,7 @@
 A line of text has time, level, message, then `name=value` for each field. A value of more than a word is JSON, so that
 a line can be split into its fields again. Control and bidirectional characters are escaped, so that no terminal obeys
 them (terminal.py). A server gives its lines to a LogWriter and never waits for a reader. Without one a line is written
-at once. Knows nothing of what is logged.
+at once. Does not know the logged contents.
 
 Never log objects, params or patches: an object holds secrets, and a log is read by more people than the cluster.
 """

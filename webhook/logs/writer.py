@@ -1,7 +1,7 @@
 """Lines on their way to stderr: a bounded queue, and a thread of its own that writes them in batches.
 
-Knows bytes and a file descriptor; nothing of what a line says. Logging never waits for the reader of the log: if a pipe
-is not read, or stderr is closed, lines are dropped and counted, with no other effect.
+Knows bytes and a file descriptor, and not the contents of a line. Logging never waits for the reader of the log: if a
+pipe is not read, or stderr is closed, lines are dropped and counted, with no other effect.
 
 The descriptor is a copy of the process's stderr, so that a file or socket that gets its number later is never written
 to. A process that is forked off has the queue but not the thread: it must not log, and it writes nothing at its end.

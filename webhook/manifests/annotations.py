@@ -64,8 +64,8 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
     that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
     with writes that should not wait for the webhook. `spares_stored`: what was stored with a problem keeps working, as
-    docs/policies.md says of `stored: warn`. `concerns` is what a Pod, or what makes one, must have for the policy to
-    speak of it, any of several; `any_pod` are the rules that speak of others, too.
+    docs/policies.md says of `stored: warn`. `concerns` are the parts of a Pod, or of an object that creates Pods, any
+    of which it needs for the policy to apply; `any_pod` are the rules about other Pods, too.
     """
 
     expands: bool = False

@@ -44,24 +44,24 @@ NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
 Names: TypeAlias = list[str]
 
 _EXPAND: Final = (
-    "What the policy is evaluated on besides the objects that its rules name: pods (of the pod templates of every "
-    "kind of workload), objects (inside others), patches, resources."
+    "Also evaluate the policy on other objects than those of its rules: pods (the pod templates of every kind of "
+    "workload), objects (inside others), patches, resources."
 )
 _FACTS: Final = "The facts that expressions read, such as gpu: `claimgate policies rules` and docs/facts.md list them."
-_CHECKS: Final = "The groups of checks whose problems the variable `problems` holds."
-_MISSING: Final = "What becomes of a rule that cannot be evaluated because an object that it needs is not there."
-_UPDATES: Final = "spec: the policy is not asked about updates that leave the spec of the object as it is."
+_CHECKS: Final = "The groups of checks with the problems in the variable `problems`."
+_MISSING: Final = "The result of a rule that needs an object that does not exist."
+_UPDATES: Final = "spec: the policy skips updates that do not change the spec of the object."
 _STORED: Final = (
-    "What becomes of objects that were stored with a problem. warn, where it is not set: updates that leave the "
-    "problem as it is are warned of, and updates of status, finalizers or managedFields alone, updates of what is "
-    "being deleted, and deletions pass, unless the policy names them. deny: as of a ValidatingAdmissionPolicy."
+    "Updates of objects that are stored with a problem. warn, the default: an update that leaves the problem unchanged "
+    "gets a warning; updates of only status, finalizers or managedFields, updates of an object that is being deleted, "
+    "and deletions pass, unless the policy names them. deny: as in a ValidatingAdmissionPolicy."
 )
 _CONCERNS: Final = (
-    "What a Pod, or what makes one, must have for the policy to be asked about it, any of these words of "
+    "Parts of a Pod, or of an object that creates Pods, any of which it needs for the policy to apply: words of "
     "docs/registration.md."
 )
-_ANY_POD: Final = "Rules of the policy that are about Pods without any of that, too."
-_PHASE: Final = "In which phase the policy is evaluated; validate where it is not set."
+_ANY_POD: Final = "Rules of the policy that are also about Pods without any of these parts."
+_PHASE: Final = "The phase in which the policy is evaluated; default: validate."
 _REGISTERED: Final = "false: audit, replay and test evaluate the policy, and webhook configurations leave it out."
 
 
@@ -209,8 +209,7 @@ def _without_nulls_and_status(value: JSON) -> Any:
 
 
 def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
-    """Report annotations that are fields of these kinds: one place for each setting, so that it is clear which counts.
-    """
+    """Report annotations that are fields of these kinds: each setting has one place, so that one value counts."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
         (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")

@@ -23,7 +23,7 @@ NAME: Final = "claimgate.yaml"
 
 
 class ConfigurationFile(Struct, frozen=True):
-    """A configuration, and the document that it was read of; None where there is no file.
+    """A configuration, and its document; None without a file.
 
     root: the folder that files which it names have to stay in; "" where a person named the configuration.
     """

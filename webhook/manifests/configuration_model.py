@@ -1,4 +1,4 @@
-"""The fields of `claimgate.yaml`, their types and what each means; the JSON schema is made of them.
+"""The fields of `claimgate.yaml`, their types and meanings, from which the JSON schema is generated.
 
 Knows neither files nor policies: that a rule exists is found out where policies are known (configured_rules.py).
 """

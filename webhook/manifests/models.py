@@ -1,8 +1,8 @@
 """The shape of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
 
-Knows which fields exist and of what JSON type they are, nothing of what they mean: what the API server refuses beyond
-shape is in validation.py. Unknown fields are errors here, as in `kubectl apply --validate=strict`. Source: k8s.io/api
-v0.36 admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
+Knows the fields and their JSON types, and not their meaning: validation.py has the other errors of the API server.
+Unknown fields are errors here, as in `kubectl apply --validate=strict`. Source: k8s.io/api v0.36
+admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def parse_manifest(value: JSON) -> Manifest:
 
 
 def shape_error(error: ValidationError) -> ShapeError:
-    """Return what is wrong with a manifest, in the words of those who write YAML."""
+    """Return the mistakes of a manifest, in words for authors of YAML."""
     return ShapeError(tuple(_path_and_message(item) for item in error.errors(include_url=False)))
 
 

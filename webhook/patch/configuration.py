@@ -100,7 +100,7 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
 class _SchemaValidation(Struct, frozen=True):
     """Finds values of a configuration, or of an object, that do not fit the schema; an object may have duplicates.
 
-    An unknown field that was sent with the object is left out sooner or later, and is no problem.
+    An unknown field in the submitted object is dropped sooner or later, and is not a problem.
     """
 
     deadline: Deadline

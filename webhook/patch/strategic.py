@@ -111,7 +111,7 @@ def merge_patch(
         indexes: those of earlier merges; this merge begins with their results.
 
     Raises:
-        Unmergeable: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
+        Unmergeable: the patch is not an object, lacks a merge key, or has a directive that cannot be followed.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         message = f"a strategic merge patch of {root} must be an object laid over an object"

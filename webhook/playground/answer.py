@@ -1,4 +1,5 @@
-"""Answers as plain JSON for the page: what kubectl prints, what changes, what spoke and why, what it cost.
+"""Answers as plain JSON for the page: the text of kubectl, the changes, the policies with a result and why, and the
+costs.
 
 Texts stay unchanged: the page shows them as text and never as markup. Decides nothing.
 """

@@ -66,7 +66,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
     """Create the application.
 
     Args:
-        playground: who answers.
+        playground: answers the questions.
         hosts: what a browser may name in `Host`, such as `127.0.0.1:8642`.
     """
     app = FastAPI(title="claimgate playground", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)

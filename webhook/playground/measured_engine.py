@@ -76,7 +76,7 @@ class MeasuredEngine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MeasuredProgram:
-    """A program that tells its engine of each evaluation."""
+    """A program that reports each evaluation to its engine."""
 
     program: Program
     told: MeasuredEngine

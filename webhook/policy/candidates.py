@@ -67,7 +67,7 @@ def candidates_for_request(
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests for the same resource and operation as this one.
 
-    No policy may speak about policies, bindings and webhook configurations.
+    No policy applies to policies, bindings and webhook configurations.
     """
     if is_exempt(attributes):
         return ()
@@ -115,7 +115,7 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
 
 
 def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozenset[str]:
-    """Return the words of `concerns` of a policy, if a Pod's resources tell whether they apply."""
+    """Return the words of `concerns` of a policy, if a Pod's resources decide whether they apply."""
     concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
     return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()

@@ -1,7 +1,7 @@
 """A compiled policy: programs instead of expressions, predicates instead of selectors. Immutable.
 
 Knows what a policy consists of; compile.py makes it, matching, validating and mutating use it. An expression that did
-not compile stays here with its error, so that the policy's failurePolicy can speak for it.
+not compile stays here with its error, so that the policy's failurePolicy can decide.
 """
 
 from __future__ import annotations

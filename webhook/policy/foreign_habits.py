@@ -1,8 +1,8 @@
 """Hints about what people write out of habit of Python, jq, Rego or JavaScript, in expressions that do not compile.
 
 A habit is a row of tokens as in an expression: `STRING` and `INT` match every literal of the kind, `NAME` every name,
-and the first token of an expression follows `START`. A name that is a field, behind a dot, is no habit of that name.
-Where two habits begin at a token, the longer one counts.
+and the first token of an expression follows `START`. A name of a field, after a dot, is not a habit. Where two habits
+begin at a token, the longer one counts.
 """
 
 from __future__ import annotations

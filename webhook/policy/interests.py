@@ -1,7 +1,7 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
 
-Knows bindings and facts; who holds it is the cluster view's business. A parameter is held whole, for its policy may
-read any of it; other objects with the fields that are read alone.
+Knows bindings and facts; the cluster view keeps the objects. A parameter is held whole, for its policy may read any of
+it; other objects with the fields that are read alone.
 """
 
 from __future__ import annotations

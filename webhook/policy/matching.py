@@ -39,7 +39,7 @@ _OWN: Final = "claimgate.dev/"
 """The prefix of labels that choose what this project does in a namespace; a namespace has them only if a user sets
 them."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
-"""Returns the labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
+"""Returns the labels of the request's namespace, None if the Namespace does not exist. May raise LookupFailed."""
 
 
 class ResourceRule(Struct, frozen=True):

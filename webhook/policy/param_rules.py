@@ -86,9 +86,7 @@ class ParamRuleChecker:
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in a param."""
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
-        if any(
-            actions.mistakes_in_param(param, loaded)
-        ):  # rules of policies that are not loaded may still be named
+        if any(actions.mistakes_in_param(param, loaded)):  # rules of policies that are not loaded may still be named
             yield from actions.mistakes_in_param(
                 param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
             )

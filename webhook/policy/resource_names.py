@@ -1,7 +1,7 @@
 """Finds rules that name a kind where the API server expects the plural of a resource, so that they never match.
 
 kube-apiserver takes such a policy and never evaluates it. Knows the kinds of Kubernetes and those of the workload
-table; of other kinds it tells a kind by its capital letter, and guesses the plural.
+table; it recognizes other kinds by their capital letter, and guesses the plural.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ def param_source(reference: ParamRef | None) -> ParamSource | None:
 class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
 
-    `name` is `namespace/name`, or `name` where there is no namespace. `admits` are the decisions of rules that hold,
-    about the object itself. `assumed` is what the parameter says of the cluster, None where it cannot be read, and
-    `refusal` says why.
+    `name` is `namespace/name`, or `name` without a namespace. `admits` are the decisions of rules that hold, about the
+    object itself. `assumed` is what the parameter says of the cluster, None where it cannot be read, and `refusal` says
+    why.
     """
 
     object: JSON

@@ -45,7 +45,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def unevaluated_messages(self) -> tuple[str, ...]:
-        """Return the messages about what could not be evaluated but was let through, each once."""
+        """Return the messages about rules that were not evaluated and did not deny, each once."""
         texts = (
             decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
             for decision in self._unevaluated_admitted_decisions()

@@ -76,7 +76,7 @@ def read_baseline(file: Path) -> Mapping[str, str]:
     """Return the fingerprints of a baseline, with a description of each finding.
 
     Raises:
-        InputError: the file cannot be read, or is no baseline.
+        InputError: the file cannot be read, or is not a baseline.
     """
     try:
         value = json.loads(read_whole(file))

@@ -80,7 +80,7 @@ class Finding(Struct, kw_only=True):
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
     def message_and_fix(self) -> tuple[str, str]:
-        """Return the message and what to do about it, for those who show the two apart; the fix may be ""."""
+        """Return the message and the fix, for formats that show the two separately; the fix may be ""."""
         if self.problem:
             return problem_as_sentence(replace(self.problem, fix="")), self.problem.fix
         is_named = self.decision.evaluation == "deny" and "/" in self.decision.rule
@@ -88,7 +88,7 @@ class Finding(Struct, kw_only=True):
 
     @property
     def exception_reason(self) -> str:
-        """Return why a failure is let through, "" if there is no exception."""
+        """Return why a failure does not deny, "" without an exception."""
         return self.decision.exception
 
     @property

@@ -76,7 +76,7 @@ class HtmlFindingsWriter:
 
 
 class _FindingCounts(Struct):
-    """How many findings there are by what charts and filters tell apart."""
+    """The numbers of findings by the values of charts and filters."""
 
     results: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
@@ -120,7 +120,7 @@ def _list_of_unreadable(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Return what could not be evaluated, folded; it is no finding."""
+    """Return the folded rules that were not evaluated; they are not findings."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""

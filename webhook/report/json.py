@@ -90,7 +90,7 @@ class JsonAnswersWriter:
 class JsonCasesWriter:
     """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
-    It begins with the sums: what is no pass is held.
+    It begins with the sums: all results except passes are held.
     """
 
     def __init__(self) -> None:

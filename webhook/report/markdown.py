@@ -149,7 +149,7 @@ def _head_of_document(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Return what could not be evaluated, folded; it is no finding."""
+    """Return the folded rules that were not evaluated; they are not findings."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""

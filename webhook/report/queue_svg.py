@@ -2,8 +2,8 @@
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
 line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Colours
-are light or dark as the reader's system asks, also where a page shows the picture as an image. Text
-comes from people: it is escaped, and cut where there is no room for it; a browser shows all of it under the pointer.
+are light or dark as the reader's system asks, also where a page shows the picture as an image. Text comes from people:
+it is escaped, and cut to the available space; a browser shows all of it under the pointer.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ _INDENT: Final = "    "
 _MOST_HELD: Final = 500
 """How many findings of one object are sorted together; a file may have the same object thousands of times."""
 _BREAK: Final = re.compile(r"(?<!\s)\s*\n(?! \| |\* )\s*")
-"""Matches a line break of a message, unless the next line shows source or an item of a list. It begins where blanks
-begin: begun at each of them, many blanks would take the square of the time."""
+"""Matches a line break of a message, unless the next line shows source or an item of a list. The pattern begins at the
+first blank: if it began at each of them, many blanks would take quadratic time."""
 _MOST_RULES: Final = 20
 _WIDEST: Final = 120
 """How many characters of a line of a file are shown if the screen has no width."""

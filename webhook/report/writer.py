@@ -118,13 +118,12 @@ class Totals(Struct, frozen=True, kw_only=True):
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
     denied, or cases that failed. results: how many cases a test has of each kind, every kind named. counts: what was
     found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
-    an entry instead. templates: files that are no manifests before they are rendered. not_read: files and folders that
-    are not read, because they are links out of the named folder or no regular files. unasked: objects that no policy is
-    about, by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether a
-    person wants everything named that is only counted otherwise. configured: what configuration and annotations left
-    out. left_out: cases that the user did not choose. coverage: of the rules and match conditions of suites, whether a
-    case tries them, where a person wants to know. queues: the queues of the cluster with what jobs would take, where
-    the format draws them.
+    an entry instead. templates: files that are not manifests before they are rendered. not_read: files and folders that
+    are not read, because they are links out of the named folder or no regular files. unasked: objects without a policy,
+    by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether a person wants
+    everything named that is only counted otherwise. configured: what configuration and annotations left out. left_out:
+    cases that the user did not choose. coverage: for the rules and match conditions of suites, whether a case tries
+    them, with --verbose. queues: the queues of the cluster with what jobs would take, where the format draws them.
     """
 
     entries: int = 0

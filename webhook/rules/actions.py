@@ -1,4 +1,4 @@
-"""The effects of a rule, and who chooses them: the one list (`EFFECTS`) and the one order.
+"""The effects of a rule, and their sources: the one list (`EFFECTS`) and the one order.
 
 Who decides, the later before the earlier:
 
@@ -83,7 +83,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     """Return the rules that a param names, with what is done about each.
 
     Raises:
-        Exception: the deadline's, where there is no time to read them.
+        Exception: the deadline's, if there is no time to read them.
     """
     data = _data_of_param(param)
     lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))

@@ -113,7 +113,7 @@ class Decision(Struct, kw_only=True):
 
     Treat a decision as immutable.
 
-    `rule` is the stable id of what was broken: `group/rule` of a problem, and of a validation that rules.yaml names;
+    `rule` is the stable id of the broken rule: `group/rule` of a problem, and of a validation that rules.yaml names;
     otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the
     object; `missing` are the objects that were needed and not found.
 

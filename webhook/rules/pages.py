@@ -24,7 +24,7 @@ def sections_about_rules(asked: Sequence[str]) -> str:
             message, which has ids in parentheses.
 
     Raises:
-        ConfigurationError: there is no such rule, or there are no pages.
+        ConfigurationError: the rule does not exist, or there are no pages.
     """
     sections = _sections(shipped.rule_pages_folder())
     are_names = all(_rules_of_name(name.strip("()"), sections) for name in asked)

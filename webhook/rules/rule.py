@@ -1,4 +1,4 @@
-"""A rule: one record of what it says and where it comes from, beside the function that finds objects that break it.
+"""A rule: one record with its texts and its source, beside the function that finds objects that break it.
 
     VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
@@ -56,8 +56,8 @@ class Rule(Struct, frozen=True, kw_only=True):
             value, the API server accepts an unchanged value (CRDValidationRatcheting), unless a rule compares it with
             oldSelf.
         updates_of: the kinds for which that function reads updates; () means all kinds of the rule.
-        yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
-        issues: issues and pull requests on GitHub of people who met the problem, as links.
+        yields_to: ids of rules with a better text about the same field and at least the same level.
+        issues: links to issues and pull requests on GitHub about the problem.
     """
 
     id: str

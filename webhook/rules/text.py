@@ -25,7 +25,7 @@ _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
 """A colon that ends a part of a sentence; those in names and values are in quotes."""
 _NOTE: Final = 100
-"""Characters of what is said of a list as a whole, at most."""
+"""Characters of the text about a list as a whole, at most."""
 
 
 def problem_as_sentence(problem: Problem) -> str:
@@ -43,7 +43,7 @@ def problem_as_sentence(problem: Problem) -> str:
 
 
 def sentence_without_path(problem: Problem) -> str:
-    """Return the sentence without the path that it begins with, for those who show that apart."""
+    """Return the sentence without the path at its beginning, for formats that show the path separately."""
     return problem_as_sentence(replace(problem, path="")).strip()
 
 

@@ -40,7 +40,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 
 @cache
 def create_type_check(of: Type) -> Fit:
-    """Return a function that tells whether a value has a type. Any thread may call it; one of them builds the type."""
+    """Return a function that checks whether a value has a type. Any thread may call it; one of them builds the type."""
     with _BUILDING:
         wanted = _msgspec_type(of)
         msgspec.json.Decoder(wanted)  # builds the type and all within it

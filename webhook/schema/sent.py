@@ -56,8 +56,8 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
 def pod_as_sent(pod: JSON, deadline: Deadline | None = None, *, is_whole: bool = True) -> JSON:
     """Return a decoded Pod as an API server sends it.
 
-    Unknown fields stay, which a newer Kubernetes may have, and so does what is no quantity. Unless the Pod `is_whole`,
-    nothing is added.
+    Unknown fields stay, because a newer Kubernetes may have them, and so do invalid quantities. Unless the Pod
+    `is_whole`, nothing is added.
     """
     of = type_of(POD) or "any"
     return _ApiServerEncoder(deadline or Deadline(), is_strict=False, is_whole=is_whole).encode_value(pod, of)

@@ -92,7 +92,7 @@ def _type_of_name(name: str) -> Type:
 
 @cache
 def _encoding_by_type() -> Mapping[str, Any]:
-    """Return what Go's encoding makes of unset and of empty fields, by the names of types."""
+    """Return Go's encoding of unset and of empty fields, by the names of types."""
     encoding: Mapping[str, Any] = json.loads(_GO_ENCODING.read_text())
     return encoding
 

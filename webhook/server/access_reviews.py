@@ -56,7 +56,7 @@ class AccessReviews:
 
         Args:
             question: what a policy asks.
-            user: who sent the request that is reviewed.
+            user: the sender of the reviewed request.
             tenant: of that request.
             until: the end of the wait for the answer, on the monotonic clock.
         """
@@ -66,7 +66,7 @@ class AccessReviews:
             return _LATE
         call = self._start_call(subject_access_review(question, user), tenant, until)
         done, _ = await asyncio.wait({call}, timeout=max(0.0, until - monotonic()))
-        if not done:  # the call keeps its place until the connection gives up, which is about now
+        if not done:  # the call keeps its place until the connection times out, which is about now
             return _LATE
         try:
             return decision(call.result())

@@ -34,7 +34,7 @@ class LazyPages:
     """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
-    `load`, or by the first call that is no review. A failure raises in all waiting calls, and the next call tries
+    `load`, or in the first call that is not a review. A failure raises in all waiting calls, and the next call tries
     again.
     """
 

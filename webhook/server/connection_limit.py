@@ -1,8 +1,8 @@
 """Limits how many connections a port has, and chooses which one to end when another arrives.
 
-Knows connections by what they tell of themselves; nothing of sockets and TLS. A new connection is always accepted. So a
-client that fills the port with connections, idle or half open, cannot lock the API server out; it only ends older
-connections, first its own, because the address with the most connections loses one.
+Knows connections by their own reports, and neither sockets nor TLS. A new connection is always accepted. So a client
+that fills the port with connections, idle or half open, cannot lock the API server out; it only ends older connections,
+first its own, because the address with the most connections loses one.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Two levels of binary heaps: of namespaces, and of the tenants of each. A tenant 
 when it comes to the top, so that a turn does not visit all waiting tenants. The tenants of one busy address are all put
 back when it has used a fifth more, a thousand of them in 6 ms. A tenant that becomes light while it waits would never
 come to the top while new light ones arrive: a third heap has the moments at which this happens. Knows tenants and
-futures, nothing of what they wait for.
+futures, and not their purpose.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FairQueue:
         """Create an empty queue.
 
         Args:
-            usage: who used how much.
+            usage: the usage of each tenant.
             lost: called with the tenant of a turn for a client that has just disconnected.
             turn_s: seconds that each turn costs beyond what is charged for it.
             most_debt_s: the longest time, on the clock of the queue, for which others go before a namespace that begins
@@ -87,7 +87,7 @@ class FairQueue:
         return bool(self._turns.get(tenant))
 
     def would_be_next(self, tenant: Tenant) -> bool:
-        """Return whether a tenant that arrives now would be served before all who wait."""
+        """Return whether a tenant that arrives now would be served before all waiting ones."""
         if tenant in self:
             return False
         if self._first() is None:

@@ -66,7 +66,7 @@ class Register(Protocol):
         ...
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds so many bytes more, of what was not answered yet."""
+        """Note that a connection holds so many more bytes of requests without an answer."""
         ...
 
     def throttle_answered_body(self, size: int, now: float) -> float:
@@ -86,7 +86,7 @@ class Port:
         application: answers requests.
         register: counts the connections.
         timeouts: how long a client may take.
-        tls: what to show and whom to trust; None for plain HTTP.
+        tls: the certificate and the trusted authorities; None for plain HTTP.
         client_names: only clients with a certificate for one of these names are accepted; empty accepts all.
         handshakes: where failed handshakes are noted.
         parts: what the parts of the server share.

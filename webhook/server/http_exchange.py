@@ -146,7 +146,7 @@ class Exchange:
             self._waiting.set_result(None)
 
     async def receive(self) -> Message:
-        """Return the next message of ASGI: what has come of the body, or that the client is gone."""
+        """Return the next message of ASGI: the received part of the body, or that the client is gone."""
         if self._expects_continue:
             self._expects_continue = False
             if not self.is_abandoned and not self.has_begun_answer:

@@ -1,7 +1,7 @@
 """The listening process: uvicorn with our connections, a drain before it stops, and background work.
 
-Knows uvicorn, signals and the event loop; knows nothing of what the applications answer. There may be two ports: one
-for reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
+Knows uvicorn, signals and the event loop, and not the answers of the applications. There may be two ports: one for
+reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Return the denial of a stored policy or binding with errors in its new spec; None for every other request.
 
         Raises:
-            Exception: the deadline's, where there is no time to compile it.
+            Exception: the deadline's, if there is no time to compile it.
         """
         new, old = attributes.object, attributes.old_object
         if attributes.kind.group != GROUP or attributes.kind.kind not in KINDS or not isinstance(new, dict):

@@ -37,8 +37,8 @@ attacks half of all looks found up to 14 MB, and one of twenty more than 20."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of what the scheduler and the workers' queue remember of 4,096 namespaces, users and addresses with names of 79
-characters, which is the most that usage.py keeps."""
+"""Bytes of the records of the scheduler and the workers' queue about 4,096 namespaces, users and addresses with names
+of 79 characters, which is the most that usage.py keeps."""
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
 """Bytes of the Events that wait, with names of the greatest length, and of what was told in the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000

@@ -1,7 +1,7 @@
 """Values that are built from files and built again when the files change, such as the policies of a running server.
 
-Knows files and when they are quiet; what is made of them is the caller's. A value is built while the last one serves,
-and replaced as a whole. If files cannot be used, the last good value stays in service, and `error` says why.
+Knows files and when they are quiet; the caller builds the values. A value is built while the last one serves, and
+replaced as a whole. If files cannot be used, the last good value stays in service, and `error` says why.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class ReloadableValue(Generic[Value]):
         try:
             mark = self._mark()
         except Exception as error:  # noqa: BLE001 - as below
-            return self._record_error(
-                error, is_new=_text(error) != self.error
-            )  # a missing folder is logged once
+            return self._record_error(error, is_new=_text(error) != self.error)  # a missing folder is logged once
         try:
             return self._rebuild_if_changed(mark)
         except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz

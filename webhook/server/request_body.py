@@ -103,9 +103,9 @@ def close_all_bodies() -> None:
 
 
 FREE_BYTES: Final = 64 * 1024
-"""A connection reads as much of each body before anybody asks for it; most reviews are a tenth of it. Larger bodies
-have memory of their own, and are evaluated in a worker: a TrainJob of 60 KB takes 1 to 2 ms, hostile bodies twice as
-large 5 to decode.
+"""A connection reads this much of each body in advance; most reviews are a tenth of it. Larger bodies have memory of
+their own, and are evaluated in a worker: a TrainJob of 60 KB takes 1 to 2 ms, hostile bodies twice as large 5 to
+decode.
 """
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
@@ -287,7 +287,7 @@ class BodyReader:
 
         Args:
             budget: what large bodies are reserved in.
-            scope: of the call; tells of the client and its clock.
+            scope: of the call; it has the client and its clock.
             receive: gives the pieces.
             length: as declared, None when it is streamed.
             limit: the most bytes to take.
@@ -342,7 +342,7 @@ class BodyReader:
         body: LargeBody | None = None
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
-                if not chunks:  # its first piece, which says who asks for what, is read without a budget
+                if not chunks:  # its first piece, with the sender and the operation, is read without a budget
                     size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
                 await self._budget.reserve(reserved, client_address(self._scope))

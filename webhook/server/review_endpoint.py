@@ -1,8 +1,8 @@
 """The ASGI application that answers POST /validate and /mutate. Other paths go to FastAPI (pages.py).
 
-It knows HTTP: methods, media types, lengths, deadlines, status codes. It knows only the head of a review, which says
-who sent it; the bodies of reviews and answers are bytes for it. It comes before FastAPI because a FastAPI route costs
-three times as much. review_handler.py decides where a review is evaluated.
+It knows HTTP: methods, media types, lengths, deadlines, status codes. It knows only the head of a review, which has its
+sender; the bodies of reviews and answers are bytes for it. It comes before FastAPI because a FastAPI route costs three
+times as much. review_handler.py decides where a review is evaluated.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ReviewEndpoint:
             first = await receive() if length is not None and length <= self._free_bytes else None
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
-            ):  # without the cost of what follows
+            ):  # without the cost of the rest
                 return _Reply(200, await self._handler.answer(came, phase, deadline, client_address(scope)))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
@@ -235,7 +235,7 @@ def _timeout(query: bytes, most_s: float) -> float:
     A tenth is kept back, of short ones up to a fifth: writing the answer takes as long on a busy node.
 
     Raises:
-        CallError: 400 when it is no duration as Go writes them.
+        CallError: 400 if it is not a duration as Go writes them.
     """
     if not query:
         return most_s
@@ -245,5 +245,5 @@ def _timeout(query: bytes, most_s: float) -> float:
     if not _DURATION.fullmatch(given):
         raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
     asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
-    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and infinity minus a tenth of it is no number
+    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and infinity minus a tenth of it is NaN
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)

@@ -3,7 +3,7 @@
 A review is evaluated on the event loop, because that costs tens of microseconds. A review that uses up its slice there
 moves to a child process (worker_lane.py). A body that will surely use it up starts there. The child is killed at the
 deadline while the loop continues. If no turn or no worker came in time, or the child was killed, the failurePolicy of
-the policies decides. scheduler.py decides who may run when.
+the policies decides. scheduler.py decides the order of reviews.
 """
 
 from __future__ import annotations

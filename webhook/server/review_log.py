@@ -45,7 +45,8 @@ def fault(error: Exception) -> dict[str, object]:
 def line(
     attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
 ) -> dict[str, object]:
-    """Return the log fields of a review: who asked for what, the verdict, the policies with a decision, the duration.
+    """Return the log fields of a review: its user and operation, the verdict, the policies with a decision, the
+    duration.
 
     Args:
         attributes: the request.

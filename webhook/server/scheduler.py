@@ -76,7 +76,7 @@ class InlineTimeSlice(Deadline):
 
     def require_time_for_call(self, seconds: float) -> None:
         """Read both clocks before a call that takes `seconds` and cannot be interrupted; no such call may be longer
-        than HEAVY_S, since an estimate may be half of what a busy machine takes.
+        than HEAVY_S, because an estimate may be half of the time on a busy machine.
 
         Raises:
             InlineBudgetSpent: the call is too long, would use up more time than there is, or end too late.
@@ -156,7 +156,7 @@ class _Overrun(NamedTuple):
 
 
 ROUND_S: Final = HEAVY_S
-"""Seconds of work between two looks at the sockets before anybody has to wait for a turn: about ten ordinary reviews.
+"""Seconds of work between two looks at the sockets before others have to wait for a turn: about ten ordinary reviews.
 """
 _SHORT_S: Final = ROUND_S / 4
 """A round that used less continues after a look at the sockets, because queueing one request costs a tenth of a review.
@@ -275,8 +275,7 @@ class Scheduler:
         self._give_turn()
 
     def _give_turn(self) -> None:
-        """Give the next turn, which is used in the next step of the loop; the step after that decides how to continue.
-        """
+        """Give the next turn, which is used in the next step of the loop; the step after it decides how to continue."""
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
             self._is_planned = True

@@ -1,7 +1,7 @@
 """The policies, context and view of the cluster that a server evaluates with, and whether it is ready.
 
-Each review reads everything that it needs, so a reload is one assignment. Readiness knows named checks and nothing of
-what they look at; the text follows the API server's /readyz?verbose.
+Each review reads everything that it needs, so a reload is one assignment. Readiness knows named checks, and not their
+contents; the text follows the API server's /readyz?verbose.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ServedState:
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
             live_policies: whether the policies that the cluster stores are evaluated, too.
-            view_memory: bytes of objects that the view holds; None is no bound.
+            view_memory: bytes of objects in the view; None means no bound.
 
         Raises:
             ConfigurationError: policies or context that cannot be used.

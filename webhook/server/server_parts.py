@@ -18,7 +18,7 @@ class ServerParts:
         log: where lines of reviews and faults go.
         counters: the counts that /metrics shows.
         readiness: its checks; the listener sets `draining`.
-        scheduler: says who may use the event loop now.
+        scheduler: decides which review may use the event loop now.
     """
 
     log: Log = field(default_factory=Log)

@@ -24,7 +24,7 @@ Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 """Modification time, size and inode of each file, which change with the file, also behind a swapped link."""
 
 _ALPN: Final = ["http/1.1"]
-"""An API server offers only this to Services, and httptools speaks nothing else."""
+"""An API server uses only this for Services, and httptools supports nothing else."""
 _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. TLS 1.3 has no others."""
 
@@ -100,7 +100,7 @@ class Certificates:
             Whether there was a change.
 
         Raises:
-            ConfigurationError: the changed files are no usable pair; the last one stays in service.
+            ConfigurationError: the changed files are not a usable pair; the last one stays in service.
         """
         mark = self._read_file_states()
         if mark == self._mark:

@@ -49,7 +49,7 @@ class TlsStream:
 
     @property
     def has_whole_record(self) -> bool:
-        """Return whether a record has come whole, or bytes that are no TLS."""
+        """Return whether a record is complete, or the bytes are not TLS."""
         return len(self._received) >= self._next_size()
 
     def receive(self, data: bytes | memoryview) -> None:
@@ -78,7 +78,7 @@ class TlsStream:
         """Return the data of the next record, which may be none; None while no record is whole.
 
         Raises:
-            ssl.SSLError: it is no record of this connection, or hardly anything that came was data.
+            ssl.SSLError: it is not a record of this connection, or hardly any of the received bytes were data.
         """
         if not self.has_whole_record:
             return None
@@ -117,7 +117,7 @@ class TlsStream:
         return self._object.getpeercert() or {}
 
     def _next_size(self) -> int:
-        """Return the size of the next record, as far as its head has come; of what is no record, all that has come."""
+        """Return the size of the next record if its head has arrived; for other bytes, all received ones."""
         received = self._received
         if received and received[0] not in _RECORD_TYPES:
             return len(received)

@@ -4,7 +4,7 @@ A request is charged to the client's address, then to the namespace of the objec
 first: API servers are few, and any other client may name any namespace and user. The namespace comes next: controllers
 in kube-system create the Pods of all namespaces. kube-apiserver distinguishes these controllers by namespace, too
 (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user,
-because who may create one may create hundreds.
+because a user who may create one may create hundreds.
 
 All use fades at the same rate, so the order of two names changes only when one of them uses more. A name is remembered
 by its *level*: the binary logarithm of its use as it would be at the start of the clock. Levels compare at any time.

@@ -63,7 +63,7 @@ def receive(channel: socket.socket) -> tuple[bytes, bytes]:
     """Return, in a worker, the instructions and the body; waits for them.
 
     Raises:
-        EOFError: the server has ended, or given up.
+        EOFError: the server has ended, or stopped waiting.
     """
     instruction_bytes, body_bytes = _LENGTHS.unpack(_receive_exactly(channel, _LENGTHS.size))
     return _receive_exactly(channel, instruction_bytes), _receive_exactly(channel, body_bytes)
@@ -92,7 +92,7 @@ class WorkerResult:
             ended outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: what is logged of it; of one refused or failed its code, reason and message too.
-        seconds: how long the evaluation of a verdict took; without limit where there is no verdict.
+        seconds: the evaluation time of a verdict; unlimited without a verdict.
     """
 
     outcome: Outcome
@@ -140,8 +140,7 @@ attack 28 MB of its pages were its own, after one second 14 to 20."""
 
 
 class WorkerStarter:
-    """The current fork server, which is forked again whenever the state of the server has changed; for one event loop.
-    """
+    """The current fork server, which is forked again after each change of the server's state; for one event loop."""
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
         """Fork nothing yet.
@@ -247,7 +246,7 @@ class WorkerLane:
 
         Args:
             job: what the worker does, with all that this process has now or when the worker is started.
-            tenant: who asks.
+            tenant: the tenant of the review.
             deadline: a moment of the monotonic clock at which the worker is killed.
             starts_by: an earlier one, after which it is not worth a worker.
 
@@ -272,8 +271,8 @@ class WorkerLane:
     async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
         """Wait until a worker is reserved for the tenant.
 
-        A tenant that may start a worker does so at once, since none of those who wait may. The queue is only searched
-        when a worker ends: the search walks over all light tenants that may not start another one.
+        A tenant that may start a worker does so at once, because no waiting tenant may. The queue is only searched when
+        a worker ends: the search walks over all light tenants that may not start another one.
         """
         if self._may_start(tenant):
             self._running.append(tenant)

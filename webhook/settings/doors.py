@@ -1,4 +1,4 @@
-"""The verbs that review objects, and which options each of them has.
+"""The verbs that review objects, and the options of each of them.
 
 Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
 `LEFT_OUT` says why not. A setting that is declared there needs no further line to reach all of them.

@@ -28,7 +28,7 @@ _KEY: Final = "setting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The texts about a setting for users. `unset` says what happens without a value where there is no default, and
+    """The texts about a setting for users. `unset` is the effect of an absent value without a default, and
     `has_variable` whether the environment may set it.
     """
 

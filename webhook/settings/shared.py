@@ -1,4 +1,4 @@
-"""Settings that several commands share, and settings of what reports and the server's answers say of rules."""
+"""Settings that several commands share, and settings for texts about rules in reports and in the server's answers."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ReportSettings(Settings):
 class ReviewSettings(ReportSettings):
     """The settings that change the answers of the verbs that review files, logs and clusters.
 
-    A new option here reaches each of these verbs (doors.py), and what it does belongs into `assembly`. The server has
+    A new option here reaches each of these verbs (doors.py), and its effect belongs into `assembly`. The server has
     none of these: an API server sends what it reviews.
     """
 

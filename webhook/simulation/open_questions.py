@@ -57,7 +57,7 @@ class OpenQuestion:
 
     @property
     def is_about_nodes_alone(self) -> bool:
-        """Return whether nothing but the nodes is open."""
+        """Return whether only the nodes are not known."""
         return self.aspects == ("nodes",)
 
     @property

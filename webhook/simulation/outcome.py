@@ -49,7 +49,7 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
 }
 """The effect of a broken rule on the start; the other moments have no effect on it."""
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
-"""Rules about what ends without anybody's help: other jobs finish, the rest of a group comes."""
+"""Rules about waiting that ends without help: other jobs finish, the rest of a group arrives."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Mapping[str, Moment]
 
@@ -64,7 +64,7 @@ class Simulation:
         answer: in a word.
         against: the obstacles, by what they are about.
         besides: other findings, which do not prevent the start.
-        unknown: what could not be evaluated of what decides the start.
+        unknown: the rules about the start that were not evaluated.
         questions: what decides the start and no rule looks at.
         asked: what it asks for, and where it queues.
         looked_at: the view that it was looked up in.

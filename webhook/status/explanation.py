@@ -1,4 +1,5 @@
-"""Why one object of a cluster does not run: the statements of what was made of it, the one that decides first.
+"""Why one object of a cluster does not run: the statements of the objects that were created for it, the decisive one
+first.
 
 Pods that say the same are one statement. The events and claims of a pod are read for one pod of each statement.
 """
@@ -63,7 +64,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         made_by: the controllers above it, the nearest first.
         state: in a word.
         statements: what is said, the one that decides first.
-        made: how many objects of each kind controllers made of it.
+        made: the number of objects of each kind that controllers created for it.
         pods: how many pods there are, and how many of these are ready or ended well.
         unknown: what could not be read.
     """
@@ -89,7 +90,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObjects]:
-    """Return why an object does not run, and what was made of it.
+    """Return why an object does not run, and the objects that were created for it.
 
     Args:
         root: the object in the cluster.

@@ -143,7 +143,7 @@ def _done(job: JSON, condition: Condition) -> Statement:
 
 
 def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
-    """Yield that a job is suspended: by Kueue where it names a queue, else by who wrote it."""
+    """Yield that a job is suspended: by Kueue if it names a queue, else by its author."""
     if get(job, path, False) is not True:
         return
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))

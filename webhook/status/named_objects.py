@@ -53,7 +53,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
         table: the kinds that hold pods.
 
     Raises:
-        ConfigurationError: the text is no such name, or there is no such object.
+        ConfigurationError: the text is not such a name, or the object does not exist.
     """
     kind_text, slash, name = text.partition("/")
     if not slash or not name or "/" in name or not kind_text:

@@ -1,4 +1,4 @@
-"""The objects that controllers made of one object, found by owner references, and the owners above it.
+"""The objects that controllers created for one object, found by owner references, and the owners above it.
 
 For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference that has a
 uid means the object with that uid alone.
@@ -65,7 +65,7 @@ MOST_LEVELS: Final = 8
 
 
 class OwnedObjects(Struct, kw_only=True):
-    """One object with its owners and with what controllers made of it.
+    """One object with its owners and with the objects that controllers created for it.
 
     Args:
         root: the object.
@@ -81,7 +81,7 @@ class OwnedObjects(Struct, kw_only=True):
 
 
 def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
-    """Return what controllers made of an object, up to MOST_OBJECTS and MOST_LEVELS.
+    """Return the objects that controllers created for an object, up to MOST_OBJECTS and MOST_LEVELS.
 
     Args:
         root: the object.

@@ -22,7 +22,7 @@ _EVENTS: Final = (
 
 
 def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why objects that a controller makes of an object were refused, from its conditions, else its events."""
+    """Yield why objects that a controller creates for an object were refused, from its conditions, else its events."""
     failed = true_condition(conditions_of(owner), "ReplicaFailure", "RayClusterReplicaFailure")
     message, words = (failed.message, failed.words) if failed else ("", "")
     if not message:

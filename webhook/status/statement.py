@@ -101,13 +101,13 @@ def statement_about(
 
 
 def text_at(obj: JSON, path: FieldPath) -> str:
-    """Return a text of an object, shortened; "" where there is no text."""
+    """Return a text of an object, shortened; "" if it has none."""
     value = get(obj, path, "")
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 
 def number_at(obj: JSON, path: FieldPath) -> int:
-    """Return a whole number of an object, 0 where there is no number."""
+    """Return a whole number of an object, 0 if it has none."""
     value = get(obj, path, 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 

@@ -15,7 +15,7 @@ from webhook.rules.decisions import Decision
 
 
 def parts_to_try(policies: PolicySet) -> tuple[str, ...]:
-    """Return the names of what cases can try, in the order of the policies."""
+    """Return the names of everything that cases can cover, in the order of the policies."""
     return tuple(dict.fromkeys(part for policy in policies.policies for part in _parts_of_policy(policy)))
 
 

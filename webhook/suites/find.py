@@ -65,7 +65,7 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     """Yield the cases of a suite file, including those that are not run.
 
     Raises:
-        InputError: the file is no suite, or has mistakes.
+        InputError: the file is not a suite, or has mistakes.
     """
     if not _is_named_like_suite(suite.file) and (reason := reason_not_read(suite.input)):
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why=f"it is not read: {reason}")

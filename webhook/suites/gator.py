@@ -1,7 +1,7 @@
 """Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates with CEL code.
 
-A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy that
-`claimgate policies convert` makes of them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
+A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy into which
+`claimgate policies convert` converts them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
 evaluation counts as a violation where the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy
 and `constraint` its binding. Rego is not evaluated: its cases are skipped.
 """
@@ -96,7 +96,7 @@ def _reason_of_skip(skip: Any) -> str:
 
 
 def _reason_not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
-    """Return why the cases of a test cannot be run, "" if they can, or if running them tells the mistake."""
+    """Return why the cases of a test cannot be run, "" if they can, or if running them shows the mistake."""
     if test.get("expansion"):
         return "expansion templates of Gatekeeper are not evaluated"
     try:

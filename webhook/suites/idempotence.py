@@ -2,8 +2,8 @@
 
 An API server may call a mutation twice for one request, and calls it again for every update of the object
 (https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is
-tried on a valid object of each kind of Kubernetes that it names, and on the inputs of the suite in its folder: what is
-said was seen, and nothing is said of what no sample reaches.
+tried on a valid object of each kind of Kubernetes that it names, and on the inputs of the suite in its folder: only
+observed changes are reported, and parts that no sample reaches are not checked.
 """
 
 from __future__ import annotations

@@ -61,10 +61,10 @@ class ResourceResult:
 
 
 def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, how: Options) -> Attributes:
-    """Return the request that Kyverno makes of a resource.
+    """Return Kyverno's request for a resource.
 
     Raises:
-        InputError: the resource is no object.
+        InputError: the resource is not an object.
     """
     try:
         made = attributes_of_object(resource, how.table.row, operation=operation)

@@ -1,4 +1,4 @@
-"""The fields of `suite.yaml`, their types and what each means; the JSON schema is made of them."""
+"""The fields of `suite.yaml`, their types and meanings, from which the JSON schema is generated."""
 
 from __future__ import annotations
 

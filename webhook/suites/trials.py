@@ -2,8 +2,8 @@
 
 kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
 policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the
-full one: each lacks one optional field that the policy reads. Each report was observed. Nothing is said of what no
-object reaches, of custom kinds, and of params that are not beside the policies.
+full one: each lacks one optional field that the policy reads. Each report was observed. It does not check parts that no
+object reaches, custom kinds, and params that are not beside the policies.
 """
 
 from __future__ import annotations

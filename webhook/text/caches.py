@@ -1,4 +1,4 @@
-"""Tables of what users write, bounded in bytes: by short texts, by identity, and what all of them hold together.
+"""Tables of texts of users, bounded in bytes: by short texts, by identity, and one sum for all of them.
 
 A user chooses what comes, and how large it is, so the number of entries bounds nothing. A caller that keeps a value
 says how many bytes the value takes at most.
@@ -27,8 +27,8 @@ class TwoGenerationCache(Generic[Key, Value]):
     """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
 
     So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A thread
-    that looks while another adds finds an entry or none; both may compute it. `newer` is for those who look in the
-    newer one alone at first.
+    that looks while another adds finds an entry or none; both may compute it. `newer` is for callers that first look
+    only in the newer one.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")

@@ -1,6 +1,6 @@
 r"""Text as a terminal, a CI log or a log file may show it: what it holds is seen, and nothing of it is obeyed.
 
-Names and messages come from people who may not read the log they end up in. A terminal obeys ESC, OSC and the C1
+Names and messages come from people who may not read the log with these names. A terminal obeys ESC, OSC and the C1
 controls (ECMA-48); bidirectional controls and invisible characters make a text look like another (Unicode Standard
 Annex 9, Technical Report 36); a line break makes a name a line of its own, and CI systems obey lines. Such characters
 are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged: the text is for people, JSON is exact.

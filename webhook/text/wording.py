@@ -1,4 +1,4 @@
-"""Numbers, lists and values in sentences: the one place that knows about plurals. Knows nothing of what is counted.
+"""Numbers, lists and values in sentences: the one place that knows about plurals. Does not know the counted things.
 
 The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: workloads/plurals.py.
 """
@@ -48,7 +48,7 @@ def did_you_mean(name: str, otherwise: str) -> str:
 
 
 def change(before: object, after: object) -> str:
-    """Say how a value must not change: `cannot change from `a` to `b``; "" and None are no value."""
+    """Describe a forbidden change of a value: `cannot change from `a` to `b``; "" and None mean no value."""
     if before in (None, ""):
         return "cannot be added"
     return "cannot be removed" if after in (None, "") else f"cannot change from `{before}` to `{after}`"

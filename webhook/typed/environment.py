@@ -66,7 +66,7 @@ def first_value(name: str, listed: Any, deadline: Deadline) -> str:
         if name not in map(_NAME_OF, listed):  # as mostly
             return ""
     except (KeyError, TypeError):
-        pass  # one has no name, or is no object
+        pass  # one has no name, or is not an object
     for variable in listed:
         if isinstance(variable, dict) and variable.get("name") == name:
             value = variable.get("value")

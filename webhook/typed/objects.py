@@ -54,7 +54,7 @@ class Metadata(Typed):
 
     @property
     def longest_name(self) -> str:
-        """Return the object's name, or one as long as the API server makes of generateName; "" where it has neither.
+        """Return the object's name, or one as long as the API server generates from generateName; "" without both.
 
         k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
         """

@@ -1,4 +1,4 @@
-"""The types of core/v1 that pods are made of, with the fields that checks read."""
+"""The types of core/v1 for pods, with the fields that checks read."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SleepAction(Typed):
 
 
 class NetworkAction(Typed):
-    """core/v1 HTTPGetAction and TCPSocketAction, as far as they name another host than the pod."""
+    """core/v1 HTTPGetAction and TCPSocketAction, with only the host, which may be another one than the pod."""
 
     host = Text()
 

@@ -53,7 +53,7 @@ class Typed:
     Args:
         json: its JSON; {} if there is none.
         at: its place, from the root of the object.
-        reading: who reads it.
+        reading: its reader.
         is_set: whether it exists.
     """
 
@@ -104,8 +104,7 @@ class Typed:
         return False
 
     def charge_search(self, text: str) -> None:
-        """Charge the search of a pattern in a text of this object before it begins, because it cannot be interrupted.
-        """
+        """Charge the search of a pattern in a text of this object before it begins: it cannot be interrupted."""
         deadline = self.reading.deadline
         deadline.spend(1 + len(text) // _CHARACTERS)
         if len(text) > _LONG:

@@ -73,5 +73,5 @@ class Volume(Typed):
 
     @property
     def source(self) -> str:
-        """Return what the volume is made of: `emptyDir`; "" for one without a source."""
+        """Return the source of the volume: `emptyDir`; "" for one without a source."""
         return next((field for field, value in self.json.items() if field != "name" and value is not None), "")

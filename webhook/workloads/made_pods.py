@@ -1,4 +1,4 @@
-"""Pods that a controller makes of single fields of an object: what these fields say of them, and what is not known.
+"""Pods that a controller creates from single fields of an object: their known and unknown parts.
 
 kinds.yaml names the fields (`made`). A field without a name here is not known, which is different from absent.
 """
@@ -47,7 +47,7 @@ class MadePod(Struct, frozen=True, kw_only=True):
 
 
 def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | None:
-    """Return the pods that an object's controller makes of its fields; None where nothing is known of one of them."""
+    """Return the pods that an object's controller creates from its fields; None if one of them is not known."""
     if not row.made or any(_holds(obj, condition, deadline) for rule in row.made for condition in rule.unless):
         return None
     pods = [_made_pod(obj, rule, deadline) for rule in row.made if isinstance(paths.get(obj, _steps(rule.at)), dict)]

@@ -84,9 +84,7 @@ class TemplatePlace(NamedTuple):
 
 
 def group_kind(obj: JSON) -> tuple[str, str]:
-    """Return group and kind of an object: `apps/v1` Deployment -> ("apps", "Deployment"); ("", "") for what is no
-    object.
-    """
+    """Return group and kind of an object: `apps/v1` Deployment -> ("apps", "Deployment"); ("", "") for other values."""
     if not isinstance(obj, dict):
         return "", ""
     version, kind = obj.get("apiVersion"), obj.get("kind")
@@ -136,7 +134,7 @@ def partial_pod_templates(
 
 
 def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """Return what an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
+    """Return the patches of an object over the pod templates of a runtime, as templates: TrainJob runtimePatches.
 
     A fragment that is merged into a template of the same object is checked after the merge.
     """

@@ -75,7 +75,7 @@ class PodSetRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePodRule(_StrictModel):
-    """One pod that a controller makes of fields of the object, as far as these fields say what is in it.
+    """One pod that a controller creates from fields of the object, with the parts that these fields set.
 
     Paths are those of the object. at: the place of the fields that no other path names. container: the name of its
     container. image: the first of these that is set; a map has `repository` and `tag`. labels and annotations: maps; a

@@ -1,4 +1,4 @@
-"""Reads the documents of a YAML text, each with the quick reader or, if that gives up, with the parser.
+"""Reads the documents of a YAML text, each with the quick reader or, if that stops, with the parser.
 
 A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2), so documents can be separated
 without the parser, unless a text has directives, `...` or rare ends of lines: the parser reads such a text as a whole.

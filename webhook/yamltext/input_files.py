@@ -25,7 +25,7 @@ from webhook.errors import InputProblem
 MAX_BYTES: Final = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
-"""Names of folders that hold credentials of who checked the files out, so no link leads there."""
+"""Names of folders with credentials of the user who checked the files out, so no link leads there."""
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 NOT_UNICODE: Final = "its name is not UTF-8"
 _PIECE_BYTES: Final = 1024 * 1024
@@ -135,8 +135,8 @@ class FoundFile(Struct, frozen=True):
 class Listed(Struct, frozen=True, kw_only=True):
     """The files of files and folders, each once.
 
-    problems: places that do not exist or cannot be listed. not_read: what is in a folder and is not read, because it
-    is no regular file, or leads out of the folder.
+    problems: places that do not exist or cannot be listed. not_read: entries of a folder that are not read, because
+    they are not regular files, or lead out of the folder.
     """
 
     files: tuple[InputFile, ...] = ()

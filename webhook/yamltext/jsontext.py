@@ -206,9 +206,7 @@ def end_of_value(text: str, offset: int, longest: int) -> int:
 
 
 def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
-    """Return the offsets of the items of the list at a path inside the value at `offset`; none where there is
-    no list.
-    """
+    """Return the offsets of the items of the list at a path inside the value at `offset`; none without a list."""
     offsets: list[int] = []
     for steps, place in _keys_with_offsets(text, offset):
         if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:

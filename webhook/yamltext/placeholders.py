@@ -1,7 +1,7 @@
 """Texts that are filled in later, by a shell, a template engine, a controller or a person: `${NAME}`, `<name>`.
 
-The one home of what counts as such a text. It cannot be checked before it is filled in: a rule about names or amounts
-skips it, and a value of another type may replace it.
+The one definition of such texts. It cannot be checked before it is filled in: a rule about names or amounts skips it,
+and a value of another type may replace it.
 """
 
 from __future__ import annotations

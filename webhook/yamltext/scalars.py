@@ -72,7 +72,7 @@ def key(value: JSON) -> str:
     """Return the text of a mapping key: JSON has no other keys.
 
     Raises:
-        ValueError: null is no key.
+        ValueError: null is not a key.
     """
     if isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""Recognizes files that are no manifests: templates of Helm charts and others, and texts without keys of an object."""
+"""Recognizes files that are not manifests: templates of Helm charts and others, and texts without keys of an object."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Document:
         return self._source.source_line(self._at, path, words) if self._source else None
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
-        """Return the problem that a message tells of a path, with its file, line and column."""
+        """Return the problem of a message about a path, with its file, line and column."""
         line, column = self.position(path)
         return InputProblem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
@@ -293,7 +293,7 @@ def _files(folder: Path, root: str, problems: list[InputProblem]) -> Iterator[Fo
 
 
 class _Source(Protocol):
-    """A text that objects came from; tells the place of a path inside the object at `at`, from 1."""
+    """A text with objects; it knows the place of a path inside the object at `at`, from 1."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]: ...
 

@@ -56,8 +56,7 @@ from webhook.typed.view import ReadingContext
     ids=lambda value: next(iter(value)),
 )
 def test_fields_of_a_pod_merge_as_their_tags_say(before: dict, laid: dict, expected: dict) -> None:
-    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey. A field that a patch cannot have is dropped first.
-    """
+    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey. A field that a patch cannot have is dropped first."""
     fact = of(
         job(runtimePatches=[patch(pod_patch("node", **laid))]),
         runtime(replicated("node", node(), step="trainer", **before)),

@@ -25,8 +25,8 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         result: the type of the whole.
         names: the variables it reads, by their full names.
         types: the type of each node; dyn where it is known only at run time.
-        references: the full name of what a node stands for. An Ident or Select found here is a variable or, if the name
-            is among type_names, a type; a Select found here is no selection. A Call with a target found here is a
+        references: the full name that a node refers to. An Ident or Select found here is a variable or, if the name is
+            among type_names, a type; a Select found here is not a selection. A Call with a target found here is a
             function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
             comprehensions are not here.
         overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.

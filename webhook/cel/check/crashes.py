@@ -4,8 +4,8 @@ evaluated.
 None is a fault of the expression, and here they have values. Two are faults of cel-go v0.26.0: checker.go
 checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
 interpreter/decorators.go builds a map of constants ahead although Go has no such key. The third is one of
-k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, which is no
-structpb.Value that a list or a map could hold. Observed on kube-apiserver v1.36.2.
+k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, and a list or a
+map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
 """
 
 from __future__ import annotations

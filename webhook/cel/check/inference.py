@@ -97,7 +97,7 @@ class TypeInference:
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
 
     def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
-        """Return the final type; `known` has those that were replaced before, by the identity of what they were."""
+        """Return the final type; `known` has the types that were replaced before, by the identity of the old types."""
         if not kind.parameters and kind.kind != "param":
             return kind
         before = known.get(id(kind))

@@ -69,7 +69,7 @@ def _path_of_node(checked: CheckedTree, node: Node) -> Path:
 
 
 def _children_with_certainty(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
-    """Yield the children of a node, and for each of them whether every evaluation reaches it."""
+    """Yield the children of a node, each with whether every evaluation reaches it."""
     is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
     for index, each in enumerate(children(node)):
         yield each, is_certain and (index == 0 or not is_choice)

@@ -323,7 +323,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
-    # true == 1 in Python, so 0 and 1 need to know that the other side is no bool
+    # true == 1 in Python, so 0 and 1 need to know that the other side is not a bool
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:

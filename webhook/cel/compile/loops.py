@@ -60,7 +60,7 @@ class LoopWriter:
         return value, value
 
     def variable_types(self) -> list[Type]:
-        """Return the static types of the loop's variables, as far as the type of the range tells them."""
+        """Return the static types of the loop's variables, as far as they follow from the type of the range."""
         static = self.compiler.checked.type_of(self.node.operand)
         if len(self.names) == 2:
             if static.name == "list":

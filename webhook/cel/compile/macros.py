@@ -111,7 +111,7 @@ def _write_full_loop(
 ) -> None:
     """Write a loop that visits all elements and then fails with the first error of its body, as cel-go does.
 
-    kept: the cost of what was kept, known afterwards.
+    kept: the cost of the kept elements, known afterwards.
     """
     writer = compiler.writer
     error = writer.new_variable_name()

@@ -174,7 +174,7 @@ def optional_construction_code(compiler: ExpressionCompiler, node: Call, argumen
     if implementation is library.of_non_zero_value:
         value = code.if_else_node(
             value, value, compiler.function_call(runtime.non_zero_or_absent, value)
-        )  # what is true is no zero
+        )  # a true value is not zero
     return optional_code_of_variable(
         compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
     )

@@ -48,7 +48,7 @@ _STANDARD_STRUCTURES = frozenset(
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """Return the range of the cost of a checked expression; `bounded` tells whether its upper end is a real bound.
+    """Return the range of the cost of a checked expression; `bounded` says whether its upper end is a real bound.
 
     Args:
         checked: the expression.

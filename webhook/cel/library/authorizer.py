@@ -112,7 +112,8 @@ CHECK_COST = 350_000
 class AuthorizationQuestion:
     """A question whether a user may do something. Either `path` is set, or `resource`.
 
-    `user` is who sent the request, or with `is_service_account` one that a policy names, of whom nothing else is known.
+    `user` is the sender of the request, or with `is_service_account` a user that a policy names, of whom only the name
+    is known.
     """
 
     user: str = ""

@@ -140,7 +140,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    """Return the order in which Go sorts up to 12 numbers of which some are NaN; some order of more numbers."""
+    """Return the order in which Go sorts up to 12 numbers, some of them NaN; some order of more numbers."""
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]

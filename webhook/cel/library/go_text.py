@@ -2,7 +2,7 @@
 
 Kubernetes' CEL formats numbers with x/text in the en-US locale, oddities included: thousands separators, `×10⁰⁴`, a
 precision that is a width in %e, and numbers kept in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0,
-x/text v0.33), for which the bits are part of what an expression may rely on.
+x/text v0.33), where expressions may rely on the exact bits.
 """  # noqa: RUF002
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: r
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """Return whether the list has an equal element, or whether a target that is no list is equal itself."""
+    """Return whether the list has an equal element, or whether a target that is not a list is equal itself."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return are_equal(target, item, deadline)

@@ -1,8 +1,9 @@
 """Functions of optional values: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
 
-Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on what is no optional. The syntax
-`a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and `orValue`
-evaluate their argument only when they need it: the compiler sees to that, the implementations here are what is left.
+Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
+The syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and
+`orValue` evaluate their argument only when they need it: the compiler sees to that, the implementations here are what
+is left.
 
 optional.of(T) -> optional_type(T)
 
@@ -109,7 +110,7 @@ def convert_branch_value_as_go(value: Any) -> Any:
     interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
 
     Raises:
-        EvaluationError: there is no way back.
+        EvaluationError: the value cannot be converted back.
     """
     kind = type(value)
     if value is ABSENT:

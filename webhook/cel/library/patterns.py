@@ -131,7 +131,7 @@ class PatternTable:
         Raises:
             ValueError: not a pattern; the text is Go's.
             TooLargeToCompile: it is too large, or all of them together are.
-            Exception: the deadline's, where there is no time to compile it.
+            Exception: the deadline's, if there is no time to compile it.
         """
         pattern = self._found.get(text)
         if pattern is None:
@@ -173,7 +173,7 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     Raises:
         ValueError: not a pattern; the text is Go's.
         TooLargeToCompile: it is too large to be compiled at all.
-        Exception: the deadline's, where there is no time to compile it.
+        Exception: the deadline's, if there is no time to compile it.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:

@@ -236,7 +236,7 @@ def upper_ascii(text: str) -> str:
 
 
 def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
-    """Return a text with only its ASCII letters changed, by way of its UTF-8 bytes."""
+    """Return a text with only its ASCII letters changed, through its UTF-8 bytes."""
     return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 

@@ -52,8 +52,8 @@ def is_identifier(text: str) -> bool:
 class TokenColumns(Struct):
     """The tokens of one source, as three parallel columns that end with an END token.
 
-    kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`,
-    `bytes`, `escaped`; texts its spelling in the source; offsets its first character, from 0. unread is text that is no
+    kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`, `bytes`,
+    `escaped`; texts its spelling in the source; offsets its first character, from 0. unread is text that is not a
     token, with its offset.
     """
 

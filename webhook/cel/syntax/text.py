@@ -40,8 +40,7 @@ def source_text(node: Node) -> str:
 
 
 def _precedence(node: Node) -> int:
-    """Return the precedence of the outermost operator of a node; a number must not come before a dot or after a sign.
-    """
+    """Return the precedence of the outermost operator of a node; no number comes before a dot or after a sign."""
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
     if not isinstance(node, Call):

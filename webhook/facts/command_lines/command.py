@@ -126,13 +126,13 @@ class _ContainerCommand(Typed):
     args = fields.Values()
 
     def certain_words(self) -> tuple[str, ...]:
-        """Return the words; none where only the image knows them, or where one is no text."""
+        """Return the words; none if only the image has them, or if one is not a text."""
         words = [*self.command, *self.args]
         return tuple(filter(None, words)) if all(isinstance(word, str) for word in words) else ()
 
 
 def launch_of_container(container: Container) -> LaunchedProgram:
-    """Return what the command of a container starts; a word that is no text is unknown."""
+    """Return what the command of a container starts; a word that is not a text is unknown."""
     words = _ContainerCommand(container.json, container.at, container.reading).certain_words()
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
@@ -157,8 +157,7 @@ def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
 
 
 def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> LaunchedProgram:
-    """Return what some words start; variables, of which there may be hundreds, are followed if they make a difference.
-    """
+    """Return what some words start; variables (there may be hundreds) are followed if they make a difference."""
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
         said = _cached_launch(_CommandLine(argv, ()), until)

@@ -68,7 +68,7 @@ class _NestingOfCommand:
         self.before: Operator = "\n"
 
     def finished_command(self, words: list[ShellWord], operator: Operator) -> Iterator[ShellCommand]:
-        """Yield the command made of these words, which ends at an operator."""
+        """Yield the command of these words, which ends at an operator."""
         rest = self._strip_reserved_words(words)
         if rest:
             alone = self.before not in _CONDITIONAL and operator not in _APART

@@ -1,4 +1,4 @@
-"""The words and operators that a shell script is made of; shell.py says which words are one command.
+"""The words and operators of a shell script; shell.py finds the words of each command.
 
 One pass from left to right. Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition.
 """

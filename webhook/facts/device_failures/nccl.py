@@ -121,7 +121,7 @@ def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: 
 
 
 def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
-    """Warn of a container that nothing tells the interface: neither a variable, nor a command, nor a file of
+    """Warn of a container without a setting for the interface: neither a variable, nor a command, nor a file of
     settings.
     """
     words = [*(variable.name for variable in container.env), *container.words]

@@ -235,9 +235,7 @@ def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[P
 
 
 def _has_request_port(container: Container) -> bool:
-    """Return whether a container has a port for requests; a person who opens a shell or a notebook waits for no
-    model.
-    """
+    """Return whether a container has a port for requests; a shell or a notebook does not wait for a model."""
     if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
         return False
     patterns = read_model_server_patterns()

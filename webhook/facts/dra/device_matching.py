@@ -1,8 +1,8 @@
 """Evaluates a selector on a device of a ResourceSlice, as the scheduler does.
 
 k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go DeviceMatches: names without a domain belong to the driver's;
-a domain that the device does not have is empty, an attribute that it does not have is an error, with which the
-scheduler gives up on the claim.
+a domain that the device does not have is empty, an attribute that it does not have is an error, and the scheduler then
+fails the claim.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def _devices_selected_by_all(
         except TooLargeToCompile:
             raise
         except EvaluationError as error:
-            cluster.deadline.check_clock()  # what time stopped is no failure of the selector
+            cluster.deadline.check_clock()  # a timeout is not a failure of the selector
             message = str(error).partition("\n")[0]
             failures.setdefault(message, SelectorFailure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
         selection.of_class += taken >= of_class

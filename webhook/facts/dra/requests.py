@@ -57,7 +57,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         name: its name.
         at: its place.
         kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
-        device: what devices of the class are, as its name tells.
+        device: the kind of the devices of the class, by its name.
         device_class: deviceClassName.
         allocation_mode: ExactCount or All, or what else is written.
         count: the number of requested devices, 0 if it is not a number.

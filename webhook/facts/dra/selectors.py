@@ -46,7 +46,7 @@ def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
 
     Raises:
         TooLargeToCompile: what it takes to compile it is too large.
-        Exception: the deadline's, where there is no time to compile it.
+        Exception: the deadline's, if there is no time to compile it.
     """
     deadline.spend(STEP)
     judged = _JUDGED.get(expression, None)
@@ -62,7 +62,7 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
     Raises:
         CompileError: the expression is refused.
         TooLargeToCompile: what it takes to compile it is too large.
-        Exception: the deadline's, where there is no time to compile it.
+        Exception: the deadline's, if there is no time to compile it.
     """
     deadline.spend(STEP)
     program = _PROGRAMS.get(expression, None)

@@ -1,7 +1,7 @@
 """The kinds of resource.k8s.io that publish and taint devices, with the fields that are read.
 
-v1beta1 has what a device is made of under `basic`, v1beta2 and v1 next to its name: `PublishedDevice.fields` reads
-both. Source: k8s.io/api v0.36.1 resource.
+v1beta1 has the parts of a device under `basic`, v1beta2 and v1 next to its name: `PublishedDevice.fields` reads both.
+Source: k8s.io/api v0.36.1 resource.
 """
 
 from __future__ import annotations

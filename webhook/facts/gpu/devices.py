@@ -1,6 +1,6 @@
 """The catalogue of device names: devices.yaml, read once, looked up by name.
 
-Knows names only. A name that no row fits is no known device; the nearest known one is offered for it.
+Knows names only. A name that no row fits is not a known device; the nearest known one is suggested.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _device_of_row(row: JSON) -> DeviceCatalogueRow:
 def device_of_resource_name(name: str) -> DeviceCatalogueRow:
     """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
 
-    Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
+    Kubernetes compares names letter by letter, so a known name in other letters is not a known device.
     """
     return (
         UNKNOWN if _known_resource_in_other_case(name) else _first_matching_row(name, read_device_catalogue().resources)

@@ -1,4 +1,4 @@
-"""The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob.
+"""The checks of JobSets: a submitted one, the one of a runtime, and the one that Trainer creates from a TrainJob.
 
 job_set.py and its neighbours have the rules. Trainer reports a refused JobSet in an event alone. That JobSet has no
 place in the TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime,

@@ -35,8 +35,8 @@ JOB_SET: Final = RuleGroup(
     source="kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go",
     fails="controller",
 )
-"""What JobSet's webhook refuses: of JobSets, of the JobSet that a runtime of Kubeflow Trainer holds, and of the one
-that Trainer makes of a TrainJob."""
+"""The mistakes that JobSet's webhook refuses: in JobSets, in the JobSet of a runtime of Kubeflow Trainer, and in the
+one that Trainer creates from a TrainJob."""
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
     title="The name is not a DNS label",

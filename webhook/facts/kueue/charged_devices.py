@@ -76,7 +76,7 @@ def devices_matching_request(
 ) -> list[PooledDevice] | None:
     """Return the devices that a request selects: from the complete pools of a source's driver, or from all pools.
 
-    None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
+    None if a selector fails, or if there are no ResourceSlices, no class or too many devices.
     """
     device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
     if not device_class:
@@ -97,7 +97,7 @@ def devices_matching_request(
         if len(devices) <= _MOST:
             return [each for each in devices if _is_device_selected(each, selectors, deadline)]
     except (CompileError, EvaluationError) as error:
-        deadline.check_clock()  # what time stopped is no failure of the selector
+        deadline.check_clock()  # a timeout is not a failure of the selector
         why = f"not looked up: a selector fails: {error}".partition("\n")[0]
         view.note_missing(MissingObject(kind=RESOURCE_SLICE.kind, name="", why=why))
         return None

@@ -193,7 +193,7 @@ class KueueConfiguration:
         device_classes: the names under which quota counts devices, by DeviceClass.
         sources: what is counted of the devices of a class in place of their number.
         excluded: beginnings of names of resources that are not counted.
-        transformations: for a resource, whether it is kept, and which amounts come of one unit.
+        transformations: for a resource, whether it is kept, and the amounts for one unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
         feature_gates: those that it switches on or off.
         has_fair_sharing: whether Fair Sharing is on.
@@ -377,7 +377,7 @@ def _is_gate_on_in_release(gate: str, release: Release, subject: Subject) -> boo
 
 
 def missing_configuration_of_gate(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
-    """Return the missing object that could tell whether a gate is on; () if the Configuration names the gate."""
+    """Return the missing object that could decide whether a gate is on; () if the Configuration names the gate."""
     read = subject.once(read_kueue_configuration)
     if gate in read.feature_gates:
         return ()

@@ -50,9 +50,9 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
     """Whether and how Kueue manages an object.
 
     Args:
-        why_not: why Kueue leaves it alone, "" where it does not: its `owner` is managed instead, its `kind` is not
-            known to Kueue, its `framework` is not integrated, its `namespace` is left out, it is a RayJob on a cluster
-            that exists (`cluster-selector`), or it names no queue (`no-queue`).
+        why_not: why Kueue does not manage it, "" if it does: its `owner` is managed instead, its `kind` is not known to
+            Kueue, its `framework` is not integrated, its `namespace` is excluded, it is a RayJob on an existing cluster
+            (`cluster-selector`), or it names no queue (`no-queue`).
         queue: the name of its LocalQueue, "" for none.
         is_default: whether that is the queue of jobs that name none.
         framework: what Kueue's Configuration calls its kind.

@@ -72,8 +72,7 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 
 
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of a pod in a group with fewer pods in the files of a whole cluster than its annotation says.
-    """
+    """Yield the problem of a pod in a group with fewer pods in files of a whole cluster than in its annotation."""
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):

@@ -199,8 +199,8 @@ class QuotaTrees:
         cohorts: Cohorts by name; a cohort need not have one.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
-        reserved: what Workloads use, in place of what the status of the ClusterQueues says; None without Workloads,
-            or where a status counts more of them.
+        reserved: the usage by Workloads, instead of that in the status of the ClusterQueues; None without Workloads, or
+            if a status counts more of them.
     """
 
     cluster_queues: Mapping[str, QueueFields]
@@ -215,7 +215,7 @@ class QuotaTrees:
         """Return the tree that a ClusterQueue is in, and its node; None if its cohorts have a cycle.
 
         Raises:
-            KeyError: there is no such ClusterQueue.
+            KeyError: the ClusterQueue does not exist.
         """
         queue = self.cluster_queues[name]
         tree = self.tree_of(queue.cohort) if queue.cohort else self._tree_of_queue_alone(queue)

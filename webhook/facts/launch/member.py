@@ -83,8 +83,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
 
 
 def may_run_launcher(subject: Subject) -> bool:
-    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods do not mention them.
-    """
+    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods do not."""
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
     templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
@@ -179,7 +178,7 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
         pods: all pods of one group; None if it is not known.
         is_one: whether the object is one training, so that a pod that trains alone is not one.
         is_alone: whether pods of other objects may belong to it.
-        is_ranked: whether its operator tells each launcher how many nodes there are and which it is.
+        is_ranked: whether its operator gives each launcher the number of nodes and its own number.
         index: where a pod finds its number.
     """
 

@@ -88,7 +88,7 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
 
     Args:
         member: the container.
-        is_told: whether an operator tells torchrun the number where the command does not.
+        is_told: whether an operator gives torchrun the number if the command does not.
     """
     option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
     if option is None or started is None or not member.gpus or started == member.gpus:

@@ -80,7 +80,7 @@ class Arguments:
         values: of each known flag by its meaning, as written; the last of a repeated flag; "" for a switch.
         spellings: the flags as written, by their meanings.
         positional: other words, in order.
-        joined: words that hold a flag and its value, which is no flag.
+        joined: words with a flag and its value, which is not a flag.
         ambiguous: beginnings of several flags.
         mistaken: flags that the server does not know, with those that were probably intended.
         is_open: whether a running shell may add more arguments.

@@ -232,7 +232,7 @@ class AlphaInferencePool(Object):
 
 
 def _scaled_object(autoscaler: JSON) -> Sequence[str]:
-    """Return the kind and name of what an autoscaler scales."""
+    """Return the kind and name of the target of an autoscaler."""
     target = HorizontalPodAutoscaler.of(autoscaler).spec.scale_target_ref
     return (f"{target.kind}/{target.name}",)
 
@@ -354,7 +354,7 @@ def _wrong_port(
 def _wrong_scheme(
     member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the first probe by HTTP where the server speaks TLS, or by HTTPS where it does not, likewise."""
+    """Yield the first probe by HTTP of a server with TLS, and by HTTPS of a server without TLS."""
     arguments, name = member.server.arguments, member.server.name
     if name not in _SPEAKS_TLS or arguments.is_open:
         return

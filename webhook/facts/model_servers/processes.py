@@ -85,7 +85,7 @@ class ServerProcesses:
         total: of all nodes; None if it is not known.
         nodes: how many nodes share them.
         noun: what one is called; plural: what several are called.
-        sizes: how their number comes about, such as `tensor 4 times pipeline 2`.
+        sizes: the factors of their number, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
         outcome: what becomes of the server without enough GPUs.

@@ -1,4 +1,4 @@
-"""The checks of what nodes offer to the pods of workloads, and of labels of nodes."""
+"""The checks that compare nodes with the pods of workloads, and check labels of nodes."""
 
 from __future__ import annotations
 

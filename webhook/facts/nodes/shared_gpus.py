@@ -1,4 +1,4 @@
-"""Containers that ask for several shares of GPUs where a share is no GPU: MPS, time slices, MIG slices, Intel's shares.
+"""Containers that ask for several shares of GPUs if a share is not a GPU: MPS, time slices, MIG slices, Intel's shares.
 
 NVIDIA's device plugin refuses such a request when the kubelet allocates it, so after scheduling: the pod fails, and its
 controller makes the next one. The labels of GPU Feature Discovery say what nodes share.

@@ -1,4 +1,4 @@
-"""The checks of what KAI and YuniKorn read of workloads."""
+"""The checks of the fields of workloads that KAI and YuniKorn read."""
 
 from __future__ import annotations
 

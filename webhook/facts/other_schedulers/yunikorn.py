@@ -88,7 +88,7 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
 
 
 def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
-    """Return the groups of an annotation, None where it is no list of objects."""
+    """Return the groups of an annotation, None if it is not a list of objects."""
     subject.deadline.spend_text(text)
     try:
         listed = json.loads(text) if len(text) <= _LONGEST else None

@@ -31,7 +31,7 @@ _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
-    """Return what may add nodes to the cluster, "" where there is no sign of anything: `NodePool gpu`.
+    """Return the source of new nodes in the cluster, "" if there is no sign of one: `NodePool gpu`.
 
     Looks at objects of files of every kind, and in a live cluster at NodePools and at the labels of nodes.
     """

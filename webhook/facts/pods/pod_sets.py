@@ -56,8 +56,7 @@ class PodSets(Struct, frozen=True):
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact with fields that depend on the pod sets, except `others`; `missing` are other missing objects.
-        """
+        """Return a fact; its fields depend on the pod sets, except `others`; `missing` are other missing objects."""
         if not self.missing:
             return FactResult(value, missing)
         own = {name: self.missing for name in value if name not in others}

@@ -1,7 +1,7 @@
 """Finds the parts of an object with pods that are not read, so that nothing is known about them.
 
-Some controllers make pods of fields that are no pod template. Other kinds have no row in the workload table. Both are
-not known, which is different from having no pods.
+Some controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. Both
+are not known, which is different from having no pods.
 """
 
 from __future__ import annotations

@@ -1,2 +1,1 @@
-"""Workloads with devices and pods that may be preempted: on spot nodes, by other pods, or with too little time to end.
-"""
+"""Workloads with devices and pods that may be preempted: on spot nodes, by other pods, or too quickly."""

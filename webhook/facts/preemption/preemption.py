@@ -79,7 +79,7 @@ _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 
 def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
-    """Warn of what a job that is bound to spot nodes would lose."""
+    """Warn of the losses of a job that is bound to spot nodes."""
     if subject.group_kind not in BATCH:
         return
     on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]

@@ -153,8 +153,8 @@ def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
 
 
 def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
-    """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them, nor for a pool of nodes:
-    who names a pool knows whether its nodes are spot nodes.
+    """Warn of a toleration that only a cloud's spot nodes need, if the pod selects neither them nor a pool of nodes: an
+    author who names a pool knows whether its nodes are spot nodes.
     """
     by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
     spec, affinity = pods.spec, pods.spec.affinity.node_affinity

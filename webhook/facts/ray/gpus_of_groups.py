@@ -1,4 +1,5 @@
-"""Which GPUs a Ray cluster has, by what KubeRay tells Ray, against what Serve's deployments and entrypoints ask for.
+"""Compares the GPUs of a Ray cluster, as KubeRay reports them to Ray, with the demands of Serve's deployments and of
+entrypoints.
 
 A replica, an actor and an entrypoint are placed in one pod. A group's `resources` win over num-gpus of rayStartParams,
 and that wins over the GPU limit of its first container. With Ray's autoscaler a group may have maxReplicas pods.

@@ -94,7 +94,7 @@ def _refusal(message: str, fix: str) -> Problem:
 
 
 def read_serve_config(subject: Subject) -> Mapping[str, Any] | None:
-    """Return serveConfigV2 as an object; None where it is no text that can be read. Call it through `Subject.once`."""
+    """Return serveConfigV2 as an object; None if it is not a text that can be read. Call it through `Subject.once`."""
     try:
         return _parsed_config(subject)
     except InputError:

@@ -245,8 +245,7 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of limits with a chosen Pool: predicate_resource.go of poolassign adds up requests, which are not filled in.
-    """
+    """Warn of limits with a chosen Pool: predicate_resource.go of poolassign adds up requests only."""
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
             yield from _check_limits_without_requests(container.resources)

@@ -67,7 +67,7 @@ class ShardTemplate:
         self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims)))
 
     def merge_and_decode_patch(self, patch: JSON) -> tuple[JSON, JSON]:
-        """Return the template with a patch merged into it, and the pod that the controller makes of both.
+        """Return the template with a patch merged into it, and the pod that the controller creates from both.
 
         Raises:
             Unmergeable: the patch cannot be merged.
@@ -391,7 +391,7 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
 
 
 def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
-    """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
+    """Return the result of Go for a value that it decodes over another: fields that it does not name stay unchanged.
 
     Null empties pointers, lists and maps; image and resources of a container are other types.
     """

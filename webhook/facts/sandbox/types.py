@@ -86,7 +86,7 @@ class SandboxSpec(Typed):
 
 
 class Sandbox(Object):
-    """agents.x-k8s.io Sandbox, and the SandboxTemplate that one is made of."""
+    """agents.x-k8s.io Sandbox, and the SandboxTemplate from which it is created."""
 
     gvk = GroupVersionKind(AGENTS, "v1beta1", "Sandbox")
     spec = Part(SandboxSpec)

@@ -41,7 +41,7 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     fails="controller",
 )
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
-"""Classes of autoscalers that are no HorizontalPodAutoscaler of KServe; KEDA scales to zero."""
+"""Classes of autoscalers that are not KServe's HorizontalPodAutoscaler; KEDA scales to zero."""
 _STANDARD: Final = frozenset(("Standard", "RawDeployment"))
 _SCHEMES: Final = frozenset(
     ("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "oci", "abfs", "azure", "file")

@@ -1,1 +1,1 @@
-"""Volumes of workloads with devices: who can mount them, and what is lost with a pod."""
+"""Volumes of workloads with devices: the pods that can mount them, and the data that is lost with a pod."""

@@ -121,7 +121,7 @@ def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = No
 
 
 def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
-    """Return whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
+    """Return whether a limit leaves each GPU less than a container has without any volume; 0 means no limit."""
     amount = _amount_in_bytes(limit)
     return amount is not None and 0 < amount < _DEFAULT * gpus
 

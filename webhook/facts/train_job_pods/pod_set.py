@@ -28,7 +28,7 @@ class ReplicatedJobPods(Struct):
         containers, init_containers: its containers.
         count: its pods.
         step: the step that its label names, "" without one.
-        given: the job as it was before anybody changed it.
+        given: the unchanged job.
         settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
 

@@ -28,7 +28,7 @@ QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
 LENGTHS: Final[Release] = (2, 2)  # the schemas bound lists and texts
 FLUX_AND_MORE: Final[Release] = (2, 2)  # the policies flux, jax and xgboost; volumeClaimPolicies
-NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode is no word any more
+NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode does not accept words any more
 GANG_RESOURCES: Final[Release] = (2, 2)  # PodGroups count resourcesPerNode (kubeflow/trainer#2980)
 WHOLE_JOBSET: Final[Release] = (2, 3)  # patches merge into the JobSet, resources merge per key
 FIXED_GRACE: Final[Release] = (2, 3)  # terminationGracePeriodSeconds of a patch does not change
@@ -36,7 +36,7 @@ INITIALIZER_MOUNT: Final[Release] = (2, 3)  # kubeflow/trainer#3714
 INJECTION: Final[Release] = (2, 3)  # torch.envInjection; more checks of the torch, mpi and flux plugins
 CLAIMS: Final[Release] = (2, 4)  # resourceClaimsPerNode, and claims in runtimePatches (KEP-2782)
 SHORT_NAMES: Final[Release] = (2, 4)  # names of replicated jobs have at most 20 characters (kubeflow/trainer#4394)
-KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode leaves a container's claims alone (kubeflow/trainer#4027)
+KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode does not change a container's claims (kubeflow/trainer#4027)
 IMAGE_EVERYWHERE: Final[Release] = (2, 4)  # the workers of an mpi job get the image too (kubeflow/trainer#4301)
 FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does without numNodes (kubeflow/trainer#3904)
 REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below one is refused by the API server (kubeflow/trainer#3809)
@@ -52,7 +52,7 @@ UNKNOWN_RELEASE: Final = MissingObject(
 
 
 class TrainerInstallation(NamedTuple):
-    """The release of Trainer, whether anybody names it, and whether it runs with its feature gate for device claims
+    """The release of Trainer, whether it is stated, and whether it runs with its feature gate for device claims
     (KEP-2782).
     """
 

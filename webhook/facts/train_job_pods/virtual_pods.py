@@ -127,7 +127,7 @@ def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> 
 
 
 def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
-    """Return a problem of a pod as one of what the TrainJob is merged from."""
+    """Return a problem of a pod as one of the origins of the merged TrainJob."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
         message = (

@@ -103,7 +103,9 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_written_for_older_release(subject: Subject) -> bool:
-    """Return whether a file has fields of an older release than that which is assumed, so that it may be installed."""
+    """Return whether a file has fields of an older release than the assumed one, so that the older one may be
+    installed.
+    """
     installed = subject.once(read_trainer_installation)
     if installed.is_named or subject.attributes.is_decoded:
         return False

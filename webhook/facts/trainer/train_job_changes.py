@@ -100,7 +100,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of what the patch of one manager sets for the pods of one job."""
+    """Yield changes in the patch of one manager for the pods of one job."""
     release = find_trainer_release(subject)
     if release < PATCHES:
         return

@@ -130,8 +130,8 @@ def _gpus_of_container(node: Container | None) -> int:
 
 
 class NodeDeviceClaim(NamedTuple):
-    """A device claim of a training node. `devices` is None if their number is open; `is_other` if all are known not to
-    be GPUs.
+    """A device claim of a training node. `devices` is None if their number is not known; `is_other` if all are known
+    not to be GPUs.
 
     The installed release drops a claim that `is_dropped`. It still shows the intended devices of the nodes. No claim in
     an object from an API server is dropped, because its release has the fields. One that `is_unused` is allocated for
@@ -306,8 +306,7 @@ def _paths_of_claims_in_overlay(overlay: JobOverlay) -> Iterator[FieldPath]:
 
 
 def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield claims in resourcesPerNode, from which builder.go copies only limits and requests (kubeflow/trainer#4027).
-    """
+    """Yield claims in resourcesPerNode, of which builder.go copies limits and requests only (kubeflow/trainer#4027)."""
     resources = job.trainer.resources_per_node
     if not resources.claims:
         return

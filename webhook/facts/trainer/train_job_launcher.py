@@ -84,7 +84,7 @@ class LauncherProcesses:
 
     Args:
         by: torchrun, accelerate or deepspeed; "" where none does.
-        option: what tells it: `--nproc_per_node`.
+        option: its origin: `--nproc_per_node`.
         processes: how many start on each node; None if it is not known.
         at: the rendered path of the command in the TrainJob, or of the runtime that has it.
     """

@@ -64,7 +64,7 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], laun
 
 
 def _devices_of_claims(claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return how many devices some claims give, 0 if that is open."""
+    """Return how many devices some claims give, 0 if it is not known."""
     counts = [claim.devices for claim in claims]
     return sum(count or 0 for count in counts) if None not in counts else 0
 

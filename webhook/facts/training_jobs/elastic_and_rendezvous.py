@@ -107,7 +107,7 @@ def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
 
 
 def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
+    """Check PET_NNODES, which has both limits; the limits of a PaddleJob reach no pod."""
     least, most = (job.number_at("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"

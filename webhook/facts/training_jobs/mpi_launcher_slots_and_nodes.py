@@ -236,7 +236,7 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return what the launcher tells mpirun, where that is all that counts."""
+    """Return the launcher's arguments for mpirun, if nothing else counts."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
     if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:

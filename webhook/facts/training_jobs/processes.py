@@ -211,7 +211,7 @@ def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
-    """Return the field that tells the operator how many processes to start."""
+    """Return the field with the number of processes for the operator."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.value_at("nprocPerNode") is None and job.value_at(*elastic) is not None
     return path_as_text(("spec", *elastic) if is_elastic else _AT)

@@ -162,7 +162,7 @@ def _check_ssh_keys(command: ContainerCommand, setup: PluginSetup) -> Iterator[P
 
 
 def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield more ranks of mpirun than hosts in a file of the plugin svc, each of which is one slot."""
+    """Yield more ranks of mpirun than hosts in a file of the plugin svc; each host is one slot."""
     launch = command.launch
     if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return

@@ -252,7 +252,7 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, POD_GROUP_QUEUE_RULES)
-    if queues.is_leaf(name):  # of another one, queue-leaf speaks
+    if queues.is_leaf(name):  # queue-leaf reports this about another one
         yield from warn_of_amounts_above_capability(
             amounts_in_thousandths(group.spec.min_resources), name, path, queues, POD_GROUP_QUEUE_RULES
         )

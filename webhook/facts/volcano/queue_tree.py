@@ -39,7 +39,7 @@ class QueueTree:
 
     Args:
         all: the queues by name.
-        is_whole: whether there are no others, and their states are what they say.
+        is_whole: whether there are no others, and their states are current.
         children: the names of the queues below each queue that has some.
         deadline: is charged for the queues that are walked.
         view: where they were looked up.
