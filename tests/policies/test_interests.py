@@ -52,7 +52,17 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
 
 def test_kinds_are_known_without_an_import_of_checks() -> None:
     loaded = shipped_policies()
-    assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests()}
+    assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests(of_audits=True)}
+
+
+def test_a_server_holds_no_workloads_for_advice_that_only_audits_show() -> None:
+    scaled = {("apps", "Deployment"), ("apps", "StatefulSet")}
+    of_server, of_audits = (
+        {each.kind for each in shipped_policies().interests(of_audits=of_audits) if not each.scope.name}
+        for of_audits in (False, True)
+    )
+    assert not scaled & of_server
+    assert scaled <= of_audits
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -120,7 +120,9 @@ def command(
         assembled = assembly.assemble_policies_and_context(settings)
         details, scope = _review_options(assembled, is_stored=as_ != "create"), flags.scope()
         totals = totals_of(assembled.policies)
-        with live_options.open_live_cluster(assembled.policies, kubeconfig, kube_context) as cluster:
+        with live_options.open_live_cluster(
+            assembled.policies, kubeconfig, kube_context, of_audits=details.advice
+        ) as cluster:
             from webhook.commands.audit_live import LiveAudit
 
             live_audit = LiveAudit(

@@ -119,8 +119,10 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def open_live_cluster(policies: PolicySet, kubeconfig: Path | None, kube_context: str | None) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of what policies look up.
+def open_live_cluster(
+    policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
+) -> Iterator[LiveCluster]:
+    """Yield a live cluster with a view of what policies look up, and for an audit what its advice is about.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -132,7 +134,7 @@ def open_live_cluster(policies: PolicySet, kubeconfig: Path | None, kube_context
     from webhook.logs.structured import Log
 
     connection = connect_to_cluster(kubeconfig, kube_context)
-    view = WatchedCluster.start(connection, policies.interests(), Log(level="error"))
+    view = WatchedCluster.start(connection, policies.interests(of_audits=of_audits), Log(level="error"))
     try:
         yield LiveCluster(connection, ClusterWithAssumedNamespaces(view.cluster))
     finally:

@@ -39,6 +39,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
         when: whether it may report anything, for `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
             origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
+        lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
         concerns: whether an object of its kinds may be one that it is about, told from plain JSON of any shape: one
             that it is not about needs no notice that it could not be read. None where it is about all of them.
     """
@@ -46,6 +47,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
     group: str
     run: Callable[[Subject], Iterable[Problem]]
     lookups: tuple[Interest, ...] = ()
+    lookups_of_audits: tuple[Interest, ...] = ()
     of_made_objects: bool = True
     when: Callable[[Subject], bool] | None = None
     concerns: Callable[[JSON], bool] | None = None

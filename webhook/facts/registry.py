@@ -76,7 +76,7 @@ class FactRegistry:
         declared = self.declared().groups.get(group)
         if declared is not None:
             return declared.lookups
-        return (each.kind for check in self.checks(group) for each in check.lookups)
+        return (each.kind for check in self.checks(group) for each in (*check.lookups, *check.lookups_of_audits))
 
     def kinds_looked_up_by_fact(self, name: str) -> Iterable[GroupKind]:
         """Return the group and kind of the look-ups of a fact, without an import if they are declared."""

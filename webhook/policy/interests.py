@@ -34,6 +34,8 @@ def interests_of_policies(
     registry: FactRegistry,
     params: Iterable[JSON] = (),
     own_namespace: str = OWN_NAMESPACE,
+    *,
+    of_audits: bool = False,
 ) -> tuple[Interest, ...]:
     """Return the objects that a view of the cluster must hold for these policies.
 
@@ -42,6 +44,7 @@ def interests_of_policies(
         registry: the facts and checks that they may ask for.
         params: the shipped parameters.
         own_namespace: where claimgate runs.
+        of_audits: whether the view also holds what only advice is about, which a server never shows.
     """
     wanted = [*_interests_without_lookups(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):
@@ -49,11 +52,14 @@ def interests_of_policies(
     for group in sorted({group for policy in policies for group in policy.checks}):
         for check in registry.checks(group):
             wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
+            wanted += check.lookups_of_audits if of_audits else ()
     return combine_interests(interest_in_own_namespace(each, own_namespace) for each in wanted)
 
 
 def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegistry) -> frozenset[tuple[str, str]]:
-    """Return the group and kind of the objects that policies look up, without an import of checks and facts."""
+    """Return the group and kind of the objects that policies look up in an audit, without an import of checks and
+    facts.
+    """
     kinds = {each.kind for each in _interests_without_lookups(policies)}
     for name in {name for policy in policies for name in policy.facts}:
         kinds.update(registry.kinds_looked_up_by_fact(name))

@@ -137,12 +137,14 @@ class PolicySet:
             for version in row.versions:
                 type_of(GroupVersionKind(row.group, version, row.kind))
 
-    def interests(self) -> tuple[Interest, ...]:
-        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts."""
-        return interests_of_policies(self.policies, self.registry, self.params, self.own_namespace)
+    def interests(self, *, of_audits: bool = False) -> tuple[Interest, ...]:
+        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts; of
+        an audit also those that only advice is about.
+        """
+        return interests_of_policies(self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits)
 
     def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
-        """Return the group and kind of the objects of `interests`, without an import of checks and facts."""
+        """Return the group and kind of the objects of `interests` of audits, without an import of checks and facts."""
         return kinds_looked_up_by_policies(self.policies, self.registry)
 
 

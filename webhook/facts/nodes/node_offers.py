@@ -144,6 +144,10 @@ class PodNeeds:
             offer.amounts.get(name, count) >= count for name, count in self.ordinary.items()
         )
 
+    def pods_on(self, offer: NodeOffer) -> int:
+        """Return how many such pods an empty node has devices for."""
+        return min((offer.amounts.get(name, 0) // count for name, count in self.devices.items()), default=0)
+
     def fits_today(self, offer: NodeOffer) -> bool:
         """Return whether the pod may run on a node now, with any additions of admission plugins to the pod."""
         tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None

@@ -10,12 +10,14 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.packed import charge_for_objects
 from webhook.facts.nodes.node_offers import known_offers, needs_of_pod
 from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
 from webhook.facts.subject import Subject
 from webhook.facts.updates.groups import UPDATE
-from webhook.facts.updates.spare_devices import amount_of_replicas, pods_on_node
+from webhook.facts.updates.spare_devices import amount_of_replicas
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
@@ -39,10 +41,9 @@ SCALING: Final = UPDATE.rule(
     level="advice",
 )
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
-"""Kinds that autoscalers scale, as `audit` keeps them (commands/audit_index.py).
-
-A live view does not hold them: they are many, and admission never says what is advice.
-"""
+"""Kinds that autoscalers scale, as an audit of files keeps them (commands/audit_index.py)."""
+SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
+"""What only audits hold: these objects are many, and a server never shows advice."""
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
@@ -70,7 +71,8 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
 def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:
     """Yield the Deployments and StatefulSets of the namespace, which have the same fields."""
     for kind in _SCALED.values():
-        for obj in view.copy_without_missing_objects().list_json(kind, view.namespace):
+        held = view.copy_without_missing_objects().list_json(kind, view.namespace)
+        for obj in charge_for_objects(held, view.deadline):
             yield kind, Deployment.of(obj, (), ReadingContext(view.deadline))
 
 
@@ -107,7 +109,7 @@ def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at:
     needs = needs_of_pod(Deployment.of(held, (), ReadingContext(view.deadline)).spec.template.spec, view)
     if not needs.devices or first_node_without_amounts(IdentityKey(nodes)):
         return
-    capacity = sum(pods_on_node(needs, offer) for offer in known_offers(view) if needs.fits(offer))
+    capacity = sum(needs.pods_on(offer) for offer in known_offers(view) if needs.fits(offer))
     if 0 < capacity < most:
         message = f"is {most}, but the nodes have devices for {capacity} such pods"
         yield SCALING.problem(at, message, f"set {at[-1]} {capacity}, or add nodes")

@@ -15,7 +15,6 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
-from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds
 from webhook.facts.nodes.node_pools import judge_new_nodes
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_listed_nodes
 from webhook.facts.subject import Subject
@@ -101,7 +100,7 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
         return
     for each in compared:
         pods = each.pods.pod_count
-        capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
+        capacity = sum(each.needs.pods_on(offer) for offer in each.fitting)
         if pods and pods <= capacity < 2 * pods and judge_new_nodes(each) is None:
             devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
             starts = f"a changed rayClusterConfig starts a second cluster with {counted(pods, 'pod')} of {devices}"
@@ -122,7 +121,7 @@ def _keeps_ray_clusters(view: ClusterView) -> bool:
 
 
 def _check_spare(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
-    capacity = sum(pods_on_node(each.needs, offer) for offer in each.fitting)
+    capacity = sum(each.needs.pods_on(offer) for offer in each.fitting)
     if capacity < (replicas + 1) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
         starts = f"{'a surge' if what == 'group' else 'an update'} starts one more {what} with {devices} a pod"
@@ -137,11 +136,6 @@ def _problem_of_spare(each: PodsAndNodes, starts: str, capacity: int, fix: str) 
     if is_whole:
         return NO_SPARE.problem(at, f"{message}, so the update never ends", fix)
     return MAY_LACK_SPARE.problem(at, f"{message}, so the update may never end", fix)
-
-
-def pods_on_node(needs: PodNeeds, offer: NodeOffer) -> int:
-    """Return how many such pods an empty node takes."""
-    return min(offer.amounts.get(name, 0) // count for name, count in needs.devices.items())
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
