@@ -18,6 +18,7 @@ READS_JSON = {
     "train_job_pods/nodes_and_processes.py": "builds the JobSet that Trainer would",
     "train_job_pods/merged_train_job.py": "merges a TrainJob with its runtime",
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
+    "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
 """Modules that make JSON of JSON, and why."""
 MOST_GUARDS = 68

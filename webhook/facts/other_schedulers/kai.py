@@ -9,14 +9,25 @@ plugins/proportion/capacity_policy/quota_check.go, pkg/admission/webhook.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import without_repeated_problems
 from webhook.facts.kinds import POD
+from webhook.facts.other_schedulers.kai_gangs import (
+    DEVICES,
+    FRACTION,
+    GPU,
+    MEMORY,
+    Gang,
+    KaiPods,
+    gang_of_pods,
+    members_of_jobs,
+    read_fraction,
+    read_whole_number,
+    roles_without_replicas,
+)
 from webhook.facts.other_schedulers.types import KAI, KaiQueue
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.scheduling.priority_classes import PriorityClass
@@ -24,9 +35,8 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.text.wording import did_you_mean
-from webhook.typed.pods import PodTemplate
-from webhook.workloads.podsets import PodSet
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.pods import PodSpec
 
 QUEUE: Final = KAI.rule(
     "kai/queue",
@@ -51,11 +61,11 @@ QUOTA: Final = KAI.rule(
 )
 LIMIT: Final = KAI.rule(
     "kai/limit",
-    title="A pod requests more GPUs than the limit of its KAI queue",
-    why="Pods that start together must fit the limit of the queue and of its parents, so the pod stays Pending.",
+    title="Pods that start together request more GPUs than the limit of their KAI queue",
+    why="Pods that start together must fit the limit of the queue and of its parents, so they stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/capacity_policy.go",
 )
-FRACTION: Final = KAI.rule(
+FRACTION_FORM: Final = KAI.rule(
     "kai/fraction",
     title="A fraction of a GPU is written in a form that KAI refuses",
     why="The webhook of KAI refuses each pod, so none is made.",
@@ -67,6 +77,21 @@ FRACTION_PLACE: Final = KAI.rule(
     title="A fraction of a GPU is written where KAI does not read it",
     why="KAI reads these annotations only on pods, so the pods get no GPU.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/common/constants/constants.go",
+    fails="silent",
+)
+REPLICAS: Final = KAI.rule(
+    "kai/replicas-required",
+    title="A role of a training job that KAI places has no replicas",
+    why="KAI adds up replicas as they are written, and groups no pods where a role has none, so the pods stay Pending.",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go",
+    function="calcJobNumOfPods",
+)
+FRACTION_WITHOUT_KAI: Final = KAI.rule(
+    "kai/fraction-without-kai",
+    title="A fraction of a GPU is requested from the default scheduler",
+    why="Other schedulers do not read the annotation. A webhook of the cluster may still choose KAI for the pods.",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/admission/webhook/v1alpha2/podhooks/pod_validator.go",
+    level="advice",
     fails="silent",
 )
 MIN_MEMBER: Final = KAI.rule(
@@ -85,17 +110,17 @@ RESOURCES: Final = KAI.rule(
 )
 KAI_LOOKUPS: Final = (interest_in_fields(KaiQueue.gvk, "spec"), interest_in_fields(PriorityClass.gvk, "value"))
 SCHEDULER: Final = "kai-scheduler"
+_RAY: Final = "ray.io"
+_DOMAIN: Final = "kai.scheduler/"
+"""What labels begin with of pods that KAI is meant to place."""
+_DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _QUEUE_LABEL: Final = "kai.scheduler/queue"
 _OLD_LABEL: Final = "runai/queue"
 _PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
-_BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
-_FRACTION: Final = "gpu-fraction"
-_MEMORY: Final = "gpu-memory"
-_DEVICES: Final = "gpu-fraction-num-devices"
-_SHARES: Final = (_FRACTION, _MEMORY)
-_GPU: Final = "nvidia.com/gpu"
-_DECIMAL: Final = re.compile(r"0?\.[0-9]{1,9}", re.ASCII)
-_WHOLE: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_CONTAINER: Final = "gpu-fraction-container-name"
+_SHARES: Final = (FRACTION, MEMORY)
+FRACTIONS: Final = frozenset((FRACTION, MEMORY, DEVICES, _CONTAINER, "mps"))
+"""The annotations of pods about fractions of GPUs."""
 _LEAST_OF_NON_PREEMPTIBLE: Final = 100
 _PRIORITIES: Final[Mapping[str, int]] = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 """The priority classes that KAI's chart installs."""
@@ -108,34 +133,31 @@ _CLASS_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
 _MOST_PARENTS: Final = 32
 
 
-class KaiPods(NamedTuple):
-    """The pods of one template that KAI places."""
-
-    podset: PodSet
-    template: PodTemplate
-
-    def locate(self, *path: str) -> FieldPath:
-        """Return the path in the object of a field of the template."""
-        return self.podset.locate(path)
-
-    @property
-    def gpus(self) -> int:
-        """Return how many whole GPUs one pod requests, as far as amounts are whole numbers."""
-        written = [each.resources.limits.get(_GPU) for each in self.template.spec.running_containers()]
-        return sum(int(str(amount)) for amount in written if _WHOLE.fullmatch(str(amount)))
-
-
 def pods_of_kai(subject: Subject) -> tuple[KaiPods, ...]:
     """Return the pods of an object that KAI places; call it through `Subject.once`."""
-    listed = [pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all]
-    pods = (KaiPods(each, template_of(each, subject)) for each in listed)
-    return tuple(each for each in pods if each.template.spec.scheduler_name == SCHEDULER)
+    return tuple(each for each in _pods_of_object(subject) if each.template.spec.scheduler_name == SCHEDULER)
+
+
+def _pods_of_object(subject: Subject) -> Iterator[KaiPods]:
+    located = (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
+    return (KaiPods(each, template_of(each, subject)) for each in located)
 
 
 def check_kai_queues(subject: Subject) -> Iterator[Problem]:
     """Yield pods in a queue that never starts them."""
-    for pods in subject.once(pods_of_kai):
-        yield from without_repeated_problems(_check_queue(pods, subject), subject)
+    pods = subject.once(pods_of_kai)
+    if pods:
+        gang = gang_of_pods(pods, subject)
+        problems = (problem for each in pods for problem in _check_queue(each, gang, subject))
+        yield from without_repeated_problems(problems, subject)
+        yield from _check_replicas(pods, subject)
+
+
+def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
+    """Yield roles of a training job without replicas, unless the job says itself how many pods start together."""
+    for role in roles_without_replicas(pods, subject):
+        message = f"role {role[-1]} has no replicas, so KAI makes no group of the pods and starts none"
+        yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1")
 
 
 def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
@@ -153,6 +175,20 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
         yield from _check_min_member(pods, subject)
 
 
+def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
+    """Advise on a fraction of a GPU of pods that the default scheduler places. KubeRay names KAI by a setting."""
+    for pods in _pods_of_object(subject):
+        annotations = pods.template.metadata.annotations
+        name = next((each for each in _SHARES if each in annotations), "")
+        labels = (*pods.template.metadata.labels, *subject.metadata.labels)
+        is_of_kai = subject.group_kind[0] == _RAY or any(each.startswith(_DOMAIN) for each in labels)
+        if name and pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not is_of_kai:
+            message = f"only KAI reads `{name}`, and the default scheduler places the pods, so they get no GPU"
+            fix = f"set schedulerName {SCHEDULER}, or request `{GPU}`"
+            problem = FRACTION_WITHOUT_KAI.problem(pods.locate("metadata", "annotations", name), message, fix)
+            yield from without_repeated_problems((problem,), subject)
+
+
 def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a queue without resources."""
     spec = subject.typed(KaiQueue).spec
@@ -160,7 +196,7 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
         yield RESOURCES.problem(spec.path("resources"), "is required, so KAI refuses the queue", "add quota and limit")
 
 
-def _check_queue(pods: KaiPods, subject: Subject) -> Iterator[Problem]:
+def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Problem]:
     view, name = subject.cluster_view(), queue_of_pods(pods, subject)
     queue = view.find(KaiQueue, name, namespaced=False)
     if not queue:
@@ -181,7 +217,7 @@ def _check_queue(pods: KaiPods, subject: Subject) -> Iterator[Problem]:
     if any(other.spec.parent_queue == name for other in view.list_visible(KaiQueue)):
         message = f"queue {name} has child queues, so KAI skips the pods"
         yield LEAF.problem(pods.locate("metadata", "labels"), message, "name a queue without children")
-    yield from _check_amounts(pods, chain, subject)
+    yield from _check_amounts(pods, gang, chain, subject)
 
 
 def queue_of_pods(pods: KaiPods, subject: Subject) -> str:
@@ -205,24 +241,35 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
     return QUEUE.problem(pods.locate("metadata", "labels"), message, fix)
 
 
-def _check_amounts(pods: KaiPods, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
-    """Yield GPUs of one pod above the limit, or above the quota where the pod is not preemptible."""
-    wanted, view = pods.gpus, subject.cluster_view()
+def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
+    """Yield GPUs of the pods that start together above the limit, or above the quota where KAI never preempts them."""
+    view, at = subject.cluster_view(), pods.podset.locate(("spec",))
+    is_gang = gang.gpus > pods.gpus and gang.pods > 1
+    wanted = gang.gpus if is_gang else pods.gpus
     priority_class, why = _priority_class(pods, subject)
     for queue in chain:
         quota, limit = (_gpus_of_queue(queue, side) for side in ("quota", "limit"))
         if limit is not None and 0 <= limit < wanted:
-            message = f"a pod requests {wanted} GPUs, but the limit of queue {queue.name} is {limit:g}"
-            yield LIMIT.problem(pods.podset.locate(("spec",)), message, "request less, or raise the limit of the queue")
+            who = f"the {gang.pods} pods that start together request" if is_gang else "a pod requests"
+            message = f"{who} {_gpus_as_text(wanted)}, but the limit of queue {queue.name} is {limit:g}"
+            yield LIMIT.problem(at, message, "request less, or raise the limit of the queue")
             return
         if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
             message = (
                 f"{why} of class {priority_class}, which may use only quota because KAI never preempts it, and queue "
                 f"{queue.name} has {quota:g} GPUs of quota"
             )
+            if is_gang:
+                message += f" for {gang.pods} pods that start together with {_gpus_as_text(wanted)}"
             fix = f"give the queue a quota, or label the pod template `{_PREEMPTIBILITY}: preemptible`"
-            yield QUOTA.problem(pods.podset.locate(("spec",)), message, fix)
+            yield QUOTA.problem(at, message, fix)
             return
+
+
+def _gpus_as_text(gpus: float) -> str:
+    if gpus < 1:
+        return "a part of a GPU"
+    return counted(int(gpus), "GPU") if gpus == int(gpus) else f"{gpus:g} GPUs"
 
 
 def _priority_class(pods: KaiPods, subject: Subject) -> tuple[str, str]:
@@ -249,43 +296,46 @@ def _gpus_of_queue(queue: KaiQueue, side: str) -> float | None:
 
 
 def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
-    annotations = pods.template.metadata.annotations
-    fraction, memory = annotations.get(_FRACTION), annotations.get(_MEMORY)
-    if fraction is not None and not (_DECIMAL.fullmatch(fraction) and float(fraction) > 0):
-        message = f"`{_FRACTION}: {fraction}` must be above 0 and below 1, so KAI refuses the pods"
-        yield _fraction_problem(pods, _FRACTION, message, f"write 0.5, or request whole GPUs by `{_GPU}`")
-    if memory is not None and not _WHOLE.fullmatch(memory):
-        message = f"`{_MEMORY}: {memory}` must be a whole number of MiB without a unit, so KAI refuses the pods"
-        yield _fraction_problem(pods, _MEMORY, message, "write a number such as 2048")
+    annotations, spec = pods.template.metadata.annotations, pods.template.spec
+    fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
+    if fraction is not None and read_fraction(fraction) is None:
+        message = f"`{FRACTION}: {fraction}` must be above 0 and below 1, so KAI refuses the pods"
+        yield _fraction_problem(pods, FRACTION, message, f"write 0.5, or request whole GPUs by `{GPU}`")
+    if memory is not None and not read_whole_number(memory):
+        message = f"`{MEMORY}: {memory}` must be a whole number of MiB without a unit, so KAI refuses the pods"
+        yield _fraction_problem(pods, MEMORY, message, "write a number such as 2048")
     if fraction is not None and memory is not None:
-        message = f"`{_FRACTION}` and `{_MEMORY}` cannot be combined, so KAI refuses the pods"
-        yield _fraction_problem(pods, _FRACTION, message, "remove one of them")
-    shared = _FRACTION if fraction is not None else _MEMORY if memory is not None else ""
-    if shared and pods.gpus:
-        message = f"`{shared}` cannot be combined with `{_GPU}`, so KAI refuses the pods"
-        yield _fraction_problem(pods, shared, message, f"remove `{_GPU}`, or the annotation")
+        message = f"`{FRACTION}` and `{MEMORY}` cannot be combined, so KAI refuses the pods"
+        yield _fraction_problem(pods, FRACTION, message, "remove one of them")
+    shared = FRACTION if fraction is not None else MEMORY if memory is not None else ""
+    if shared and _has_gpu_limit(spec):
+        message = f"`{shared}` cannot be combined with a limit of `{GPU}`, so KAI refuses the pods"
+        yield _fraction_problem(pods, shared, message, f"remove `{GPU}`, or the annotation")
     if not shared and annotations.get("mps") == "true":
         message = "`mps` needs `gpu-fraction` or `gpu-memory`, so KAI refuses the pods"
         yield _fraction_problem(pods, "mps", message, "add a fraction, or remove the annotation")
-    devices = annotations.get(_DEVICES)
-    if devices is not None and not (shared and _WHOLE.fullmatch(devices)):
-        message = f"`{_DEVICES}: {devices}` must be a whole number beside a fraction, so KAI refuses the pods"
-        yield _fraction_problem(pods, _DEVICES, message, "write a number, and a fraction")
+    devices = annotations.get(DEVICES)
+    if devices is not None and not (shared and read_whole_number(devices)):
+        message = f"`{DEVICES}: {devices}` must be a whole number beside a fraction, so KAI refuses the pods"
+        yield _fraction_problem(pods, DEVICES, message, "write a number, and a fraction")
+    name = annotations.get(_CONTAINER)
+    if shared and name is not None and all(each.name != name for each in spec.all_containers()):
+        message = f"`{_CONTAINER}: {name}` names no container of the pod, so KAI refuses the pods"
+        yield _fraction_problem(pods, _CONTAINER, message, "name a container of the pod, or remove the annotation")
+
+
+def _has_gpu_limit(spec: PodSpec) -> bool:
+    """Return whether a container has a limit of GPUs, 0 included, as KAI's webhook looks for one."""
+    return any(GPU in each.resources.limits for each in spec.all_containers())
 
 
 def _fraction_problem(pods: KaiPods, name: str, message: str, fix: str) -> Problem:
-    return FRACTION.problem(pods.locate("metadata", "annotations", name), message, fix)
+    return FRACTION_FORM.problem(pods.locate("metadata", "annotations", name), message, fix)
 
 
-def _check_min_member(pods: tuple[KaiPods, ...], subject: Subject) -> Iterator[Problem]:
-    written = subject.metadata.annotations.get(_BATCH_MIN_MEMBER, "")
-    count = pods[0].podset.count
-    if (
-        subject.group_kind == ("batch", "Job")
-        and _WHOLE.fullmatch(written)
-        and count is not None
-        and count < int(written)
-    ):
-        message = f"is {written}, but the Job runs {count} pods at a time, so KAI starts none"
-        path = subject.metadata.path("annotations", _BATCH_MIN_MEMBER)
-        yield MIN_MEMBER.problem(path, message, f"write {count}, or raise parallelism")
+def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
+    """Yield more members than a Job, or a job of a JobSet, runs at a time."""
+    for path, least, count in members_of_jobs(pods, subject):
+        if count < least:
+            message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts none"
+            yield MIN_MEMBER.problem(path, message, f"write {count}, or raise parallelism")

@@ -50,9 +50,22 @@ MORE_MEMBERS: Final = YUNIKORN.rule(
     why="No pod replaces some placeholders, so they keep devices until their timeout.",
     level="advice",
 )
+SELECTOR: Final = YUNIKORN.rule(
+    "yunikorn/placeholder-selector",
+    title="Placeholders of a task group may run on nodes that the pods do not select",
+    why=(
+        "Placeholders get nodeSelector, tolerations and affinity from the task group, not from the pod. A pod cannot "
+        "replace a placeholder on another node."
+    ),
+    source="apache/yunikorn-k8shim@23b6b47f pkg/cache/placeholder.go",
+    level="advice",
+)
 SCHEDULER: Final = "yunikorn"
 _GROUPS: Final = "yunikorn.apache.org/task-groups"
 _NAME: Final = "yunikorn.apache.org/task-group-name"
+TASK_GROUPS: Final = frozenset((_GROUPS, _NAME))
+"""The annotations of pods about task groups."""
+_PLACEMENT: Final = ("nodeSelector", "affinity")
 _LONGEST: Final = 100_000
 
 
@@ -129,6 +142,10 @@ def _check_group_of_pods(
         if amount > reserved.get(resource, 0):
             message = f"minResource of group {name} has less `{resource}` than a pod requests, so its place is not kept"
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
+    missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
+    if missing:
+        message = f"group {name} has no {missing[0]}, so its placeholders may run where the pods cannot"
+        yield SELECTOR.problem(pods.annotation(_NAME), message, f"write {missing[0]} of the pod into the task group")
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
     total = sum(each or 0 for each in counts)
     if None not in counts and 0 < total < group.min_member:

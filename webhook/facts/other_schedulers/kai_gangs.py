@@ -1,0 +1,157 @@
+"""Which pods KAI starts together, and how many GPUs they request at least.
+
+KAI makes one group of the pods of a training job, a JobSet, a Ray cluster, and of each group of a LeaderWorkerSet. Pods
+of other kinds start one by one. A Job starts as many pods together as its annotation says.
+
+Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.subject import Subject
+from webhook.typed.pods import PodTemplate
+from webhook.workloads.podsets import PodSet
+
+BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
+GPU: Final = "nvidia.com/gpu"
+FRACTION: Final = "gpu-fraction"
+MEMORY: Final = "gpu-memory"
+DEVICES: Final = "gpu-fraction-num-devices"
+_WHOLE: Final = re.compile(r"0{0,9}[1-9][0-9]{0,17}", re.ASCII)
+_DECIMAL: Final = re.compile(r"\+?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+"""What both ParseFloat of Go and a quantity read."""
+_LEAST_PART: Final = 1e-6
+"""What counts for an amount of memory, which is some part of a GPU."""
+TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
+JOB: Final = ("batch", "Job")
+JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService"))
+_WORKER_GROUPS: Final = "workerGroupSpecs"
+_MIN_AVAILABLE: Final = ("spec", "runPolicy", "schedulingPolicy", "minAvailable")
+_SUBMITTER: Final = "submitter"
+
+
+class KaiPods(NamedTuple):
+    """The pods of one template that KAI places."""
+
+    podset: PodSet
+    template: PodTemplate
+
+    def locate(self, *path: str) -> FieldPath:
+        """Return the path in the object of a field of the template."""
+        return self.podset.locate(path)
+
+    @property
+    def gpus(self) -> float:
+        """Return how many GPUs one pod requests, as far as amounts are known; a fraction is a part of one."""
+        written = [each.resources.limits.get(GPU) for each in self.template.spec.running_containers()]
+        whole = sum(read_whole_number(str(amount)) for amount in written)
+        annotations = self.template.metadata.annotations
+        part = read_fraction(annotations.get(FRACTION, "")) or 0
+        if not part and read_whole_number(annotations.get(MEMORY, "")):
+            part = _LEAST_PART
+        return whole or part * (read_whole_number(annotations.get(DEVICES, "")) or 1)
+
+
+class Gang(NamedTuple):
+    """Pods that start together: how many, and the GPUs that they request at least."""
+
+    pods: int
+    gpus: float
+
+
+def read_fraction(written: str) -> float | None:
+    """Return a fraction of a GPU, None where it is not above 0 and below 1."""
+    value = float(written) if _DECIMAL.fullmatch(written) else 0
+    return value if 0 < value < 1 else None
+
+
+def read_whole_number(written: str) -> int:
+    """Return a number above 0, 0 where it is none."""
+    return int(written) if _WHOLE.fullmatch(written) else 0
+
+
+def gang_of_pods(pods: Sequence[KaiPods], subject: Subject) -> Gang:
+    """Return the pods of an object that start together; one pod where no others have to."""
+    one = Gang(1, max(each.gpus for each in pods))
+    if not _has_gang(pods, subject):
+        return one
+    sizes = [(_count_together(each.podset, subject), each.gpus) for each in pods if each.podset.name != _SUBMITTER]
+    members = _least_members(subject, sum(count for count, _ in sizes))
+    left, gpus = members, 0.0
+    for count, of_pod in sorted(sizes, key=lambda size: size[1]):
+        taken = min(left, count)
+        left, gpus = left - taken, gpus + taken * of_pod
+    return Gang(members, gpus) if gpus > one.gpus else one
+
+
+def _has_gang(pods: Sequence[KaiPods], subject: Subject) -> bool:
+    kind = subject.group_kind
+    if kind == JOB_SET:
+        return all(_starts_at_once(each.podset, subject) for each in pods)
+    return kind in _RAY or kind in TRAINING_JOBS or kind in (JOB, _WORKER_SET)
+
+
+def _count_together(podset: PodSet, subject: Subject) -> int:
+    """Return how many pods of a template belong to one group, as far as that is known."""
+    if subject.group_kind == JOB:
+        return read_whole_number(subject.metadata.annotations.get(BATCH_MIN_MEMBER, "")) or 1
+    return _least_of_ray_group(podset, subject) if subject.group_kind in _RAY else podset.count or 0
+
+
+def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
+    """Return the pods of a group of Ray: minReplicas where that is above 0, else replicas."""
+    count = podset.count or 0
+    if podset.path[-3:-2] != (_WORKER_GROUPS,):
+        return count
+    group = get(subject.object, podset.path[:-1]) or {}
+    least, hosts = (_number(group, name) for name in ("minReplicas", "numOfHosts"))
+    return least * max(hosts, 1) if least else count
+
+
+def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
+    """Return whether all jobs of a JobSet start together, and no annotation says otherwise."""
+    order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
+    job = get(subject.object, podset.path[:-2]) or {}
+    annotations = get(job, ("metadata", "annotations")) or {}
+    return order != "InOrder" and BATCH_MIN_MEMBER not in {**subject.metadata.annotations, **annotations}
+
+
+def _least_members(subject: Subject, total: int) -> int:
+    """Return how many pods of a training job start together: minAvailable, elastic minReplicas, or all."""
+    if subject.group_kind not in TRAINING_JOBS:
+        return total
+    spec = subject.object.get("spec")
+    least = _number(get(spec, ("runPolicy", "schedulingPolicy")), "minAvailable")
+    return min(total, least or _number(get(spec, ("elasticPolicy",)), "minReplicas") or total)
+
+
+def _number(holder: Any, name: str) -> int:
+    value = holder.get(name) if isinstance(holder, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[FieldPath]:
+    """Yield the roles of a training job without replicas; none where the job says how many pods start together."""
+    if subject.group_kind in TRAINING_JOBS and not get(subject.object, _MIN_AVAILABLE):
+        for each in pods:
+            role = each.podset.path[:-1]
+            if not get(subject.object, (*role, "replicas")):
+                yield role
+
+
+def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple[FieldPath, int, int]]:
+    """Yield the annotations of Jobs about members that start together, with their number and the parallelism."""
+    for each in pods if subject.group_kind in (JOB, JOB_SET) else ():
+        job = each.podset.path[:-2]
+        path = (*job, "metadata", "annotations", BATCH_MIN_MEMBER)
+        count = get(subject.object, (*job, "spec", "parallelism"), 1)
+        least = read_whole_number(str(get(subject.object, path, "")))
+        if least and isinstance(count, int):
+            yield path, least, count
