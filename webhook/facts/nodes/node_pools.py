@@ -9,10 +9,8 @@ scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 from msgspec import structs
@@ -23,9 +21,21 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import SERVING, without_repeated_problems
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds
+from webhook.facts.nodes.node_pool_types import (
+    AWS,
+    INSTANCE_TYPE,
+    Requirement,
+    bounds_of_requirements,
+    is_of_aws,
+    known_types,
+    meets,
+    read_requirement,
+    requirements_of_pod,
+    requirements_of_pool,
+)
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.nodes.types import NODE_POOL, NodeOverlay, NodePool
-from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
+from webhook.facts.pods.node_selection import first_untolerated
 from webhook.facts.pods.node_sources import other_source_of_nodes
 from webhook.facts.resource_units import format_amount_in_kueue_units, parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
@@ -34,7 +44,6 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.collections import Items
 from webhook.typed.pods import SelectorRequirement
-from webhook.yamltext import yamlfile
 
 LABELS: Final = NODE_POOL.rule(
     "node-pool/labels",
@@ -70,14 +79,10 @@ CLASS: Final = NODE_POOL.rule(
 )
 
 NODE_POOL_LOOKUPS: Final = (interest_in_fields(NodePool.gvk, "spec"), interest_in_fields(NodeOverlay.gvk))
-_AWS: Final = "karpenter.k8s.aws"
 _NODE_POOL: Final = "karpenter.sh/nodepool"
-_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-_FAMILY: Final = f"{_AWS}/instance-family"
-_GPU_COUNT: Final = f"{_AWS}/instance-gpu-count"
 _WELL_KNOWN: Final = frozenset(
     (
-        *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", _INSTANCE_TYPE, "kubernetes.io/arch"),
+        *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", INSTANCE_TYPE, "kubernetes.io/arch"),
         *("kubernetes.io/os", "karpenter.sh/capacity-type", _NODE_POOL),
         *("node.kubernetes.io/windows-build", "kubernetes.io/hostname", "topology.k8s.aws/zone-id"),
         *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
@@ -85,7 +90,10 @@ _WELL_KNOWN: Final = frozenset(
     )
 )
 """Labels that a NodePool may leave undefined, because the node gets them from its instance type and zone."""
-_TYPES: Final = Path(__file__).with_name("aws_instances.yaml")
+_GROUPS_OF_PODS: Final = ("leaderworkerset.x-k8s.io", "kubeflow.org", "disaggregatedset.x-k8s.io")
+_RAY: Final = (("ray.io", "RayCluster"), ("ray.io", "RayService"))
+_NODES: Final = "nodes"
+"""What `limits` of a NodePool count beside resources."""
 _MOST_NAMED: Final = 3
 
 
@@ -127,19 +135,22 @@ def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
 
 def validate_node_pools(subject: Subject) -> Iterator[Problem]:
     """Yield the pods for which no NodePool adds a node, where NodePools are all that adds nodes."""
-    for each in subject.once(pods_and_nodes):
-        new_nodes = None if each.fits_a_node else judge_new_nodes(each)
-        problems: Iterable[Problem] = ()
-        if new_nodes is not None and new_nodes.excluded:
-            problems = (_problem_of_all_pools(each, new_nodes.excluded),)
-        elif starts_all_pods_at_once(subject):
-            problems = _problems_of_limits(each)
-        yield from without_repeated_problems(problems, subject)
+    pods = subject.once(pods_and_nodes)
+    problems = [problem for each in pods for problem in _check_all_pools(each)]
+    yield from without_repeated_problems(problems, subject)
+    if pods and not problems and known_node_pools(pods[0].view) and starts_all_pods_at_once(subject):
+        yield from without_repeated_problems(_check_limits_of_all_pods(pods), subject)
+
+
+def _check_all_pools(each: PodsAndNodes) -> Iterator[Problem]:
+    new_nodes = None if each.fits_a_node else judge_new_nodes(each)
+    if new_nodes is not None and new_nodes.excluded:
+        yield _problem_of_all_pools(each, new_nodes.excluded)
 
 
 def starts_all_pods_at_once(subject: Subject) -> bool:
     """Return whether the pods of an object run at the same time, so that one that waits is missed."""
-    return subject.group_kind in SERVING or subject.group_kind[0] in ("leaderworkerset.x-k8s.io", "kubeflow.org")
+    return subject.group_kind in SERVING or subject.group_kind in _RAY or subject.group_kind[0] in _GROUPS_OF_PODS
 
 
 def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Problem:
@@ -182,37 +193,16 @@ def _excluded_by_replicas(pool: NodePool) -> Problem | None:
 
 def _excluded_by_labels(needs: PodNeeds, pool: NodePool) -> Problem | None:
     """Return why the labels of a NodePool rule a pod out: nodeSelector, and each term of required affinity."""
-    selected = [_single_value(key, value) for key, value in needs.spec.node_selector.items()]
-    for requirement in selected:
-        if excluded := _excluded_by_requirement(requirement, pool):
-            return excluded
     first = None
-    for term in needs.spec.required_node_terms():
-        problem = next(
-            filter(None, (_excluded_by_requirement(_read(each), pool) for each in term.match_expressions)), None
-        )
+    for requirements in requirements_of_pod(needs):
+        problem = next(filter(None, (_excluded_by_requirement(each, pool) for each in requirements)), None)
         if problem is None:
             return None
         first = first or problem
     return first
 
 
-@dataclass(frozen=True, slots=True)
-class _Requirement:
-    key: str
-    operator: str
-    values: tuple[str, ...]
-
-
-def _single_value(key: str, value: str) -> _Requirement:
-    return _Requirement(key, "In", (value,))
-
-
-def _read(requirement: SelectorRequirement) -> _Requirement:
-    return _Requirement(requirement.key, requirement.operator, tuple(requirement.values))
-
-
-def _excluded_by_requirement(wanted: _Requirement, pool: NodePool) -> Problem | None:
+def _excluded_by_requirement(wanted: Requirement, pool: NodePool) -> Problem | None:
     label = pool.spec.template.metadata.labels.get(wanted.key)
     if wanted.key == _NODE_POOL:
         label = pool.name
@@ -233,12 +223,12 @@ def _excluded_by_requirement(wanted: _Requirement, pool: NodePool) -> Problem | 
 def _may_be_undefined(key: str, pool: NodePool) -> bool:
     group = pool.spec.template.spec.node_class_ref.group
     domain = key.partition("/")[0]
-    if key in _WELL_KNOWN or domain in (group, _AWS):
+    if key in _WELL_KNOWN or domain in (group, AWS):
         return True
-    return group != _AWS and bool(group) and domain.endswith(group.partition(".")[2] or group)
+    return group != AWS and bool(group) and domain.endswith(group.partition(".")[2] or group)
 
 
-def _overlaps(wanted: _Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
+def _overlaps(wanted: Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
     """Return whether a value may meet a requirement of the pod and those of a NodePool; open if it is not known."""
     if wanted.operator == "DoesNotExist":
         return False
@@ -248,13 +238,8 @@ def _overlaps(wanted: _Requirement, label: str | None, defined: Sequence[Selecto
         candidates = set(wanted.values) if candidates is None else candidates & set(wanted.values)
     if candidates is None:
         return True
-    others = [_read(each) for each in defined if each.operator != "In"]
-    return any(value is not None and all(_meets(value, each) for each in (*others, wanted)) for value in candidates)
-
-
-def _meets(value: str, requirement: _Requirement) -> bool:
-    wanted = {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
-    return labels_meet_requirement({requirement.key: value}, SelectorRequirement.of(wanted))
+    others = [read_requirement(each) for each in defined if each.operator != "In"]
+    return any(value is not None and all(meets(value, each) for each in (*others, wanted)) for value in candidates)
 
 
 def _excluded_by_taints(needs: PodNeeds, pool: NodePool) -> Problem | None:
@@ -268,21 +253,64 @@ def _excluded_by_taints(needs: PodNeeds, pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_limits(needs: PodNeeds, pool: NodePool) -> Problem | None:
-    for name, wanted in (*needs.devices.items(), *needs.ordinary.items()):
-        most = parse_amount_in_kueue_units(name, pool.spec.limits.get(name))
-        if most is not None and wanted > most:
-            amount, limit = (format_amount_in_kueue_units(name, each) for each in (wanted, most))
+    limits = pool.spec.limits
+    if parse_amount_in_kueue_units(_NODES, limits.get(_NODES)) == 0:
+        reason = f"NodePool {pool.name} may have 0 nodes by its limits"
+        return _limits_problem("", reason, "raise `limits` of the NodePool")
+    wanted = {**needs.devices, **needs.ordinary}
+    for name, amount in wanted.items():
+        most = parse_amount_in_kueue_units(name, limits.get(name))
+        if most is not None and amount > most:
+            shown, limit = (format_amount_in_kueue_units(name, each) for each in (amount, most))
             reason = (
-                f"NodePool {pool.name} may have {limit} `{name}` in all by its limits, but one pod requests {amount}"
+                f"NodePool {pool.name} may have {limit} `{name}` in all by its limits, but one pod requests {shown}"
             )
             return _limits_problem("", reason, f"raise `limits` of the NodePool, or request less `{name}`")
+    for bound in bounds_of_requirements(requirements_of_pool(pool)) if is_of_aws(pool) else ():
+        for name in bound.names if bound.is_least else ():
+            most = parse_amount_in_kueue_units(name, limits.get(name))
+            if most is not None and name in wanted and bound.amount > most:
+                least, limit = (format_amount_in_kueue_units(name, each) for each in (bound.amount, most))
+                reason = (
+                    f"each node that NodePool {pool.name} allows has at least {least} `{name}`, but its limits allow "
+                    f"{limit} in all"
+                )
+                return _limits_problem("", reason, "raise `limits` of the NodePool, or allow smaller instance types")
     return None
 
 
 def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
     """Return why no instance type of a NodePool has what a pod requests; None where not all types are known."""
-    types = _types_of_pool(pool)
-    if types is None or any(_has_amounts(needs, each) and _is_within_limits(each, pool) for each in types):
+    first = None
+    for requirements in requirements_of_pod(needs) if is_of_aws(pool) else ():
+        problem = _excluded_by_bounds(needs, pool, requirements) or _excluded_by_known_types(needs, pool, requirements)
+        if problem is None:
+            return None
+        first = first or problem
+    return first
+
+
+def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requirement]) -> Problem | None:
+    """Return the requirement with a number by which nodes have less than a pod requests."""
+    wanted = {**needs.devices, **needs.ordinary}
+    of_pool = requirements_of_pool(pool)
+    for requirements, who in ((of_pool, f"NodePool {pool.name} allows"), (of_pod, "the pod selects")):
+        for bound in bounds_of_requirements(requirements):
+            for name in bound.names if not bound.is_least else ():
+                if wanted.get(name, 0) > bound.amount:
+                    most, amount = (format_amount_in_kueue_units(name, each) for each in (bound.amount, wanted[name]))
+                    reason = f"{who} only nodes with at most {most} `{name}` by `{bound.requirement.as_text}`"
+                    reason += f", but the pod requests {amount}"
+                    fix = "allow a larger instance type in the requirements of the NodePool"
+                    if requirements is of_pod:
+                        fix = "select nodes with more of them, or request less"
+                    return _types_problem(reason, fix)
+    return None
+
+
+def _excluded_by_known_types(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requirement]) -> Problem | None:
+    types = known_types(pool, of_pod)
+    if types is None or any(needs.has_amounts(each) and _is_within_limits(each, pool) for each in types):
         return None
     names = ", ".join(each.name for each in types[:_MOST_NAMED])
     more = f" and {len(types) - _MOST_NAMED} others" if len(types) > _MOST_NAMED else ""
@@ -294,13 +322,14 @@ def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
     if lacking:
         largest = max((each.amounts.get(lacking[0], 0) for each in types), default=0)
         most = f" with at most {largest} `{lacking[0]}`"
+    if not types:
+        reason = f"NodePool {pool.name} allows no instance type that the pod selects"
+        return _types_problem(reason, "select an instance type that the NodePool allows")
     reason = f"NodePool {pool.name} allows only the instance types {names}{more}{most}, but the pod requests {amounts}"
-    return INSTANCE_TYPES.problem("", reason, "allow a larger instance type in the requirements of the NodePool")
-
-
-def _has_amounts(needs: PodNeeds, offer: NodeOffer) -> bool:
-    selected = {key: value for key, value in needs.spec.node_selector.items() if key in offer.labels}
-    return needs.has_amounts(offer) and all(offer.labels[key] == value for key, value in selected.items())
+    if any(each.key == INSTANCE_TYPE for each in of_pod):
+        reason = f"the pod selects the instance types {names}{more}{most}, but requests {amounts}"
+        return _types_problem(reason, "select a larger instance type, or request less")
+    return _types_problem(reason, "allow a larger instance type in the requirements of the NodePool")
 
 
 def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
@@ -308,73 +337,93 @@ def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
     return all(most is None or offer.amounts.get(name, 0) <= most for name, most in bounds.items())
 
 
-def _types_of_pool(pool: NodePool) -> tuple[NodeOffer, ...] | None:
-    """Return the instance types that a NodePool allows, None where it may allow one that the table does not have."""
-    if pool.spec.template.spec.node_class_ref.group != _AWS:
-        return None
-    known = aws_instance_types()
-    types: list[NodeOffer] | None = None
-    for requirement in pool.spec.template.spec.requirements:
-        if requirement.operator != "In":
-            continue
-        values = set(requirement.values)
-        if requirement.key == _INSTANCE_TYPE and values <= known.keys():
-            types = [known[name] for name in sorted(values)]
-        elif requirement.key == _FAMILY and values <= {name.partition(".")[0] for name in known}:
-            types = types or [each for name, each in known.items() if name.partition(".")[0] in values]
-        elif requirement.key == _GPU_COUNT and types is None:
-            types = [each for each in known.values() if each.labels.get(_GPU_COUNT) in values]
-    if types is None:
-        return None
-    requirements = [_read(each) for each in pool.spec.template.spec.requirements]
-    return tuple(
-        each
-        for each in types
-        if all(_meets(each.labels[wanted.key], wanted) for wanted in requirements if wanted.key in each.labels)
-    )
+def _check_limits_of_all_pods(pods: Sequence[PodsAndNodes]) -> Iterator[Problem]:
+    """Yield pods that run at the same time, of which NodePools and nodes together hold fewer: of each template, else of
+    all that the same NodePools take.
+    """
+    compatible = {each.pods.podset.path: _compatible_pools(each) for each in pods}
+    of_templates = [
+        problem for each in pods for problem in _problems_of_limits([each], compatible[each.pods.podset.path])
+    ]
+    yield from of_templates
+    pools = compatible[pods[0].pods.podset.path]
+    if not of_templates and len(pods) > 1 and all(others == pools for others in compatible.values()):
+        yield from _problems_of_limits(pods, pools)
 
 
-@cache
-def aws_instance_types() -> Mapping[str, NodeOffer]:
-    """Return the instance types of AWS with accelerators, by name."""
-    (document,) = yamlfile.read(_TYPES)
-    return {row["name"]: _offer_of_type(row) for row in document.value["types"]}
-
-
-def _offer_of_type(row: Mapping[str, object]) -> NodeOffer:
-    amounts, name = dict[str, int](), str(row["name"])
-    labels = {_INSTANCE_TYPE: name, _FAMILY: name.partition(".")[0]}
-    for key, value in row.items():
-        if key in ("cpu", "memory") or "/" in key:
-            amounts[key] = parse_amount_in_kueue_units(key, str(value)) or 0
-        elif key != "name":
-            labels[f"{_AWS}/{key}"] = str(value)
-    gpus = sum(count for key, count in amounts.items() if key.endswith(".com/gpu"))
-    if gpus:
-        labels[_GPU_COUNT] = str(gpus)
-    return NodeOffer(name, labels, {}, (), amounts)
-
-
-def _problems_of_limits(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield pods that run at the same time and are more than NodePools and nodes together can hold."""
+def _compatible_pools(each: PodsAndNodes) -> tuple[NodePool, ...]:
     pools = known_node_pools(each.view) or ()
-    compatible = [pool for pool in pools if exclusion_of_pod(each.needs, pool, each.view) is None]
-    count = each.pods.pod_count
-    if count <= 1 or not compatible or other_source_of_nodes(each.pods.spec, each.view, has_node_pools=True):
+    return tuple(pool for pool in pools if exclusion_of_pod(each.needs, pool, each.view) is None)
+
+
+def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool]) -> Iterator[Problem]:
+    """Yield the limits of NodePools below what pods request together."""
+    count, view = sum(each.pods.pod_count for each in pods), pods[0].view
+    if count <= 1 or not pools or 0 in (each.pods.pod_count for each in pods):
         return
-    own = [offer for offer in each.fitting if _NODE_POOL not in offer.labels]
-    for name, wanted in each.needs.devices.items():
-        limits = [parse_amount_in_kueue_units(name, pool.spec.limits.get(name)) for pool in compatible]
-        most = sum(limit or 0 for limit in limits) + sum(offer.amounts.get(name, 0) for offer in own)
-        if None not in limits and wanted * count > most:
-            names = ", ".join(pool.name for pool in compatible[:_MOST_NAMED])
-            also = f" beside {counted(len(own), 'current node')}" if own else ""
-            message = (
-                f"NodePool {names}{also} may have {most} `{name}` by its limits, and the {count} pods request "
-                f"{wanted * count}, so some pods wait for ever"
-            )
-            fix = f"raise `limits` of the NodePool, or run {counted(max(1, most // wanted), 'pod')}"
-            yield _limits_problem(path_as_text(each.pods.podset.path), message, fix)
+    if any(other_source_of_nodes(each.pods.spec, view, has_node_pools=True) for each in pods):
+        return
+    own = {offer.name: offer for each in pods for offer in each.fitting if _NODE_POOL not in offer.labels}
+    also = f" beside {counted(len(own), 'current node')}" if own else ""
+    which = f"NodePool {', '.join(pool.name for pool in pools[:_MOST_NAMED])}{also}"
+    at = path_as_text(pods[0].pods.podset.path)
+    for name in dict.fromkeys(name for each in pods for name in (*each.needs.devices, *each.needs.ordinary)):
+        wanted = sum(each.pods.pod_count * _amount(each.needs, name) for each in pods)
+        limits = [parse_amount_in_kueue_units(name, pool.spec.limits.get(name)) for pool in pools]
+        most = sum(limit or 0 for limit in limits) + sum(offer.amounts.get(name, 0) for offer in own.values())
+        if None in limits or wanted <= most:
+            continue
+        shown, limit = (format_amount_in_kueue_units(name, each) for each in (wanted, most))
+        message = f"{which} may have {limit} `{name}` by its limits, and the {count} pods request {shown}"
+        fits = most // _amount(pods[0].needs, name) if len(pods) == 1 else 0
+        fewer = f", or run {counted(fits, 'pod')}" if fits else ", or request less"
+        yield _limits_problem(at, f"{message}, so some pods wait for ever", f"raise `limits` of the NodePool{fewer}")
+        return
+    if len(pods) == 1 and pods[0].needs.devices:
+        yield from _problems_of_nodes(pods[0], pools, which, own.values())
+
+
+def _problems_of_nodes(
+    each: PodsAndNodes, pools: Sequence[NodePool], which: str, own: Iterable[NodeOffer]
+) -> Iterator[Problem]:
+    """Yield more pods than the nodes of all NodePools take, where the limits count nodes."""
+    limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
+    of_node = [_most_pods_of_node(each.needs, pool) for pool in pools]
+    if None in limits or None in of_node:
+        return
+    most = sum((limit or 0) * (pods or 0) for limit, pods in zip(limits, of_node, strict=True))
+    most += sum(each.needs.pods_on(offer) for offer in own)
+    if each.pods.pod_count > most:
+        nodes = counted(sum(limit or 0 for limit in limits), "node")
+        message = f"{which} may have {nodes} by its limits, which take {most} of the {each.pods.pod_count} pods"
+        fix = "raise `limits` of the NodePool, or run fewer pods"
+        yield _limits_problem(path_as_text(each.pods.podset.path), f"{message}, so some pods wait for ever", fix)
+
+
+def _most_pods_of_node(needs: PodNeeds, pool: NodePool) -> int | None:
+    """Return how many such pods a node of a NodePool takes at most, None where its types are not known."""
+    counts: list[int] = []
+    for requirements in requirements_of_pod(needs):
+        types = known_types(pool, requirements)
+        if types is not None:
+            counts.append(max((needs.pods_on(offer) for offer in types), default=0))
+            continue
+        bounds = [each for each in bounds_of_requirements(requirements_of_pool(pool)) if not each.is_least]
+        pods = [
+            each.amount // _amount(needs, name) for each in bounds for name in each.names if _amount(needs, name) > 0
+        ]
+        if not pods or not is_of_aws(pool):
+            return None
+        counts.append(min(pods))
+    return max(counts)
+
+
+def _amount(needs: PodNeeds, name: str) -> int:
+    return needs.devices.get(name, 0) or needs.ordinary.get(name, 0)
+
+
+def _types_problem(reason: str, fix: str) -> Problem:
+    return INSTANCE_TYPES.problem("", reason, fix)
 
 
 def _limits_problem(path: str, message: str, fix: str) -> Problem:
