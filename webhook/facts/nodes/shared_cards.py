@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.apimachinery.quantity import read_quantity_or_none
-from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.gpu.device_pods import DevicePods, without_repeated_problems
 from webhook.facts.nodes.node_offers import HAMI_CARDS, VOLCANO_CARDS, NodeOffer, has_hami, hides_resource
 from webhook.facts.nodes.pods_and_nodes import (
     PodsAndNodes,
@@ -71,20 +72,58 @@ CORES: Final = SHARED_GPU.rule(
     level="advice",
     fails="silent",
 )
+PERCENT: Final = SHARED_GPU.rule(
+    "shared-gpu/percent-above-card",
+    title="A container asks for more than 100 per cent of a card",
+    why="HAMi from 2.10 on refuses the pod. Earlier releases, and Volcano, find no such card.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
+    function="validateMemoryPercentage",
+)
+NODE_NAME: Final = SHARED_GPU.rule(
+    "shared-gpu/hami-node-name",
+    title="A pod that names its node asks HAMi for a share of a card",
+    why="The scheduler of HAMi chooses card and node together, so the webhook of HAMi refuses the pod.",
+    source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
+    function="Handle",
+    fails="controller",
+)
+VGPU_SCHEDULER: Final = SHARED_GPU.rule(
+    "shared-gpu/vgpu-scheduler",
+    title="The default scheduler places a pod with vGPUs of Volcano",
+    why="The default scheduler counts sums of memory and chooses no card, so the pod may fail on its node.",
+    source="volcano-sh/volcano@ed72c7c81 pkg/scheduler/api/devices/nvidia/vgpu/utils.go",
+    level="advice",
+    fails="start",
+)
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
     title="A container asks Koordinator for more than one GPU and a part of one",
     why="Above 100 the amounts are whole GPUs, so Koordinator rejects others, and the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
 )
+KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
+    "shared-gpu/koordinator-combination",
+    title="A container asks Koordinator for resources that it does not combine",
+    why="Koordinator takes fixed combinations of GPU resources and rejects others, so the pod stays Pending.",
+    source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
+    function="ValidDeviceResourceCombinations",
+)
 _HAMI_GPU: Final = "nvidia.com/gpu"
 _HAMI_MEMORY: Final = "nvidia.com/gpumem"
 _HAMI_CORES: Final = "nvidia.com/gpucores"
+_HAMI_PERCENT: Final = "nvidia.com/gpumem-percentage"
+_UNSET_PERCENT: Final = 101
+"""What HAMi up to 2.9 takes for an amount that is not set."""
+_VOLCANO_CORES: Final = "volcano.sh/vgpu-cores"
 _VOLCANO_GPU: Final = "volcano.sh/vgpu-number"
 _VOLCANO_MEMORY: Final = "volcano.sh/vgpu-memory"
 _WEBHOOK: Final = "hami.io/webhook"
-_SCHEDULERS_OF_HAMI: Final = ("", "default-scheduler", "hami-scheduler")
+_DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
+_SCHEDULERS_OF_HAMI: Final = (*_DEFAULT_SCHEDULERS, "hami-scheduler")
 _KOORDINATOR: Final = ("koordinator.sh/gpu", "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio")
+_KOORDINATOR_CORES: Final = "koordinator.sh/gpu-core"
+_KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu-memory")
+_KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
 _WHOLE: Final = 100
 _FEWEST_FIELDS: Final = 5
 _FIELDS_WITH_MODE: Final = 8
@@ -129,23 +168,55 @@ def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
         for container in each.pods.template.spec.all_containers():
             problems = _check_container_of_hami(container, each, subject)
             yield from without_repeated_problems(problems, subject)
+        yield from without_repeated_problems(_check_node_name(each, subject), subject)
 
 
 def check_amounts(subject: Subject) -> Iterator[Problem]:
     """Yield amounts that mean something else than they say, wherever the pods run."""
     for pods in pods_with_extended_resources(subject):
+        is_of_volcano = _is_placed_by_volcano(pods.template, subject)
         for container in pods.template.spec.all_containers():
-            for name, amount in _amounts(container).items():
+            amounts = _amounts(container)
+            for name, amount in amounts.items():
                 path = pods.locate(path_of_amount(container, name))
+                above_one = "ask for at most 100, or for more cards"
                 if name in _KOORDINATOR and amount > _WHOLE and amount % _WHOLE:
                     message = "must be a multiple of 100 because more than 100 per cent are whole GPUs"
                     below = amount // _WHOLE * _WHOLE
                     fix = f"ask for {below} or {below + _WHOLE}, or for at most 100"
-                    yield from without_repeated_problems((KOORDINATOR.problem(path, message, fix, amount),), subject)
+                    problem = KOORDINATOR.problem(path, message, fix, amount)
                 elif name == _HAMI_CORES and amount > _WHOLE:
                     message = "is more than the 100 per cent of one card, so it counts as 100 for gpucores"
-                    fix = "ask for at most 100, or for more cards"
-                    yield from without_repeated_problems((CORES.problem(path, message, fix, amount),), subject)
+                    problem = CORES.problem(path, message, above_one, amount)
+                elif (name == _HAMI_PERCENT and amount > _UNSET_PERCENT and _HAMI_MEMORY not in amounts) or (
+                    name == _VOLCANO_CORES and amount > _WHOLE and is_of_volcano
+                ):
+                    message = "is more than the 100 per cent of one card, so no card fits"
+                    problem = PERCENT.problem(path, message, above_one, amount)
+                elif name == _VOLCANO_GPU and not is_of_volcano and _is_placed_by_default(pods.template):
+                    message = "is counted by Volcano alone, and the default scheduler places the pods"
+                    problem = VGPU_SCHEDULER.problem(path, message, "set schedulerName volcano")
+                else:
+                    continue
+                yield from without_repeated_problems((problem,), subject)
+            if pods.template.spec.scheduler_name == _KOORDINATOR_SCHEDULER:
+                problems = _check_combination(container, amounts.keys(), pods)
+                yield from without_repeated_problems(problems, subject)
+
+
+def _check_combination(container: Container, names: AbstractSet[str], pods: DevicePods) -> Iterator[Problem]:
+    """Yield GPU resources of Koordinator that no release combines: the whole GPU beside others, and cores alone."""
+    parts = sorted(names & {_KOORDINATOR_CORES, *_KOORDINATOR_MEMORY})
+    whole = sorted(names & {_HAMI_GPU, _KOORDINATOR[0]})
+    message = ""
+    if len(whole) > 1 or (whole and parts):
+        message, fix = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine", "request one"
+    elif parts == [_KOORDINATOR_CORES] and not any(name.startswith("koordinator.sh/gpu") for name in names - {*parts}):
+        message = f"requests {_KOORDINATOR_CORES} without an amount of memory, which Koordinator rejects"
+        fix = f"add {_KOORDINATOR_MEMORY[0]}"
+    if message:
+        path = pods.locate(path_of_amount(container, (whole or parts)[0]))
+        yield KOORDINATOR_PAIR.problem(path, message, fix)
 
 
 def _check_container(
@@ -190,6 +261,24 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
         yield PRIVILEGED.problem(path, message, "drop `privileged`")
 
 
+def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    """Yield the name of a node in pods that the webhook of HAMi takes."""
+    spec = each.pods.template.spec
+    taken = (
+        container
+        for container in spec.all_containers()
+        if any(map(_is_of_hami, _amounts(container))) and not why_hami_leaves_alone(container, each, subject)
+    )
+    if spec.node_name and next(taken, None) is not None:
+        message = f"names node {spec.node_name}, but HAMi has to choose node and card, so its webhook refuses the pod"
+        fix = "select the node by nodeSelector `kubernetes.io/hostname`"
+        yield NODE_NAME.problem(each.pods.locate(spec.path("nodeName")), message, fix)
+
+
+def _is_of_hami(name: str) -> bool:
+    return name == _HAMI_GPU or (name.startswith("nvidia.com/") and hides_resource(name))
+
+
 def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> str:
     """Return why the webhook of HAMi does not take a pod, "" where it takes the pod."""
     template = each.pods.template
@@ -223,6 +312,10 @@ def _has_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
 
 def _is_placed_by_volcano(template: PodTemplate, subject: Subject) -> bool:
     return template.spec.scheduler_name == "volcano" or subject.group_kind[0] == "batch.volcano.sh"
+
+
+def _is_placed_by_default(template: PodTemplate) -> bool:
+    return template.spec.scheduler_name in _DEFAULT_SCHEDULERS
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> Mapping[str, tuple[Card, ...]] | None:

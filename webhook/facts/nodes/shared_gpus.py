@@ -18,8 +18,10 @@ from webhook.apimachinery.releases import release_as_text
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import (
     LAUNCHERS,
+    DevicePods,
     count_devices_of_container,
     is_training_container,
+    read_device_workload,
     without_repeated_problems,
 )
 from webhook.facts.nodes.node_offers import NodeOffer
@@ -61,7 +63,7 @@ PROCESSES: Final = SHARED_GPU.rule(
 )
 MIG_PROCESSES: Final = SHARED_GPU.rule(
     "shared-gpu/mig-processes",
-    title="A launcher starts several processes on MIG slices",
+    title="Several MIG slices are requested for processes that need several GPUs",
     why="CUDA uses one MIG slice a process, and NCCL does not connect the slices of one GPU.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     level="advice",
@@ -77,6 +79,7 @@ INTEL: Final = SHARED_GPU.rule(
 )
 _SHARED: Final = ".shared"
 _SLICE: Final = "nvidia.com/mig-"
+_GPU: Final = "nvidia.com/gpu"
 _INTEL: Final = ("gpu.intel.com/i915", "gpu.intel.com/xe")
 
 
@@ -91,20 +94,30 @@ def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
-    """Yield launchers that start several processes on MIG slices."""
-    for each in subject.once(pods_and_nodes):
-        for container in each.pods.containers:
+    """Yield launchers that start several processes on MIG slices, and several slices that look like GPUs."""
+    for pods in subject.once(read_device_workload).device_pods:
+        for container in pods.containers:
             slices = [(n, c) for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)]
             for name, count in slices:
                 if count > 1 and is_training_container(container, subject):
-                    message = (
-                        f"{count} slices of MIG are not {count} GPUs: CUDA uses one slice a process, and NCCL does not "
-                        "connect slices of one GPU"
-                    )
-                    path = each.pods.locate(path_of_amount(container, name))
-                    yield MIG_PROCESSES.problem(
-                        path, message, "ask for 1 slice and start one process, or use whole GPUs"
-                    )
+                    yield _mig_problem(f"{count} slices of MIG are not {count} GPUs", pods, container, name)
+    for each in subject.once(pods_and_nodes):
+        for container in each.pods.containers:
+            count = count_devices_of_container(container).get(_GPU, 0)
+            if count > 1 and each.fitting and all(map(_offers_slices_as_gpus, each.fitting)):
+                message = f"the GPUs that node {each.fitting[0].name} offers are slices of MIG"
+                yield _mig_problem(message, each.pods, container, _GPU)
+
+
+def _offers_slices_as_gpus(offer: NodeOffer) -> bool:
+    is_cut = "-MIG-" in offer.labels.get(f"{_GPU}.product", "")
+    return offer.labels.get("nvidia.com/mig.strategy") == "single" and is_cut
+
+
+def _mig_problem(message: str, pods: DevicePods, container: Container, name: str) -> Problem:
+    why = "CUDA uses one slice a process, and NCCL does not connect slices of one GPU"
+    path = pods.locate(path_of_amount(container, name))
+    return MIG_PROCESSES.problem(path, f"{message}: {why}", "ask for 1 slice and start one process, or use whole GPUs")
 
 
 def _check_shares(

@@ -6,11 +6,11 @@ Source: xpk 367c8382 src/xpk/core/system_characteristics.py; https://cloud.googl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.nodes.types import TPU
 from webhook.facts.subject import Subject
@@ -20,6 +20,11 @@ DIMENSIONS: Final = TPU.rule(
     "tpu/topology-dimensions",
     title="A TPU topology has the wrong number of dimensions for its accelerator",
     why="GKE makes no node with such a topology, so the pods stay Pending.",
+)
+TOPOLOGY: Final = TPU.rule(
+    "tpu/topology",
+    title="A TPU topology does not exist for its accelerator",
+    why="GKE makes nodes only with the topologies of its table, so the pods stay Pending.",
 )
 PODS: Final = TPU.rule(
     "tpu/pods-of-slice",
@@ -38,56 +43,68 @@ _TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 _RESOURCE: Final = "google.com/tpu"
 _FORM: Final = re.compile(r"[1-9][0-9]{0,3}(?:x[1-9][0-9]{0,3})+", re.ASCII)
 _CHIPS_OF_HOST: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Generation:
-    """The dimensions of a topology, and whether each host of more than one chip has four."""
-
-    dimensions: int
-    has_four_chips: bool
-
-
-_GENERATIONS: Final[Mapping[str, _Generation]] = {
-    "tpu-v4-podslice": _Generation(3, has_four_chips=True),
-    "tpu-v5p-slice": _Generation(3, has_four_chips=True),
-    "tpu7x": _Generation(3, has_four_chips=True),
-    "tpu-v5-lite-podslice": _Generation(2, has_four_chips=False),
-    "tpu-v6e-slice": _Generation(2, has_four_chips=False),
+_MOST_CHIPS_OF_ONE_HOST: Final = 8
+_TWO_DIMENSIONS: Final = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
+"""All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two with 4."""
+_SMALL: Final = (1, 2)
+_FLAT: Final = "2x2x1"
+"""The one topology of three dimensions whose sizes do not rise."""
+_GENERATIONS: Final[Mapping[str, int]] = {
+    "tpu-v4-podslice": 3,
+    "tpu-v5p-slice": 3,
+    "tpu7x": 3,
+    "tpu-v5-lite-podslice": 2,
+    "tpu-v6e-slice": 2,
 }
+"""How many dimensions the topologies of an accelerator have."""
 
 
 def check_tpu_slices(subject: Subject) -> Iterator[Problem]:
-    """Yield topologies that no slice has, and workloads with a pod too few for their slice."""
+    """Yield topologies that no node has, chips that no host has, and slices with fewer pods than hosts."""
     for pods in subject.once(read_device_workload).device_pods:
-        if _RESOURCE in pods.devices:
+        if pods.devices.get(_RESOURCE):
             yield from without_repeated_problems(_check_slice(pods), subject)
 
 
 def _check_slice(pods: DevicePods) -> Iterator[Problem]:
     selector = pods.spec.node_selector
     accelerator, topology = selector.get(_ACCELERATOR, ""), selector.get(_TOPOLOGY, "")
-    generation = _GENERATIONS.get(accelerator)
-    if generation is None or not _FORM.fullmatch(topology):
+    dimensions = _GENERATIONS.get(accelerator)
+    if dimensions is None or not _FORM.fullmatch(topology):
         return
     sizes, path = [int(each) for each in topology.split("x")], pods.locate(pods.spec.path("nodeSelector", _TOPOLOGY))
-    if len(sizes) != generation.dimensions:
-        example = "2x2x2" if generation.dimensions == 3 else "2x4"
-        message = (
-            f"topology {topology} has {len(sizes)} dimensions, but {accelerator} has {generation.dimensions}, so no "
-            "node has it"
-        )
+    if len(sizes) != dimensions:
+        example = "2x2x2" if dimensions == 3 else "2x4"
+        message = f"topology {topology} has {len(sizes)} dimensions, but {accelerator} has {dimensions}, so no "
+        message += "node has it"
         yield DIMENSIONS.problem(path, message, f"write a topology such as {example}")
-        return
-    chips, wanted = prod(sizes), pods.devices[_RESOURCE]
-    of_host = min(chips, _CHIPS_OF_HOST) if generation.has_four_chips else chips
+    elif not _exists(topology, sizes):
+        message = f"topology {topology} does not exist for {accelerator}, so no node has it"
+        rising = "sizes in rising order, each 1, 2 or a multiple of 4"
+        others = rising if dimensions > 2 else f"one of {', '.join(_TWO_DIMENSIONS)}"
+        yield TOPOLOGY.problem(path, message, f"write {others}")
+    else:
+        yield from _check_hosts(pods, topology, prod(sizes), path)
+
+
+def _exists(topology: str, sizes: Sequence[int]) -> bool:
+    """Return whether GKE has a topology: one of a list for two dimensions, else sizes in rising order."""
+    if len(sizes) == 2:
+        return topology in _TWO_DIMENSIONS
+    is_ordered = list(sizes) == sorted(sizes) or topology == _FLAT
+    return is_ordered and all(size in _SMALL or size % _CHIPS_OF_HOST == 0 for size in sizes)
+
+
+def _check_hosts(pods: DevicePods, topology: str, chips: int, path: FieldPath) -> Iterator[Problem]:
+    """Yield more chips for one pod than a host has, and fewer pods than the hosts of a slice."""
+    may_be_one_host = topology in _TWO_DIMENSIONS and chips <= _MOST_CHIPS_OF_ONE_HOST
+    of_host = chips if may_be_one_host else min(chips, _CHIPS_OF_HOST)
+    wanted, hosts = pods.devices[_RESOURCE], chips // _CHIPS_OF_HOST
     if wanted > of_host:
         where = f"a host of topology {topology}" if chips > of_host else f"topology {topology}"
         message = f"requests {wanted} `{_RESOURCE}` for one pod, but {where} has {of_host}, so no node fits"
         yield CHIPS.problem(path, message, f"request {of_host} for each pod, or select a larger topology")
-        return
-    hosts = chips // _CHIPS_OF_HOST
-    if generation.has_four_chips and hosts > 1 and 0 < pods.pod_count < hosts:
+    elif not may_be_one_host and hosts > 1 and 0 < pods.pod_count < hosts:
         count = "1 pod" if pods.pod_count == 1 else f"{pods.pod_count} pods"
         message = (
             f"topology {topology} is a slice of {hosts} hosts with {_CHIPS_OF_HOST} chips each, but the workload has "
