@@ -63,6 +63,7 @@ PACKAGES: Final = (
         rules=(
             "gpu_quota",
             "gpu_requests",
+            "visible_devices",
         ),
     ),
     FactPackage(

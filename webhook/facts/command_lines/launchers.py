@@ -24,6 +24,8 @@ _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
 _SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
 _SNAKE: Final = re.compile(r"python[0-9.]*")
 _PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
+_REMOVES: Final = frozenset(("-i", "-u", "-", "--unset", "--ignore-environment"))
+"""Options of `env` that remove variables."""
 _DEEPEST: Final = 5
 _LONGEST: Final = 128 * 1024
 """Linux MAX_ARG_STRLEN: no program is given a longer argument."""
@@ -59,6 +61,8 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     modules: Mapping[str, LauncherRow]
     wrappers: frozenset[str]
     others: frozenset[str]
+    variables: frozenset[str] = frozenset()
+    """Variables whose values are noted where a program starts."""
 
 
 @cache
@@ -68,7 +72,9 @@ def read_launcher_catalogue() -> LauncherCatalogue:
     return catalogue_of_rows(document.value["launchers"], document.value["wrappers"], document.value["others"])
 
 
-def catalogue_of_rows(rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str]) -> LauncherCatalogue:
+def catalogue_of_rows(
+    rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str], variables: Collection[str] = ()
+) -> LauncherCatalogue:
     """Return a catalogue of programs that are found as launchers are."""
     read = [(row, _launcher_of_row(row)) for row in rows]
     return LauncherCatalogue(
@@ -76,6 +82,7 @@ def catalogue_of_rows(rows: Sequence[JSON], wrappers: Collection[str], others: C
         modules={name: launcher for row, launcher in read for name in row["modules"]},
         wrappers=frozenset(wrappers),
         others=frozenset(others),
+        variables=frozenset(variables),
     )
 
 
@@ -95,12 +102,14 @@ class LauncherStart(Struct, frozen=True):
 
     `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
     `is_in_script`: a shell reads the words, so that it expands variables in them.
+    `variables`: those of the catalogue that the command sets for the program, `?` for a value that only runs tell.
     """
 
     launcher: LauncherRow | None
     arguments: tuple[str, ...] = ()
     is_inline: bool = False
     is_in_script: bool = False
+    variables: Mapping[str, str] = {}
 
 
 def commands_started_by(
@@ -133,13 +142,25 @@ def commands_started_by(
         if _SNAKE.fullmatch(program):
             alone = not index or first in catalogue.wrappers
             for start in _launcher_starts_of_python(words[index + 1 :], catalogue, alone=alone):
-                yield structs.replace(start, is_in_script=depth > 0)
+                set_before = _variables_before_program(words[:index], catalogue)
+                yield structs.replace(start, is_in_script=depth > 0, variables=set_before)
             return
         launcher = catalogue.programs.get(program)
         if launcher is not None and _runs_verb(launcher, words, index):
             arguments = tuple(words[index + (2 if launcher.verb else 1) :])
-            yield LauncherStart(launcher, arguments, is_in_script=depth > 0)
+            set_before = _variables_before_program(words[:index], catalogue)
+            yield LauncherStart(launcher, arguments, is_in_script=depth > 0, variables=set_before)
             return
+
+
+def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue) -> Mapping[str, str]:
+    """Return the variables of the catalogue that words such as `env A=1` set; `?` where env removes some."""
+    if not catalogue.variables or not words:
+        return {}
+    pairs = (word.partition("=") for word in words)
+    written = {name: value for name, equals, value in pairs if equals and name in catalogue.variables}
+    removes = any(word in _REMOVES for word in words)
+    return dict.fromkeys(catalogue.variables, "?") | written if removes else written
 
 
 def _runs_verb(launcher: LauncherRow, words: Sequence[str], index: int) -> bool:
@@ -184,7 +205,10 @@ def _launcher_starts_of_script(
     variables.reading.take_script(script)
     inner = ScriptVariables(shown, variables.reading)
     for command in split_into_commands(script, variables.reading.deadline):
-        yield from commands_started_by(inner.assign_and_expand_command(command), inner, catalogue, depth + 1)
+        words = inner.assign_and_expand_command(command)
+        for start in commands_started_by(words, inner, catalogue, depth + 1):
+            known = inner.values_for_program(catalogue.variables)
+            yield structs.replace(start, variables={**known, **start.variables}) if known else start
 
 
 def _launcher_starts_of_python(

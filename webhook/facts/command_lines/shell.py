@@ -8,7 +8,7 @@ Language; `function`, `select`, `&>` and `<<<` are bash's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -140,11 +140,16 @@ class ReadingBudget:
 
 
 class ScriptVariables:
-    """The known values of a script's variables while its commands are read; `?` is a value that the script computes."""
+    """The known values of a script's variables while its commands are read; `?` is a value that the script computes.
+
+    `exported` are those that programs get, and `of_command` those that are set for the last command alone.
+    """
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
         self.known = dict(known)
         self.own: set[str] = set()
+        self.exported = set(known)
+        self.of_command: dict[str, str] = {}
         self.reading = reading or ReadingBudget()
 
     def value(self, name: str) -> str | None:
@@ -155,8 +160,15 @@ class ScriptVariables:
         """Return the values that are known for certain, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
+    def values_for_program(self, names: Collection[str]) -> dict[str, str]:
+        """Return the values of some variables as the program of the last command gets them."""
+        exported = {name: self.value(name) for name in names if name in self.exported}
+        values = {**exported, **{name: self.of_command[name] for name in names if name in self.of_command}}
+        return {name: value for name, value in values.items() if value is not None}
+
     def assign_and_expand_command(self, command: ShellCommand) -> tuple[str, ...]:
         """Note a command's assignments, and return the words that it runs with; none for one that only assigns."""
+        self.of_command = {}
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
             count += 1
@@ -164,8 +176,11 @@ class ScriptVariables:
         if not rest:
             self._assign_values(command.words, certain=command.certain)
             return ()
+        self.of_command = dict(filter(None, map(self._assigned_value, command.words[:count])))
         name = rest[0].literal
         if name in _DECLARES:
+            if name == "export" or (len(rest) > 1 and rest[1].literal == "-x"):
+                self.exported.update(word.written.partition("=")[0] for word in rest[1:])
             self._assign_values(rest[1:], certain=command.certain)
             return ()
         if name in _SETS or rest[0].written.startswith("(("):
@@ -184,13 +199,18 @@ class ScriptVariables:
         return value
 
     def _assign_values(self, words: tuple[ShellWord, ...], *, certain: bool) -> None:
-        for word in words:
-            match = _ASSIGNMENT.match(word.written)
-            if match is None:
-                continue
-            value = "".join(word.expand(self._value_for_expansion, splits=False))[match.end() :]
-            if certain and not match[2] and not match[3] and not _OPEN.search(value):
-                self.known[match[1]] = value
-                self.own.discard(match[1])
+        for name, value in filter(None, map(self._assigned_value, words)):
+            if certain and value != "?":
+                self.known[name] = value
+                self.own.discard(name)
             else:
-                self.own.add(match[1])
+                self.own.add(name)
+
+    def _assigned_value(self, word: ShellWord) -> tuple[str, str] | None:
+        """Return the name and value of an assignment, `?` for what only a shell could tell; None for another word."""
+        match = _ASSIGNMENT.match(word.written)
+        if match is None:
+            return None
+        value = "".join(word.expand(self._value_for_expansion, splits=False))[match.end() :]
+        is_known = not match[2] and not match[3] and not _OPEN.search(value)
+        return match[1], value if is_known else "?"

@@ -14,6 +14,7 @@ from webhook.facts.gpu.gpu_requests import (
     check_gpus_of_several_vendors,
     may_use_gpus,
 )
+from webhook.facts.gpu.visible_devices import check_hidden_gpus
 from webhook.typed.pod_parts import DEVICES
 
 _PODS: Final = frozenset((("", "Pod"),))
@@ -24,6 +25,7 @@ _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 CHECKS: Final = (
     Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
     Check(group="gpu-requests", run=check_gpus_of_several_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
+    Check(group="gpu-requests", run=check_hidden_gpus, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(
         group="gpu-requests",
         run=check_devices_on_windows,

@@ -25,6 +25,9 @@ _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
 """The texts that int() of Python reads."""
 _LONGEST_NUMBER: Final = 40
+_NUMERAL: Final = re.compile(r"[+-]?\.?[0-9]")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+"""What float() of Python reads, for numbers of a size that people write."""
 _NUMBERS: Final = frozenset(
     (
         *("tensor", "pipeline", "context", "prefill-context", "decode-context", "attention-data", "shards"),
@@ -118,6 +121,14 @@ class Arguments:
             is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder(written))
             if is_known and len(written) <= _LONGEST_NUMBER and not _INTEGER.fullmatch(written):
                 yield self.spellings.get(meaning, meaning), written
+
+    def refused_fraction(self, meaning: str) -> str:
+        """Return the value of a flag that takes a fraction above 0 and at most 1, if it is none; "" otherwise."""
+        written = self.text(meaning) or ""
+        if not written or is_placeholder(written) or len(written) > _LONGEST_NUMBER:
+            return ""
+        is_fraction = _DECIMAL.fullmatch(written) is not None and 0 < float(written) <= 1
+        return "" if is_fraction or not _NUMERAL.match(written) else written
 
     def text(self, meaning: str, default: str = "") -> str | None:
         """Return the value of a flag, or its default; None where it is not known."""

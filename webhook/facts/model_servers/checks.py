@@ -8,10 +8,10 @@ from typing import Final
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.gpu.device_pods import PLACED
+from webhook.facts.gpu.device_pods import PLACED, SERVING
 from webhook.facts.model_servers import listening, parts_of_pods, refused_arguments, server_groups, words
 from webhook.facts.model_servers.server_checks import check_server
-from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_servers, server_candidates
+from webhook.facts.model_servers.servers_of_object import LWS, is_node_of_ray, read_servers, server_candidates
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
 from webhook.rules.problem import Problem
@@ -22,6 +22,8 @@ KINDS: Final = PLACED | frozenset(
     (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
 )
 """Kinds with whole pods that may serve models."""
+_WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LWS}
+"""Kinds whose controllers add no variables, those of a LeaderWorkerSet aside, whose names begin with LWS_."""
 
 
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
@@ -44,6 +46,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         path = candidate.pod_set.locate(candidate.container.at)
         server = by_path.get(path)
         yield from words.check_words_of_command(candidate.container, server, path)
+        if subject.group_kind in _WHOLE_ENVIRONMENT:
+            yield from words.check_undefined_variables(candidate.container, server, path)
         is_ray_node = is_node_of_ray(candidate, subject)
         yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)
 

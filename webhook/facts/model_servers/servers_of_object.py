@@ -229,4 +229,6 @@ def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
             return tuple(sglang.refusals_of_sglang(member.server))
         case name if name == TGI:
             return tuple(tgi.refusals_of_tgi(member.server, member.gpus.count))
+        case name if name == TENSORRT_LLM:
+            return tuple(tensorrt_llm.refusals_of_tensorrt_llm(member.server))
     return ()

@@ -67,6 +67,9 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
             f"SGLang refuses --tp-size {tensor} because it is not a multiple of --attn-dp-size {attention}",
             f"set a multiple of {attention}",
         )
+    if memory := arguments.refused_fraction("memory"):
+        message = f"SGLang fails with --mem-fraction-static {memory} because it is a fraction of the memory of each GPU"
+        yield message, "set a fraction such as 0.85"
 
 
 def last_gpu_of_sglang(server: StartedServer, here: int) -> int | None:

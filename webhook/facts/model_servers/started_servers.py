@@ -20,6 +20,7 @@ from webhook.facts.command_lines.launchers import (
     catalogue_of_rows,
     read_launcher_catalogue,
 )
+from webhook.facts.gpu.visible_devices import CUDA, HIP, ROCR
 from webhook.facts.model_servers.arguments import Arguments, FlagTable, read_arguments
 from webhook.typed.pods import Container
 from webhook.yamltext import yamlfile
@@ -69,6 +70,7 @@ def read_server_catalogue() -> ServerCatalogue:
             [{key: row[key] for key in ("name", "programs", "modules", "verb") if key in row} for row in rows],
             launchers.wrappers,
             launchers.others,
+            (CUDA, HIP, ROCR),
         ),
         flags={row["name"]: _flag_table_of_row(row) for row in rows},
         images={row["name"]: re.compile("|".join(row["images"])) for row in rows if row["images"]},
@@ -141,7 +143,7 @@ def started_server(container: Container) -> StartedServer | None:
         arguments=read_arguments(
             arguments, catalogue.flags[name], container.reading.deadline, is_in_script=start.is_in_script
         ),
-        variables=started.variables,
+        variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
         by_image=bool(by_image),
         is_of_dynamo=container.runs(_DYNAMO),

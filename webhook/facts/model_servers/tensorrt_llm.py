@@ -8,6 +8,8 @@ Source: NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py and tensorrt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.started_servers import StartedServer
 
@@ -32,3 +34,11 @@ def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:
         outcome="exits at start" if per_node else "treats them as processes of several nodes, or fails",
         is_advice=not per_node,
     )
+
+
+def refusals_of_tensorrt_llm(server: StartedServer) -> Iterator[tuple[str, str]]:
+    """Yield what TensorRT-LLM refuses of its arguments and what to do; a configuration file overrides them."""
+    memory = "" if server.arguments.has("config") else server.arguments.refused_fraction("memory")
+    if memory and memory.strip("0."):
+        flag = server.arguments.spelling("memory", "--kv_cache_free_gpu_memory_fraction")
+        yield f"trtllm-serve refuses {flag} {memory} because it is a fraction from 0 to 1", "set a fraction such as 0.9"

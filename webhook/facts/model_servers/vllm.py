@@ -21,7 +21,6 @@ from webhook.facts.model_servers.started_servers import StartedServer
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
-_DECIMAL: Final = re.compile(r"-?[0-9]{0,4}(\.[0-9]{0,8})?", re.ASCII)
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
 
 
@@ -143,13 +142,7 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
-    memory = text("memory")
-    if memory and memory.endswith("%"):
-        yield (
-            f"vLLM refuses --gpu-memory-utilization {memory} because it is not a decimal number",
-            "write one such as 0.9",
-        )
-    if memory and _DECIMAL.fullmatch(memory) and memory.strip("-.") and not 0 < float(memory) <= 1:
+    if memory := arguments.refused_fraction("memory"):
         yield (
             f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
             "set a fraction such as 0.9",

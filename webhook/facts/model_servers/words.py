@@ -26,8 +26,8 @@ JOINED_FLAG: Final = MODEL_SERVER.rule(
 )
 NOT_EXPANDED: Final = MODEL_SERVER.rule(
     "model-server/not-expanded",
-    title="A variable of a shell is written where no shell runs",
-    why="Kubernetes expands only $(NAME). The server gets the text itself, such as `$NAME`.",
+    title="A variable is written where nothing expands it",
+    why="Kubernetes expands only $(NAME) of a variable that the container has. The server gets the text itself.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
 )
@@ -63,6 +63,11 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+_OF_OTHERS: Final = re.compile(
+    r"_(?:SERVICE|PORT)(?:_|$)|^(?:LWS|JOB|RAY|KUBERNETES|GROVE|POD|MY|NODE|HOST)_|RANK|INDEX|WORLD|MASTER"
+)
+"""Names of variables that Services, controllers or webhooks may set."""
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
 """The beginning of a command with output that a shell would insert; $(NAME) is a variable, which the kubelet expands.
 """
@@ -183,7 +188,27 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     to = f" to {_cut(flag)}" if flag.startswith("-") else ""
     more = f" and {others} more" if others else ""
     message = f"passes the text `{_cut(value)}`{to}{more}, because no shell expands it here"
-    yield NOT_EXPANDED.problem(path, message, fix, words=(value,))
+    yield _not_expanded_problem(path, message, fix, value)
+
+
+def check_undefined_variables(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
+    """Tell a variable that the kubelet leaves as text because the container has none of this name.
+
+    Variables of Services and of controllers are set beside those of the container, so their names are left out.
+    """
+    if server is None or server.is_in_script or container.env_from or container.is_omitted("env"):
+        return
+    names = frozenset(container.environment.names)
+    for word in container.reading.deadline.charge_for_items(container.words):
+        inside = _KUBELET_VARIABLE.search(word) if len(word) < _LONGEST_SHOWN else None
+        if inside is not None and inside[1] not in names and not _OF_OTHERS.search(inside[1]):
+            message = f"passes the text `{_cut(word)}` because the container has no variable {inside[1]}"
+            yield _not_expanded_problem(path, message, f"set {inside[1]} in env, or write the value", word)
+            return
+
+
+def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) -> Problem:
+    return NOT_EXPANDED.problem(path, message, fix, words=(word,))
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,86 @@
+"""Numbers of visible GPUs in variables of a container, which count the GPUs of the container from 0.
+
+CUDA and HIP hide everything from the first number on that does not exist. A container that may see GPUs beside its own
+is left out, because its GPUs have other numbers.
+
+Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars;
+https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.gpu.resources import read_device_containers
+from webhook.facts.gpu.types import GPU_REQUESTS
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.typed.pod_parts import VISIBLE
+from webhook.typed.pods import Container
+
+HIDDEN_GPUS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/hidden-gpus",
+    title="CUDA_VISIBLE_DEVICES names GPUs that the container does not have",
+    why=(
+        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. A number that does not exist "
+        "hides itself and all numbers after it."
+    ),
+    source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
+    fails="start",
+)
+CUDA: Final = "CUDA_VISIBLE_DEVICES"
+HIP: Final = "HIP_VISIBLE_DEVICES"
+ROCR: Final = "ROCR_VISIBLE_DEVICES"
+VARIABLES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"nvidia": (CUDA,), "amd": (HIP, ROCR, CUDA)}
+"""Variables with the numbers of visible GPUs; HIP reads that of CUDA too."""
+_RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+_INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
+
+
+class VisibleGpus(NamedTuple):
+    """How many GPUs of a container a variable leaves visible, and why not all that it names."""
+
+    number: int
+    fault: str
+
+
+def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus | None:
+    """Return what a variable leaves visible of the GPUs of a container; None where it has no plain numbers."""
+    if not _INDICES.fullmatch(written.strip()):
+        return None
+    indices = [int(each) for each in written.split(",")]
+    beyond = [each for each in indices if not 0 <= each < gpus]
+    if not beyond:
+        return VisibleGpus(len(set(indices)), "")
+    has = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
+    library = "HIP" if vendor == "amd" else "CUDA"
+    fault = f"{name}={written} names GPU {beyond[0]}, but the container has {has}, so {library} hides this GPU and "
+    return VisibleGpus(indices.index(beyond[0]), f"{fault}those listed after it")
+
+
+def may_see_other_gpus(container: Container) -> bool:
+    """Return whether a container may see GPUs beside its own, so that they have other numbers."""
+    return container.security_context.privileged or VISIBLE in container.environment.names
+
+
+def check_hidden_gpus(subject: Subject) -> Iterator[Problem]:
+    """Yield containers of trainings and other programs whose variables name GPUs that the container does not have."""
+    for each in subject.once(read_device_containers):
+        only = each.requested[0] if len(each.requested) == 1 else None
+        vendor = _RESOURCES.get(only.name, "") if only is not None else ""
+        if only is None or not vendor or not only.whole_amount or may_see_other_gpus(each.container):
+            continue
+        if cached_launch_of_container(each.container, subject).by:
+            yield from _check_container(each.container, only.whole_amount, vendor)
+
+
+def _check_container(container: Container, gpus: int, vendor: str) -> Iterator[Problem]:
+    values = container.environment.by_name()
+    for name in VARIABLES_BY_VENDOR[vendor]:
+        visible = visible_gpus(name, values.get(name) or "", gpus, vendor)
+        if visible is not None and visible.fault and name not in container.command_line:
+            yield HIDDEN_GPUS.problem(container.at, visible.fault, f"remove {name}", words=(name,))
+            return
