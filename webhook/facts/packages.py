@@ -189,6 +189,7 @@ PACKAGES: Final = (
             "knative",
             "worker_set",
             "inference_service",
+            "model_claims",
         ),
     ),
     FactPackage(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.fields import OptionalNumber, OptionalTruth, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.view import Typed
@@ -25,13 +25,25 @@ class Model(Container):
     model_format = Raw()
 
 
-class Predictor(Typed):
+class StorageUri(Typed):
+    """serving.kserve.io StorageUri: one of several places of a model."""
+
+    uri = Text()
+
+
+class Component(Typed):
+    """serving.kserve.io ComponentExtensionSpec: what predictor, transformer and explainer have in common."""
+
+    min_replicas = OptionalNumber()
+    max_replicas = OptionalNumber()
+
+
+class Predictor(Component):
     """serving.kserve.io PredictorSpec."""
 
     containers = Parts(Container)
-    min_replicas = OptionalNumber()
-    max_replicas = OptionalNumber()
     model = Part(Model)
+    storage_uris = Parts(StorageUri)
     timeout = OptionalNumber()
     worker_spec = Part(WorkerSpec)
 
@@ -40,6 +52,14 @@ class InferenceServiceSpec(Typed):
     """serving.kserve.io InferenceServiceSpec."""
 
     predictor = Part(Predictor)
+    transformer = Part(Component)
+    explainer = Part(Component)
+
+
+class InferenceServiceStatus(Typed):
+    """serving.kserve.io InferenceServiceStatus."""
+
+    deployment_mode = Text()
 
 
 class InferenceService(Object):
@@ -47,6 +67,7 @@ class InferenceService(Object):
 
     gvk = GroupVersionKind("serving.kserve.io", "v1beta1", "InferenceService")
     spec = Part(InferenceServiceSpec)
+    status = Part(InferenceServiceStatus)
 
 
 class SupportedFormat(Typed):
@@ -92,19 +113,40 @@ class MainPod(Typed):
     containers = Parts(Container)
 
 
+class Scaling(Component):
+    """serving.kserve.io ScalingSpec."""
+
+    keda = Raw()
+    wva = Raw()
+
+
 class LlmWorkload(Typed):
     """serving.kserve.io WorkloadSpec."""
 
     parallelism = Part(Parallelism)
     replicas = OptionalNumber()
-    scaling = Raw()
+    scaling = Part(Scaling)
     template = Part(MainPod)
     worker = Part(MainPod)
+
+
+class LlmModel(Typed):
+    """serving.kserve.io LLMModelSpec."""
+
+    uri = Text()
+
+
+class StorageInitializer(Typed):
+    """serving.kserve.io StorageInitializerSpec."""
+
+    enabled = OptionalTruth()
 
 
 class LlmSpec(LlmWorkload):
     """serving.kserve.io LLMInferenceServiceSpec."""
 
+    model = Part(LlmModel)
+    storage_initializer = Part(StorageInitializer)
     prefill = Part(LlmWorkload)
     base_refs = Raw()
 
@@ -114,3 +156,23 @@ class LlmInferenceService(Object):
 
     gvk = GroupVersionKind("serving.kserve.io", "v1alpha2", "LLMInferenceService")
     spec = Part(LlmSpec)
+
+
+class UriFormat(Typed):
+    """serving.kserve.io SupportedUriFormat."""
+
+    prefix = Text()
+    regex = Text()
+
+
+class StorageContainerSpec(Typed):
+    """serving.kserve.io StorageContainerSpec."""
+
+    supported_uri_formats = Parts(UriFormat)
+
+
+class ClusterStorageContainer(Object):
+    """serving.kserve.io ClusterStorageContainer: a container that downloads models."""
+
+    gvk = GroupVersionKind("serving.kserve.io", "v1alpha1", "ClusterStorageContainer")
+    spec = Part(StorageContainerSpec)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.serving_kinds import inference_service, knative, kserve_workers, llm_inference_service, worker_set
+from webhook.facts.serving_kinds import (
+    inference_service,
+    knative,
+    kserve_workers,
+    llm_inference_service,
+    model_claims,
+    worker_set,
+)
+from webhook.facts.serving_kinds.deployment_mode import MODE_LOOKUP
 
 _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService"),))
 _LLM: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
@@ -20,8 +28,31 @@ CHECKS: Final = (
         lookups=knative.LOOKUPS,
         of_made_objects=False,
     ),
-    Check(group="serving-kind", run=inference_service.advise_min_replicas, kinds=_INFERENCE_SERVICE),
-    Check(group="serving-kind", run=inference_service.advise_storage_scheme, kinds=_INFERENCE_SERVICE),
+    Check(
+        group="serving-kind",
+        run=inference_service.advise_min_replicas,
+        kinds=_INFERENCE_SERVICE,
+        lookups=(MODE_LOOKUP,),
+    ),
+    Check(group="serving-kind", run=inference_service.check_replicas, kinds=_INFERENCE_SERVICE),
+    Check(
+        group="serving-kind",
+        run=inference_service.check_storage,
+        kinds=_INFERENCE_SERVICE,
+        lookups_of_audits=inference_service.STORAGE_LOOKUPS,
+    ),
+    Check(
+        group="serving-kind",
+        run=model_claims.check_claim_of_inference_service,
+        kinds=_INFERENCE_SERVICE,
+        lookups=model_claims.LOOKUPS,
+    ),
     Check(group="serving-kind", run=llm_inference_service.check_llm_inference_service, kinds=_LLM),
+    Check(
+        group="serving-kind",
+        run=model_claims.check_claim_of_llm_service,
+        kinds=_LLM,
+        lookups=model_claims.LOOKUPS,
+    ),
     Check(group="serving-kind", run=worker_set.check_worker_set, kinds=_LWS),
 )

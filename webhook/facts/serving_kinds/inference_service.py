@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.serving_kinds.deployment_mode import KNATIVE, STANDARD, deployment_mode
 from webhook.facts.serving_kinds.groups import SERVING_KIND
-from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER, MODE
+from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.typed.serving import InferenceService
+from webhook.typed.serving import ClusterStorageContainer, InferenceService
+from webhook.yamltext.placeholders import is_placeholder
 
 MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
@@ -28,6 +32,19 @@ MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     fails="silent",
     issues=("https://github.com/kserve/kserve/issues/1247", "https://github.com/kserve/kserve/issues/1641"),
 )
+REPLICAS: Final = SERVING_KIND.rule(
+    "serving-kind/replica-bounds",
+    title="minReplicas of an InferenceService is above maxReplicas",
+    why="KServe refuses a lower bound above the upper bound. An absent minReplicas counts as 1.",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/component.go",
+    function="validateReplicas",
+)
+STORAGE_TWICE: Final = SERVING_KIND.rule(
+    "serving-kind/storage-twice",
+    title="An InferenceService sets both storageUri and storageUris",
+    why="The webhook of KServe takes one place or a list of places, and refuses both together.",
+    function="validateMultipleStorageURIs",
+)
 STORAGE_SCHEME: Final = SERVING_KIND.rule(
     "serving-kind/storage-scheme",
     title="No shipped storage container of KServe reads the scheme of storageUri",
@@ -40,26 +57,30 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     level="advice",
     fails="controller",
 )
+STORAGE_LOOKUPS: Final = (interest_in_fields(ClusterStorageContainer.gvk, "spec.supportedUriFormats"),)
+"""What only audits hold: a server never shows advice."""
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
 """Classes of autoscalers that are not KServe's HorizontalPodAutoscaler; KEDA scales to zero."""
-_STANDARD: Final = frozenset(("Standard", "RawDeployment"))
 _SCHEMES: Final = frozenset(
-    ("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "oci", "abfs", "azure", "file")
+    (
+        *("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "abfs", "azure", "file"),
+        *("oci", "oci+native", "oci+fetch"),
+    )
 )
 
 
 def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
     """Advise on an InferenceService with minReplicas 0."""
     service = subject.typed(InferenceService)
-    predictor, mode = service.spec.predictor, service.metadata.annotations.get(MODE, "")
+    predictor, mode = service.spec.predictor, deployment_mode(service, subject)
     if predictor.min_replicas != 0 or not (predictor.model or predictor.containers):
         return
-    if mode in _STANDARD and service.metadata.annotations.get(AUTOSCALER, "") in _OTHER_AUTOSCALERS:
+    if mode == STANDARD and service.metadata.annotations.get(AUTOSCALER, "") in _OTHER_AUTOSCALERS:
         return
-    if mode in _STANDARD:
+    if mode == STANDARD:
         message = "counts as 1 in Standard mode, so one replica always runs and keeps its GPUs"
         fix = "set 1"
-    elif mode:
+    elif mode == KNATIVE:
         message = "makes the first request wait for node, download and load, and end after 300 s"
         fix = "set 1 to keep one replica running"
     else:
@@ -67,11 +88,40 @@ def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
     yield MIN_REPLICAS_ZERO.problem(predictor.path("minReplicas"), message, fix, 0)
 
 
-def advise_storage_scheme(subject: Subject) -> Iterator[Problem]:
-    """Advise on a model that no shipped storage container reads."""
-    model = subject.typed(InferenceService).spec.predictor.model
-    scheme, colon, _ = model.storage_uri[:200].partition("://")
-    if colon and scheme not in _SCHEMES and "{" not in scheme and "$" not in scheme:
+def check_replicas(subject: Subject) -> Iterator[Problem]:
+    """Report a lower bound of replicas above the upper one, of each component."""
+    spec = subject.typed(InferenceService).spec
+    for component in (spec.predictor, spec.transformer, spec.explainer):
+        most, least = component.max_replicas, component.min_replicas
+        least = 1 if least is None else least
+        if component and most and least > most:
+            message = f"is above maxReplicas {most}, so KServe refuses the InferenceService"
+            yield REPLICAS.problem(component.path("minReplicas"), message, f"set at most {most}", least)
+
+
+def check_storage(subject: Subject) -> Iterator[Problem]:
+    """Report a model with two places, and advise on places that no shipped storage container reads."""
+    predictor = subject.typed(InferenceService).spec.predictor
+    model, listed = predictor.model, predictor.storage_uris
+    if listed and model.storage_uri:
+        message = "is set beside storageUri of the model, which KServe refuses together"
+        yield STORAGE_TWICE.problem(predictor.path("storageUris"), message, "remove one of them")
+    yield from _advise_scheme(model.storage_uri, model.path("storageUri"), subject)
+    for each in listed:
+        yield from _advise_scheme(each.uri, each.path("uri"), subject)
+
+
+def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+    scheme, colon, _ = uri[:200].partition("://")
+    is_known = scheme in _SCHEMES or is_placeholder(scheme) or "{" in scheme
+    if colon and not is_known and not _is_read_by_known_container(uri, subject):
         message = f"has the scheme {scheme}, which no storage container that KServe ships reads"
         fix = "write hf://" if scheme.startswith("hugging") else "use another scheme, or add a ClusterStorageContainer"
-        yield STORAGE_SCHEME.problem(model.path("storageUri"), message, fix)
+        yield STORAGE_SCHEME.problem(path, message, fix)
+
+
+def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
+    """Return whether a storage container of the cluster reads a place; one with a regular expression may."""
+    containers = subject.cluster_view().list_visible(ClusterStorageContainer)
+    formats = (each for container in containers for each in container.spec.supported_uri_formats)
+    return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)

@@ -15,8 +15,8 @@ from typing import Any, Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.interest import Interest, ObjectScope
+from webhook.facts.serving_kinds.deployment_mode import KNATIVE, MODE_LOOKUP, deployment_mode
 from webhook.facts.serving_kinds.groups import SERVING_KIND
-from webhook.facts.serving_kinds.kserve_workers import MODE
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.serving import InferenceService
@@ -49,9 +49,12 @@ KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
 )
 _SYSTEM: Final = "knative-serving"
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
-LOOKUPS: Final = tuple(
-    Interest(_CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=_SYSTEM, name=name))
-    for name in ("config-features", "config-defaults")
+LOOKUPS: Final = (
+    *(
+        Interest(_CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=_SYSTEM, name=name))
+        for name in ("config-features", "config-defaults")
+    ),
+    MODE_LOOKUP,
 )
 _FEATURES: Final[Mapping[str, str]] = {
     "nodeSelector": "kubernetes.podspec-nodeselector",
@@ -80,7 +83,6 @@ _ON: Final = frozenset(("enabled", "allowed"))
 _NEVER: Final = "terminationGracePeriodSeconds"
 _LONGEST_S: Final = 600
 _KNATIVE: Final = ("serving.knative.dev", "Service")
-_BY_KNATIVE: Final = frozenset(("Knative", "Serverless"))
 
 
 def check_knative_fields(subject: Subject) -> Iterator[Problem]:
@@ -93,7 +95,7 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
         yield from _check_timeout(seconds, (*at, "timeoutSeconds"), subject)
         return
     service = subject.typed(InferenceService)
-    if service.metadata.annotations.get(MODE) not in _BY_KNATIVE:
+    if deployment_mode(service, subject) != KNATIVE:
         return
     predictor = service.spec.predictor
     yield from _check_pod_spec(predictor.json, predictor.at, subject)

@@ -47,7 +47,6 @@ WORKER_REQUESTS: Final = SERVING_KIND.rule(
     function="computeRayNodeAndGPUs",
     fails="silent",
 )
-MODE: Final = "serving.kserve.io/deploymentMode"
 AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
 _GPU_TYPES: Final = "serving.kserve.io/gpu-resource-types"
 _BACKEND: Final = "multinode/executor-backend"
@@ -69,7 +68,7 @@ def check_worker_spec(subject: Subject) -> Iterator[Problem]:
 
 def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
     worker, model, annotations = predictor.worker_spec, predictor.model, service.metadata.annotations
-    if annotations.get(AUTOSCALER) != "none":
+    if model and annotations.get(AUTOSCALER) != "none":
         message = f"must have the annotation {AUTOSCALER}: none because KServe scales no InferenceService with workers"
         yield WORKER_SPEC.problem(worker.at, message, f"set {AUTOSCALER}: none")
     for name in ("tensor", "pipeline"):
@@ -82,7 +81,10 @@ def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator
             field = "tensorParallelSize" if name == _SIZES[0] else "pipelineParallelSize"
             message = f"sets {name}, which KServe refuses together with a workerSpec"
             yield WORKER_SPEC.problem(model.path("env"), message, f"set workerSpec.{field}")
-    if model.storage_uri and not model.storage_uri.startswith(_MODELS):
+    if model and not model.storage_uri:
+        message = "is required together with a workerSpec, and begins with pvc:// or oci://"
+        yield WORKER_SPEC.problem(model.path("storageUri"), message, "put the model into a claim, and name the claim")
+    elif model and not model.storage_uri.startswith(_MODELS):
         message = "must begin with pvc:// or oci:// because several pods read the model"
         yield WORKER_SPEC.problem(
             model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80]

@@ -17,7 +17,8 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.pods import Container
-from webhook.typed.serving import LlmInferenceService, LlmWorkload
+from webhook.typed.serving import LlmInferenceService, LlmSpec, LlmWorkload
+from webhook.yamltext.placeholders import is_placeholder
 
 LLM_PARALLELISM: Final = SERVING_KIND.rule(
     "serving-kind/llm-parallelism",
@@ -59,16 +60,74 @@ LLM_PIPELINE: Final = SERVING_KIND.rule(
     fails="silent",
     issues=("https://github.com/kserve/kserve/issues/6044",),
 )
+LLM_GPUS_UNUSED: Final = SERVING_KIND.rule(
+    "serving-kind/llm-gpus-unused",
+    title="parallelism.tensor is below the GPUs of the pod",
+    why="The presets of KServe hand parallelism.tensor to vLLM, 1 by default, and the other GPUs stay idle.",
+    refused_by="",
+    source="kserve/kserve@aaac4e294 config/llmisvcconfig/config-llm-template.yaml",
+    level="advice",
+    severity="low",
+    fails="silent",
+)
+LLM_SCALING: Final = SERVING_KIND.rule(
+    "serving-kind/llm-scaling",
+    title="The scaling of an LLMInferenceService is refused",
+    why="minReplicas must not be above maxReplicas, and KServe takes exactly one of wva and keda.",
+    source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
+    function="ValidateWorkloadScaling",
+)
+LLM_MODEL: Final = SERVING_KIND.rule(
+    "serving-kind/llm-model",
+    title="model.uri of an LLMInferenceService has a form that KServe does not read",
+    why="The controller reads hf, s3, pvc and oci, reports another form in the status, and makes no pods.",
+    refused_by="KServe's controller, in the status",
+    source="kserve/kserve@aaac4e294 pkg/controller/v1alpha2/llmisvc/workload_storage.go",
+    function="attachModelArtifacts",
+    fails="controller",
+)
 _MAIN: Final = "main"
+_SCHEMES: Final = frozenset(("hf", "s3", "pvc", "oci", "oci+native"))
+_ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
+"""A variable with further arguments for vLLM, which may have sizes."""
+_LONGEST: Final = 200
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
     """Report what KServe refuses of an LLMInferenceService, and what its presets do not do."""
     spec = subject.typed(LlmInferenceService).spec
+    yield from _check_model(spec)
     yield from _check_workload(spec)
     if spec.prefill:
         yield from _check_workload(spec.prefill)
+
+
+def _check_model(spec: LlmSpec) -> Iterator[Problem]:
+    """Yield a place of the model that the controller does not read."""
+    scheme, separator, _ = spec.model.uri[:_LONGEST].partition("://")
+    if not scheme or is_placeholder(scheme):
+        return
+    if not separator:
+        message = f"`{scheme}` has no scheme, so KServe makes no pods"
+        yield LLM_MODEL.problem(spec.model.path("uri"), message, "write a scheme such as hf://")
+    elif scheme not in _SCHEMES and spec.storage_initializer.enabled is not False:
+        message = f"has the scheme {scheme}, which KServe does not read for an LLMInferenceService, so it makes no pods"
+        fix = "write hf://" if scheme.startswith("hugging") else "use hf://, s3://, pvc:// or oci://"
+        yield LLM_MODEL.problem(spec.model.path("uri"), message, fix)
+
+
+def _check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
+    scaling = workload.scaling
+    if not scaling:
+        return
+    least, most = scaling.min_replicas, scaling.max_replicas
+    if least is not None and most is not None and least > most:
+        message = f"is above maxReplicas {most}, so KServe refuses the object"
+        yield LLM_SCALING.problem(scaling.path("minReplicas"), message, f"set at most {most}", least)
+    if (scaling.keda is None) == (scaling.wva is None):
+        has, fix = ("neither keda nor wva", "set") if scaling.keda is None else ("keda and wva", "leave")
+        yield LLM_SCALING.problem(scaling.at, f"has {has}, and KServe takes exactly one", f"{fix} one of them")
 
 
 def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
@@ -86,6 +145,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
     if workload.replicas is not None and workload.scaling:
         message = "sets replicas and scaling, which KServe refuses together"
         yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
+    yield from _check_scaling(workload)
     yield from _check_sizes(workload)
 
 
@@ -113,6 +173,10 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
             has = f"container main{of_pod} has {counted(gpus, 'GPU')}, so vLLM exits at start"
             message = f"vLLM starts {needed} workers in a pod ({words}), but {has}"
             yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set limits to {needed}")
+            return
+        if gpus and sizes.tensor and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
+            message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the others stay idle"
+            yield LLM_GPUS_UNUSED.problem(main.at, message, f"set parallelism.tensor {gpus}, or request {needed}")
             return
 
 
