@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
+from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
 from webhook.facts.storage import checkpoints, rolling_updates, shared_memory, volume_claims
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
@@ -24,6 +24,15 @@ _ADVICE: Final = (
 )
 
 
+_CLAIMS: Final = _ADVICE[:3]
+"""What is said of every kind with pods."""
+
+
+def advise_claims(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of claims of an object that is no workload which gets other advice."""
+    yield from check_advice_without_repetitions(_CLAIMS, volume_claims.CLAIM_EXISTS.id, subject)
+
+
 def advise_storage(subject: Subject) -> Iterator[Problem]:
     """Yield the advice about the volumes of an object, once where several of its templates share it."""
     yield from check_advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
@@ -34,6 +43,13 @@ CHECKS: Final = (
         group="storage",
         run=advise_storage,
         kinds=WORKLOADS,
+        lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
+        of_made_objects=False,
+    ),
+    Check(
+        group="storage",
+        run=advise_claims,
+        kinds=PLACED - WORKLOADS,
         lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
         of_made_objects=False,
     ),
