@@ -36,6 +36,7 @@ HIP: Final = "HIP_VISIBLE_DEVICES"
 ROCR: Final = "ROCR_VISIBLE_DEVICES"
 VARIABLES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"nvidia": (CUDA,), "amd": (HIP, ROCR, CUDA)}
 """Variables with the numbers of visible GPUs; HIP reads that of CUDA too."""
+_NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
 
@@ -69,6 +70,8 @@ def may_see_other_gpus(container: Container) -> bool:
 def check_hidden_gpus(subject: Subject) -> Iterator[Problem]:
     """Yield containers of trainings and other programs whose variables name GPUs that the container does not have."""
     for each in subject.once(read_device_containers):
+        if _NAMES.isdisjoint(each.container.environment.names):
+            continue
         only = each.requested[0] if len(each.requested) == 1 else None
         vendor = _RESOURCES.get(only.name, "") if only is not None else ""
         if only is None or not vendor or not only.whole_amount or may_see_other_gpus(each.container):
