@@ -87,6 +87,14 @@ def test_charts_are_rendered(tmp_path, capsys):
     assert denied(capsys, tmp_path, "--render") == ["release-web"]
 
 
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_charts_are_rendered_for_the_release_of_the_audit(tmp_path, capsys):
+    name = '{{ .Release.Name }}-{{ trimPrefix "v" .Capabilities.KubeVersion.Version }}'
+    written(tmp_path / "chart", {**CHART, "templates/pod.yaml": POD.format(f"'{name}'")})
+    assert denied(capsys, tmp_path, "--render") == ["release-1.36.0"]
+    assert denied(capsys, tmp_path, "--render", "--kubernetes-version", "1.34") == ["release-1.34.0"]
+
+
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
 def test_kustomizations_are_rendered_once(tmp_path, capsys):
     written(tmp_path, {**KUSTOMIZE, "other/pod.yaml": POD.format("other")})
@@ -118,6 +126,13 @@ def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
     assert f"error: {tree}/chart: cannot be rendered: `helm template` failed: no such chart" in err
     assert err.count(f"{tree}/chart") == 1  # its templates are not told again
+
+
+def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path, capsys, programs):
+    refuses = 'case "$*" in *--kube-version*) echo "Error: chart requires kubeVersion: <1.30" >&2; exit 1 ;; esac\n'
+    (tmp_path / "bin" / "helm").write_text(f'#!/bin/sh\n{refuses}cat "$6/made.txt"\n')
+    written(tmp_path / "chart", {**CHART, "made.txt": POD.format("made")})
+    assert denied(capsys, tmp_path / "chart", "--render") == ["made"]
 
 
 def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):

@@ -156,7 +156,9 @@ def command(
         if is_rendered or render_remote:
             from webhook.commands.rendering import replace_by_rendered_objects
 
-            problems += replace_by_rendered_objects(stream, named, with_remote=render_remote)
+            problems += replace_by_rendered_objects(
+                stream, named, settings.kubernetes_version, with_remote=render_remote
+            )
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )

@@ -2,7 +2,8 @@
 
 Both get a copy of the files of the folder alone: no values are given, kustomize runs no plugin, and neither has a
 network. With `--render-remote` kustomize fetches what a kustomization takes from an address. helm checks no schema of
-values, because a schema may refer to any file of this machine, and an error quotes it.
+values, because a schema may refer to any file of this machine, and an error quotes it. helm gets the release of
+Kubernetes that objects are audited for: charts choose versions of APIs by it, and by default helm takes its own.
 
 Rendered objects replace the files of their source; other files of the folder stay.
 """
@@ -17,7 +18,9 @@ from pathlib import Path, PurePath
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from webhook.apimachinery import releases
 from webhook.cluster import kustomizations
 from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
@@ -34,6 +37,8 @@ _MAX_BYTES: Final = 128 * 1024 * 1024
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
+_REFUSES_RELEASE: Final = "chart requires kubeVersion"
+"""A chart for other releases alone is rendered for the release that helm takes by default, if the chart accepts it."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
@@ -117,13 +122,14 @@ def _enters(name: str) -> bool:
 
 
 def replace_by_rendered_objects(
-    stream: DocumentStream, named: Sequence[str], *, with_remote: bool = False
+    stream: DocumentStream, named: Sequence[str], release: releases.Release, *, with_remote: bool = False
 ) -> tuple[InputProblem, ...]:
     """Replace the files of each chart and kustomization by its rendered objects; return the problems.
 
     Args:
         stream: the files; what the folders have and is not rendered is added to those that are not read.
         named: the files and folders that a person named.
+        release: of Kubernetes, for charts.
         with_remote: whether kustomizations may fetch what they name.
     """
     problems: list[InputProblem] = []
@@ -133,7 +139,7 @@ def replace_by_rendered_objects(
         with tempfile.TemporaryDirectory(prefix="claimgate-") as into:
             copies = FolderCopies(folders, into)
             try:
-                data = _render_folder(each, programs, copies, with_remote=with_remote)
+                data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
             except (ProgramError, OSError) as error:
                 why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
@@ -149,29 +155,47 @@ def cause_of_failure(message: str) -> str:
 
 
 def _render_folder(
-    each: RenderableFolder, programs: ExternalPrograms, copies: FolderCopies, *, with_remote: bool
+    each: RenderableFolder,
+    programs: ExternalPrograms,
+    copies: FolderCopies,
+    release: releases.Release,
+    *,
+    with_remote: bool,
 ) -> bytes:
     folder = os.path.realpath(each.folder)
-    is_chart = each.kind == "chart"
-    program, options, operands = (
-        ("helm", _HELM, ("release",)) if is_chart else ("kubectl", ("kustomize",), tuple[str, ...]())
-    )
-    programs.find(program)
-    if is_chart:
+    if each.kind == "chart":
+        programs.find("helm")
         copies.add(folder)
-    else:
-        copy_kustomization(copies, folder, with_remote=with_remote)
-    output = programs.run(
-        Invocation(
-            program=program,
-            options=options,
-            operands=(*operands, copies.copy_path(folder)),
+        copied = ("release", copies.copy_path(folder))
+        for_release = Invocation(
+            program="helm",
+            options=(*_HELM, "--kube-version", releases.release_as_text(release)),
+            operands=copied,
             timeout_s=_TIMEOUT_S,
             max_bytes=_MAX_BYTES,
-            network=with_remote and not is_chart,
         )
+        try:
+            return _run(for_release, programs, copies)
+        except ProgramError as error:
+            if _REFUSES_RELEASE not in str(error):
+                raise
+        return _run(replace(for_release, options=_HELM), programs, copies)
+    programs.find("kubectl")
+    copy_kustomization(copies, folder, with_remote=with_remote)
+    kustomize = Invocation(
+        program="kubectl",
+        options=("kustomize",),
+        operands=(copies.copy_path(folder),),
+        timeout_s=_TIMEOUT_S,
+        max_bytes=_MAX_BYTES,
+        network=with_remote,
     )
+    return _run(kustomize, programs, copies)
+
+
+def _run(invocation: Invocation, programs: ExternalPrograms, copies: FolderCopies) -> bytes:
+    output = programs.run(invocation)
     if output.code:
         why = cause_of_failure(output.message.replace(copies.copy_path("/").rstrip("/"), ""))
-        raise ProgramError(f"`{program} {options[0]}` failed: {why}")
+        raise ProgramError(f"`{invocation.program} {invocation.options[0]}` failed: {why}")
     return output.stdout
