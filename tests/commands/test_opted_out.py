@@ -62,7 +62,7 @@ def test_what_carries_the_label_is_listed(
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
     written = "claimgate.dev/admission=disabled"
     assert list(notes_about_opt_out(cluster, [configuration(**webhook)], NAMESPACES)) == [
-        f"note: not asked about 1 namespace with the label {written}: free",
+        f"note: API servers do not call claimgate for 1 namespace with the label {written}: free",
         f"note: 2 objects with the label {written}, which {effect}: Pod team/a, Pod team/c",
     ]
 

@@ -301,7 +301,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
 def test_what_is_left_out_is_said_by_name(capsys: Capture) -> None:
     assert run_command_line(["webhook-config"]) == 0
     assert (
-        "not asked about Pods and workloads without a device, a claim or a queue: kueue-not-now/"
+        "without a device, a claim or a queue, so it does not evaluate these rules on them: kueue-not-now/"
         in capsys.readouterr().err
     )
     assert run_command_line(["webhook-config", "--any-pod"]) == 0

@@ -70,7 +70,7 @@ def test_the_oldest_objects_count_first(monkeypatch: pytest.MonkeyPatch) -> None
     spec = policy("any")["spec"]
     made = live(*(stored("ValidatingPolicy", f"p{day}", spec, day=day) for day in (3, 1, 2)))
     assert [each.name for each in made.policies.validating] == ["p1", "p2"]
-    assert "older ones count first" in message(made, "p3")
+    assert "only the oldest have an effect" in message(made, "p3")
 
 
 def test_a_shipped_policy_cannot_be_taken_away_and_may_be_bound_again() -> None:
@@ -84,7 +84,7 @@ def test_a_shipped_policy_cannot_be_taken_away_and_may_be_bound_again() -> None:
         for each in conditions_of_object(one, made)
         if one.stored.name == "shipped"
     ]
-    assert all("rename this one" in each for each in told)
+    assert all("rename it" in each for each in told)
     assert made.failing_object_names() == ("PolicyBinding/shipped", "ValidatingPolicy/shipped")
 
 
@@ -92,7 +92,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
     made = live(binding("b", "none"))
     assert (
         message(made, "b", "Bound")
-        == "spec.policyName: there is no ValidatingPolicy `none`: apply it, or correct the name"
+        == "spec.policyName: ValidatingPolicy `none` does not exist: apply it, or correct the name"
     )
     broken = live(binding("b", "p"), policy("p", "nonsense"))
     assert broken.policies.validating == ()
@@ -219,7 +219,7 @@ def test_a_policy_that_takes_long_to_compile_is_refused_and_takes_no_other_away(
     clock.step = 0.03  # each expression takes two looks
     made = combine_file_and_stored_policies(NOTHING, compiling.compile(of(many("slow"), policy("good"))))
     assert [each.name for each in made.policies.validating] == ["good"]
-    assert "it takes longer than 1 s to compile" in message(made, "slow")
+    assert "compiling it takes longer than 1 s" in message(made, "slow")
     assert [each.reason for each in made.objects if each.errors] == ["TooSlow"]
 
 
@@ -232,7 +232,7 @@ def test_what_there_was_no_time_for_is_compiled_when_an_older_one_is_gone() -> N
     served = [each.stored.name for each in first if each.policy]
     assert served == [f"p{day}" for day in range(1, len(served) + 1)]
     assert 1 < len(served) < len(values)
-    assert "with the older ones" in first[-1].errors[0]
+    assert "all policies up to this one" in first[-1].errors[0]
     again = compiling.compile(of(*values))  # what is compiled already takes no time
     assert len([each for each in again if each.policy]) > len(served)
 

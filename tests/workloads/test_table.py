@@ -260,7 +260,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             ":7:",
             "objects[0].groups[0].path: expected the path of a field",
         ),
-        (f"- {{{ROW}, versions: [v1], kind: X, resource: xs}}\n---\n" * 2, ":3:", "stands twice in this file"),
+        (f"- {{{ROW}, versions: [v1], kind: X, resource: xs}}\n---\n" * 2, ":3:", "occurs twice in this file"),
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable}\n" * 2,
             ":2:",

@@ -33,7 +33,7 @@ BUDGETS_PATH = "/apis/policy/v1/poddisruptionbudgets"
 POOLS_PATH = "/apis/sandbox.opensandbox.io/v1alpha1/pools"
 POLICIES_PATH = "/apis/claimgate.dev/v1alpha1/validatingpolicies"
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
-_UNKNOWN = re.compile("not evaluated|not looked up|not held|cannot be read|do not know")
+_UNKNOWN = re.compile("not evaluated|not looked up|not in the view|cannot be read|do not know")
 
 
 def metadata(name: str, namespace: str = "", version: int = 1, **rest: JSON) -> JSON:

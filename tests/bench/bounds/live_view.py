@@ -208,7 +208,7 @@ def ask(address: Address, index: int, end: float) -> Counter[str]:
         while time.monotonic() < end:
             with counted(counts, "sent"):
                 heard = to.ask(Prepared("/validate", looks_up(chance), "2s").with_uid(uid(number))).review(uid(number))
-                counts["not held"] += "not held" in json.dumps(heard)
+                counts["not held"] += "not in the view" in json.dumps(heard)
         to.close()
 
     working = [threading.Thread(target=one, args=(number,)) for number in range(3)]
