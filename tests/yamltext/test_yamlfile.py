@@ -138,7 +138,7 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
         ('{"a": {"d": 1},\n "b": 1, "b": 1}', {"a": {"d": 1}, "b": 1}, 1, []),
         ('{"a": {"d": 1},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, ["f:2:2: key `a` appears twice in one object"]),
         ("x: [\n---\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 4, ["f:4:1: key `a` appears twice"]),
-        ("a: {d: 1}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<` that sets it, too"]),
+        ("a: {d: 1}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<` that also sets it"]),
         ("<<: {a: {d: 1}}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<`"]),
         ("<<: [{a: {d: 1}}, {a: {d: 2}}]", {"a": {"d": 1}}, 1, []),
         ("<<: {a: {d: 1}}\na: {d: 2}", {"a": {"d": 2}}, 2, []),
