@@ -50,7 +50,17 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("NUM_NODES", True), ("GPU_2_COUNT", True), ("${N}", True), ("ONE", False), ("Num_Nodes", False), ("_", False)],
+    [
+        ("NUM_NODES", True),
+        ("PORT", True),
+        ("TRUE", False),
+        ("P0RT", False),
+        ("GPU_2_COUNT", True),
+        ("${N}", True),
+        ("ONE", False),
+        ("Num_Nodes", False),
+        ("_", False),
+    ],
 )
 def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
     assert is_placeholder_for_non_text(text) is expected

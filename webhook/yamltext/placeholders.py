@@ -24,6 +24,8 @@ _BLANKS: Final = (
 pattern for all kinds takes 10."""
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+_CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
+"""One word of capitals that nobody writes as a value where a number or a truth value belongs."""
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -39,20 +41,21 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_placeholder_for_non_text(text: str) -> bool:
-    """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`,
-    as sed finds it.
+    """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`
+    and `PORT`, as sed finds them.
 
     As a text, such a word may be a finished value.
     """
-    return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
+    return is_placeholder(text) or any(each.fullmatch(text) is not None for each in (_CONSTANT, _CAPITALS))
 
 
 def is_placeholder_for_name(text: str) -> bool:
     """Return whether a text instead of a name of an object is a placeholder: also `QUEUE_NAME`.
 
-    Such a name has no capital letters and no `_`, so that no finished one is taken for a constant.
+    Such a name has no capital letters and no `_`, so that no finished one is taken for a constant. `GPU` alone may be
+    an intended name.
     """
-    return is_placeholder_for_non_text(text)
+    return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:

@@ -33,7 +33,7 @@ from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import RuntimeClass
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
-from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement
+from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement, Variable
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
@@ -229,15 +229,21 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
     return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
 
 
+def _hides_gpus(variable: Variable) -> bool:
+    """Return whether a variable keeps its program from every GPU."""
+    return variable.name == "CUDA_VISIBLE_DEVICES" and variable.value in ("", "-1") and not variable.value_from.json
+
+
 def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
     """Return whether a container with an image for GPUs serves or trains, and nothing says that it does so on CPUs."""
     container = requesting.container
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
-    if any(map(_ON_CPUS.search, texts)):
+    if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):
         return False
+    launch = cached_launch_of_container(container, subject)
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
-        return True
-    return bool(container.ports) or cached_launch_of_container(container, subject).by not in ("", PYTHON)
+        return not launch.is_inline
+    return bool(container.ports) or launch.by not in ("", PYTHON)
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from webhook.deadline import Deadline
-from webhook.yamltext.placeholders import is_placeholder
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _VARIABLE: Final = re.compile(r"[$`?]")
 """The parts of a word that only the shell or the kubelet can fill in; `?` is a value that a script computes."""
@@ -118,7 +118,7 @@ class Arguments:
     def mistyped_numbers(self) -> Iterator[tuple[str, str]]:
         """Yield the flags that take a whole number and have something else, with their values."""
         for meaning, written in self.values.items():
-            is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder(written))
+            is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder_for_non_text(written))
             if is_known and len(written) <= _LONGEST_NUMBER and not _INTEGER.fullmatch(written):
                 yield self.spellings.get(meaning, meaning), written
 

@@ -9,6 +9,7 @@ huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@0
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -142,6 +143,7 @@ _SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
+_PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 
 
@@ -346,7 +348,7 @@ def _wrong_port(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the first probe that connects to another port than the server's, with the message and the fix."""
     wrong = next(((probe, number) for probe, number, _ in asked if number != port), None)
-    if wrong is not None and not _may_be_elsewhere(member, wrong[1]):
+    if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {port}"
         yield wrong[0], message, f"use port {port} in both"
 
@@ -368,6 +370,15 @@ def _wrong_scheme(
             fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
             yield probe, f"{has} {speaks}", fix
             return
+
+
+def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
+    """Return whether a flag of the command names a port: vLLM's supervisor and gRPC servers listen on ports of their
+    own, and a script may start a second server.
+    """
+    text = member.container.command_line
+    member.container.charge_search(text)
+    return str(number) in _PORT_OF_FLAG.findall(text)
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:

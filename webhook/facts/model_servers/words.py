@@ -109,7 +109,7 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield _problem_of_joined_words(path, message, fix, flag)
-    if not server.is_in_script:
+    if not (server.is_in_script or "$" in container.image):
         yield from _check_unexpanded(container, path)
     for name, meant in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {name}"
@@ -167,7 +167,10 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Tell the first variable of a shell that the server would get as text, and how many others there are."""
+    """Tell the first variable of a shell that the server would get as text, and how many others there are.
+
+    No image has a `$` when it is pulled, so a file with one is filled in before, and its variables with it.
+    """
     unexpanded: list[tuple[str, str]] = []
     names = frozenset(container.environment.names)
     for before, word in pairwise(("", *container.reading.deadline.charge_for_items(container.words))):

@@ -14,7 +14,7 @@ from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
-from webhook.typed.pods import Pod, Resources
+from webhook.typed.pods import Pod, PodSpec, Resources
 from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import group_kind
 from webhook.workloads.resource_fields import resource_fields
@@ -79,7 +79,8 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     yield from pod_template.validate_volumes(pod)
     if pod.has("securityContext"):
         yield from pod_template.validate_pod_user(pod.security_context)
-    yield from pod_template.validate_service_account(pod)
+    if not _is_of_cloud_run(subject, pod):
+        yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
         yield from pod_template_scheduling.validate_affinity(pod.affinity)
     yield from pod_template_scheduling.validate_tolerations(pod)
@@ -87,6 +88,14 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     yield from pod_template_scheduling.validate_node_selector_labels(pod)
     yield from pod_template_scheduling.validate_labels(metadata)
     yield from pod_template_scheduling.validate_annotations(metadata)
+
+
+def _is_of_cloud_run(subject: Subject, pod: PodSpec) -> bool:
+    """Return whether a Service of Knative has a service account of Google, so that it is for Cloud Run and no cluster
+    creates its pods.
+    """
+    is_of_knative = subject.template_of is not None and subject.template_of.group == "serving.knative.dev"
+    return is_of_knative and pod.service_account_name.endswith(".gserviceaccount.com")
 
 
 CHECKS: Final = (

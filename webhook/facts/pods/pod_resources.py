@@ -110,7 +110,7 @@ LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
         "pods."
     ),
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests",
-    level="warn",
+    level="advice",
 )
 REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-equals-limit",

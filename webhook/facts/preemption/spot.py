@@ -37,9 +37,10 @@ SPOT_SELECTOR: Final = PREEMPTION.rule(
     title="The pod tolerates spot nodes but does not select them",
     why=(
         "A toleration only allows spot nodes. Without a node selector the pods may run on other nodes at the full "
-        "price."
+        "price. This may be intended if spot nodes are scarce."
     ),
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    level="advice",
     severity="low",
     fails="silent",
 )
@@ -176,9 +177,12 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Report a job on spot nodes with files that are all lost with the node; a program that is written in the command
-    itself mostly inspects or tests its devices.
+    itself mostly inspects or tests its devices, and one that only sleeps has no progress.
     """
-    is_inline = all(cached_launch_of_container(container, subject).is_inline for container in pods.containers)
+    is_inline = all(
+        cached_launch_of_container(container, subject).is_inline or container.words[:1] == ["sleep"]
+        for container in pods.containers
+    )
     if not is_inline and not _may_keep_files_elsewhere(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"

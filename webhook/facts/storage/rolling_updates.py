@@ -51,15 +51,23 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
         return
     view = subject.cluster_view()
-    for name, mounting in subject.once(read_mounts).mounts_of_claims().items():
-        modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
-        if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
-            yield _rolling_update_problem(name, modes.pop(), mounting)
+    claims = [
+        (name, modes.pop(), mounting)
+        for name, mounting in subject.once(read_mounts).mounts_of_claims().items()
+        for modes in ({*view.find(PersistentVolumeClaim, name).spec.access_modes},)
+        if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting)
+    ]
+    if claims:
+        yield _rolling_update_problem(claims)
 
 
-def _rolling_update_problem(name: str, mode: str, mounting: Sequence[VolumeMountInObject]) -> Problem:
+def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:
+    """Return the problem of all claims of the Deployment, at the one that no other pod can mount at all, if any."""
+    name, mode, mounting = next((each for each in claims if each[1] == "ReadWriteOncePod"), claims[0])
+    others = ", ".join(f"`{each}`" for each, _, _ in claims if each != name)
+    is_mode = f"is {mode} (likewise {others})" if others else f"is {mode}"
     message = (
-        f"claim `{name}` is {mode}, so the new pod of a rolling update must start on the node of the old pod, "
+        f"claim `{name}` {is_mode}, so the new pod of a rolling update must start on the node of the old pod, "
         "and waits for ever if this node has too few free devices"
     )
     if mode == "ReadWriteOncePod":
