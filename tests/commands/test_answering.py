@@ -95,7 +95,7 @@ def test_without_a_policy_about_gpu_the_pod_has_a_name_that_api_servers_take(is_
 def test_where_nobody_is_asked_nothing_is_tried() -> None:
     server = Answering(CHANGED)
     (one,) = told(server, namespaces={"default": {}})
-    assert one.startswith("unknown, because no namespace is one")
+    assert one.startswith("unknown, because the webhooks for Pods match no namespace")
     assert told(server, resources="jobs") == []
     assert server.asked == []
 

@@ -109,7 +109,7 @@ def test_a_server_that_is_away_is_an_error(audit, server):
         pytest.param(["--live", "--context", "."], "audit: --live has the whole cluster: leave out", id="context"),
         pytest.param(["-n", "a", "."], "--namespace: only a cluster has this: add --live", id="no cluster"),
         pytest.param([], "audit: name files or folders, - for stdin, or --live for a cluster", id="nothing"),
-        pytest.param(["--live", "--shard", "3/3"], "--shard: expected a number from 0", id="no such shard"),
+        pytest.param(["--live", "--shard", "3/3"], "--shard: expected the part, from 0,", id="no such shard"),
         pytest.param(["--live", "--shard", "all"], "such as `0/4`, found `all`", id="no shard"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_folder_has_no_name_that_a_program_obeys(tmp_path, capsys, monkeypatch
     # the folder itself, where a shell or `find` gives it; an option that looks like it comes after `--`
     audit(capsys, "--render", "--", name if is_relative else tmp_path / "tree")
     started = record()
-    helm = ["template", "--skip-schema-validation", "--include-crds", "--", "release"]
+    helm = ["template", "--skip-schema-validation", "--include-crds", "--kube-version", "1.36", "--", "release"]
     assert [argv[1:-1] for argv, *_ in started] == [helm, ["kustomize", "--"]]
     for argv, environment, cwd, listed, stdin in started:
         assert argv[0] == str(tmp_path / "bin" / Path(argv[0]).name)

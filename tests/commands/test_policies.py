@@ -125,7 +125,7 @@ def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, c
     told = capsys.readouterr().out
     assert "2 portable; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
     assert "    it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; " in told
-    assert "policy asks has the webhook asked about v1 of widgets.example.com, which claimgate cannot convert" in told
+    assert "API servers send widgets.example.com in version v1, which claimgate cannot convert to v1beta1" in told
 
 
 def test_check_says_what_is_hard_to_read(tmp_path, capsys):

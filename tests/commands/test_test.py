@@ -207,7 +207,7 @@ POD = "{apiVersion: v1, kind: Pod, metadata: {name: p}}"
 WITHOUT_EFFECT = {
     "an old object of a CREATE": (
         f"input: {POD}, oldInput: {POD}",
-        "cases[0].oldInput: nothing is there before a CREATE: add `operation: UPDATE`, or remove oldInput",
+        "cases[0].oldInput: a CREATE has no old object: add `operation: UPDATE`, or remove oldInput",
     ),
     "an operation beside a review": (
         f"input: {REVIEW}, operation: UPDATE",

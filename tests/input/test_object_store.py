@@ -16,5 +16,5 @@ def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path, address):
     (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
     listed = object_store.list_manifest_files([address.format(folder)])
     assert listed.files == ()
-    assert "name the path itself" in listed.problems[0].message
+    assert "write the path alone" in listed.problems[0].message
     assert len(object_store.list_manifest_files([folder]).files) == 0

@@ -7,7 +7,10 @@ from webhook.policy.unconvertible import unconvertible_resources
 WIDGETS = ("example.com", "widgets")
 CLAIMS = ("resource.k8s.io", "resourceclaims")
 SCALERS = ("autoscaling", "horizontalpodautoscalers")
-TOLD = "policy other has the webhook asked about {} of {}, which claimgate cannot convert to {}: name {} in matchConstraints, too"
+TOLD = (
+    "because of policy other, API servers send {1} in version {0}, which claimgate cannot convert to {2}: "
+    "also name {3} in matchConstraints"
+)
 
 
 def named(name, of, versions, bound=True, **spec):

@@ -52,7 +52,9 @@ def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_pa
     with pytest.raises(ConfigurationError) as error:
         bounds.check(128 << 20)
     text = str(error.value)
-    assert re.match(r"--memory: the server may take \d+Mi and there are 128Mi: the process with its policies ", text)
+    assert re.match(
+        r"--memory: the server may need \d+Mi, and the limit is 128Mi: the process with its policies ", text
+    )
     assert "large bodies 22Mi (--max-inflight-body-bytes)" in text
     assert text.endswith("lower one of these settings, or raise the memory limit of the container")
 
@@ -84,5 +86,5 @@ def test_a_server_whose_bounds_are_too_large_does_not_start(tmp_path: Path) -> N
     command = [sys.executable, "-m", "webhook", "serve", "--port", "0", *pair, "--workers", "16", "--memory", "512Mi"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert re.search(r"the server may take \d+Mi and there are 512Mi: ", done.stderr)
+    assert re.search(r"the server may need \d+Mi, and the limit is 512Mi: ", done.stderr)
     assert "workers 558Mi (--workers, --worker-memory)" in done.stderr
