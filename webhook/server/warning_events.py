@@ -230,7 +230,7 @@ class WarningEvents:
             plural = OWNED.get((group, top.kind))
             if plural is None:
                 break
-            path = f"/apis/{top.api_version}/namespaces/{quote(top.namespace, safe='')}/{plural}"
+            path = f"/apis/{quote(top.api_version)}/namespaces/{quote(top.namespace, safe='')}/{plural}"
             try:
                 stored = self._connection.get(f"{path}/{quote(top.name, safe='')}", NOTHING)
             except LookupFailed:
