@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from webhook.apimachinery.releases import parse_release
 from webhook.errors import InputError
 from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
@@ -85,6 +86,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 _RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_requests", "deployment": "deployments"}
+_WITHOUT_OLD_NAME: Final = (2, 34)
+"""A release of Ray that certainly has no max_concurrent_queries: ray-project/ray#46427 removed it in July 2024."""
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
 
 
@@ -179,11 +182,19 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     deployments = application.get("deployments")
     for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):
         if isinstance(deployment, dict):
+            yield from _check_fields(_without_fields_of_old_ray(deployment, subject), "a deployment")
             yield from _check_deployment(deployment, f"deployment `{deployment.get('name', '')}`")
 
 
+def _without_fields_of_old_ray(deployment: Mapping[str, Any], subject: Subject) -> Mapping[str, Any]:
+    """Return a deployment without max_concurrent_queries where the cluster runs a Ray that still reads it."""
+    release = parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
+    if release is None or release >= _WITHOUT_OLD_NAME:
+        return deployment
+    return {name: value for name, value in deployment.items() if name != "max_concurrent_queries"}
+
+
 def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Problem]:
-    yield from _check_fields(deployment, "a deployment")
     options, scaling = deployment.get("ray_actor_options"), deployment.get("autoscaling_config")
     number = deployment.get("num_replicas")
     if isinstance(options, dict):
