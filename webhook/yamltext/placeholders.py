@@ -46,7 +46,8 @@ def is_placeholder_for_non_text(text: str) -> bool:
 
     As a text, such a word may be a finished value.
     """
-    return is_placeholder(text) or any(each.fullmatch(text) is not None for each in (_CONSTANT, _CAPITALS))
+    is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
+    return is_capitals or is_placeholder(text)
 
 
 def is_placeholder_for_name(text: str) -> bool:
