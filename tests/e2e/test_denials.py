@@ -99,6 +99,6 @@ def test_in_a_table_of_events_the_first_line_stands_for_all(cluster: Cluster) ->
     }
     cluster.server.apply(event)
     table = cluster.server.kubectl("get", "event", "denied").stdout
-    assert "denied the request: 10 problems (9 of them found" in table
+    assert "denied the request: 10 problems (9 of them from" in table
     assert "gpu-portable/all" not in table
     assert "gpu-portable/all" in cluster.server.kubectl("describe", "event", "denied").stdout
