@@ -41,7 +41,7 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
     place = ["--secret", f"{NAMESPACE}/claimgate-certificates", "--service", f"{NAMESPACE}/claimgate"]
     claimgate("certs", "rotate", *place, "--inject", "claimgate", "--kubeconfig", str(server.kubeconfig))
     told = _helm(server, "upgrade", *RELEASE, "--reuse-values")
-    assert "A request that claimgate cannot answer is refused." in told
+    assert "API servers refuse a request that claimgate does not answer." in told
     assert _policies(server) == {"Fail"}
     until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=false")

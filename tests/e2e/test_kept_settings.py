@@ -55,7 +55,7 @@ def test_kustomize_applies_nothing_over_what_the_site_sets(server: ApiServer, tm
         assert lost == [
             (
                 "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
-                "apply takes that back: set `kueue.warn` in ConfigMap claimgate-site instead"
+                "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
             )
         ]  # the site sets the other one, and what no file has stays
         apply(server, base)
@@ -81,7 +81,7 @@ def test_helm_keeps_values_and_edits_are_named(server: ApiServer) -> None:
     assert [line for line in told.splitlines() if line.startswith("an upgrade would lose")] == [
         (
             "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next helm upgrade "
-            "takes that back: set `params.kueue.warn` of the chart"
+            "undoes this: set `params.kueue.warn` of the chart"
         )
     ]
     helm("upgrade", *release, "--reuse-values")

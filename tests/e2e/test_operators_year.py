@@ -145,7 +145,7 @@ def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creatio
     lost = (
         f"an upgrade would lose: ConfigMap {NAMESPACE}/kueue: `warn` was set by kubectl-patch: the next helm upgrade "
     )
-    lost += "takes that back: set `params.kueue.warn` of the chart"
+    lost += "undoes this: set `params.kueue.warn` of the chart"
     assert [line for line in told.splitlines() if line.startswith("an upgrade would lose")] == [lost]
     made.phase = "upgrade"
     told = _helm(server, "upgrade", "claimgate", chart, "--reuse-values", "--set-string", f"params.kueue.warn={EDIT}")
