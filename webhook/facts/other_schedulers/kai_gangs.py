@@ -119,8 +119,8 @@ def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
     """Return whether all jobs of a JobSet start together, and no annotation says otherwise."""
     order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
     job = get(subject.object, podset.path[:-2]) or {}
-    annotations = get(job, ("metadata", "annotations")) or {}
-    return order != "InOrder" and BATCH_MIN_MEMBER not in {**subject.metadata.annotations, **annotations}
+    annotated = (subject.metadata.annotations, get(job, ("metadata", "annotations")) or {})
+    return order != "InOrder" and not any(BATCH_MIN_MEMBER in each for each in annotated)
 
 
 def _least_members(subject: Subject, total: int) -> int:
