@@ -39,6 +39,8 @@ VARIABLES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"nvidia": (CUDA,), 
 _NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
+_LONGEST: Final = 1024
+"""Characters of a list of GPUs; no node has so many that it is longer."""
 
 
 class VisibleGpus(NamedTuple):
@@ -50,7 +52,7 @@ class VisibleGpus(NamedTuple):
 
 def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus | None:
     """Return what a variable leaves visible of the GPUs of a container; None where it has no plain numbers."""
-    if not _INDICES.fullmatch(written.strip()):
+    if len(written) > _LONGEST or not _INDICES.fullmatch(written.strip()):
         return None
     indices = [int(each) for each in written.split(",")]
     beyond = [each for each in indices if not 0 <= each < gpus]
