@@ -19,6 +19,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
 from webhook.server import operating_system
+from webhook.server.handshake_log import LINES_PER_S
 from webhook.server.tls import key_warning
 
 
@@ -30,11 +31,11 @@ def until(claim: object) -> None:
 
 
 class Exhausted:
-    """A listening socket with no free file descriptor for its first accept."""
+    """A listening socket with no free file descriptor for its first accepts."""
 
-    def __init__(self, listening: socket.socket) -> None:
+    def __init__(self, listening: socket.socket, failures: int = 1) -> None:
         self.listening = listening
-        self.failures = 1
+        self.failures = failures
 
     def fileno(self) -> int:
         return self.listening.fileno()
@@ -60,6 +61,16 @@ def test_a_lack_of_file_descriptors_is_a_line_and_a_pause() -> None:
         assert (line["error"], line["connections"]) == ("Too many open files", 1)
         assert server.running.counters.connections_aborted["limit",] == 1
         idle.close()
+
+
+def test_a_lasting_lack_of_file_descriptors_writes_few_lines() -> None:
+    with listening(Running()) as server:
+        (acceptor,) = server.listener._acceptors
+        acceptor._listening = exhausted = Exhausted(acceptor._listening, failures=8)  # type: ignore[assignment]
+        assert httpx.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        assert exhausted.failures == 0
+        lines = [line for line in server.running.lines() if line["message"] == "cannot accept connections"]
+        assert len(lines) == LINES_PER_S
 
 
 def test_handshakes_end_with_the_server(tmp_path: Path) -> None:

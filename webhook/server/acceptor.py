@@ -14,10 +14,13 @@ from typing import Final
 
 from webhook.logs.structured import Log
 from webhook.server.connection_limit import ConnectionLimit
+from webhook.server.handshake_log import LimitedLog
 
 _BURST: Final = 8
 """How many sockets are accepted in one callback, so that open connections are served in between."""
 _PAUSE_S: Final = 0.1
+_LOG_PERIOD_S: Final = 60.0
+"""A full system fails ten times a second: five lines a minute tell the cause, and one more counts the rest."""
 
 
 class Acceptor:
@@ -30,7 +33,7 @@ class Acceptor:
         self._listening = listening
         self._make = make
         self.limit = limit
-        self._log = log
+        self._failures = LimitedLog(log.write, "cannot accept connections", _LOG_PERIOD_S)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -86,7 +89,7 @@ class Acceptor:
         """End one connection and stop accepting for a moment, because the system has no resources for another
         socket.
         """
-        self._log.error("cannot accept connections", error=error.strerror or str(error), connections=len(self.limit))
+        self._failures.write("error", {"error": error.strerror or str(error), "connections": len(self.limit)})
         self.limit.abort_least_needed_connection()
         self._loop.remove_reader(self._listening)
         self._loop.call_later(_PAUSE_S, self._resume)
