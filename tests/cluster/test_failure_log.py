@@ -10,7 +10,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.discovery import KindNotServed
 from webhook.cluster.failure_log import FailureLog
-from webhook.cluster.freshness import ServerUnreachable
+from webhook.cluster.freshness import ServerUnreachable, StreamBroken
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
@@ -67,6 +67,24 @@ def test_an_outage_is_one_line_and_its_end_is_one(error, begin, end):
     assert written.lines()[0]["error"] == str(error)
     written.fail("a", error)
     assert written.messages() == [begin, end, begin]
+
+
+def test_streams_that_break_are_one_line_and_an_outage_that_follows_another():
+    written = Written()
+    for watch in ("a", "b", "c"):
+        written.fail(watch, StreamBroken("/api/v1/pods", ConnectionResetError(104, "Connection reset by peer")))
+    assert [(line["level"], line["message"]) for line in written.lines()] == [("info", "API server ended watches")]
+    assert written.lines()[0]["error"] == "/api/v1/pods: the stream broke: connection reset by peer"
+    written.failures.note_success("a", CONFIG)
+    for watch in ("b", "c"):
+        written.fail(watch, AWAY)
+    for watch in ("b", "c"):
+        written.failures.note_success(watch, CONFIG)
+    assert written.messages() == [
+        "API server ended watches",
+        "API server unreachable",
+        "API server reachable again",
+    ]
 
 
 def test_an_outage_that_turns_into_another_says_both():

@@ -58,7 +58,9 @@ def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
     server.answers[CONFIGS] = page(config("a"))
     server.is_silent = True
     eventually(lambda: view.age_s > QUICK.stale_s)
-    assert watched.describe_failures().startswith("ConfigMap: nothing was heard from the API server for ")
+    told = watched.describe_failures()
+    assert "ConfigMap: the API server http://127.0.0.1" in told
+    assert "cannot be reached: it did not answer in time; nothing was heard from the API server for " in told
     assert watched.why_not_ready() == ""  # reviews are answered from what is known
     server.is_silent = False
     eventually(lambda: watched.describe_failures() == "")

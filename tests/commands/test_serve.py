@@ -297,7 +297,9 @@ def test_nohup_keeps_the_server(tmp_path: Path) -> None:
 def test_a_certificate_of_tomorrow_is_not_ready(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC) + timedelta(days=1), days=Days())
     with served(tmp_path, "--probe-port", "0") as server:
-        answer = httpx.get(f"http://127.0.0.1:{server.wait('ready')['probe_port']}/readyz")
+        line = server.wait("listening, and not ready yet")
+        assert line["reason"].startswith("certificate: it is not valid before ")
+        answer = httpx.get(f"http://127.0.0.1:{line['probe_port']}/readyz")
         assert (answer.status_code, "[-]certificate failed: it is not valid before " in answer.text) == (503, True)
 
 

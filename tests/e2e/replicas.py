@@ -65,8 +65,8 @@ class Replica:
 class Replicas:
     """The replicas of the Deployment claimgate, and the Service before them.
 
-    Those that are started call the API server at `address`, where it is given, and log to `stderr`, a descriptor.
-    `namespace` is where claimgate is installed.
+    Those that are started call the API server at `address`, where it is given, trust `trusted` (PEM) instead of its
+    authority, and log to `stderr`, a descriptor. `namespace` is where claimgate is installed.
     """
 
     server: ApiServer
@@ -74,6 +74,7 @@ class Replicas:
     port: int
     running: list[Replica] = field(default_factory=list)
     address: str = ""
+    trusted: bytes = b""
     stderr: int | None = None
     namespace: str = NAMESPACE
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -135,6 +136,12 @@ class Replicas:
         deployment = self.server.get("deployment", "claimgate", self.namespace)
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         account = service_account(self.server, "claimgate", folder, self.address, self.namespace)
+        if self.trusted:
+            config = yaml.safe_load(account.read_text())
+            cluster = config["clusters"][0]["cluster"]
+            cluster.pop("certificate-authority", None)
+            cluster["certificate-authority-data"] = base64.b64encode(self.trusted).decode()
+            account.write_text(yaml.safe_dump(config))
         here = {"--live": f"--kubeconfig={account}", "--drain=10": "--drain=1"}
         given = [one for one in container["args"] if not one.startswith("--probe-port=")]
         arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in given]

@@ -5,6 +5,7 @@ tests/e2e/replicas.py plays the nodes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_
             server.kubectl("delete", kinds, "--all")
             until(lambda: not _refusal(server, pod("nine", NINE_GPUS)), "the Pod is taken again")
             until(lambda: _webhooks(server) == before, "the configuration is as it was installed")
+            _removes_an_expired_exemption(server)
+            assert _webhooks(server) == before
+
+
+def _removes_an_expired_exemption(server: ApiServer) -> None:
+    """API servers do not know the day, so they ask again only when the condition is gone."""
+    expired = {"name": "not-exempt-0-until-2020-01-01", "expression": "request.userInfo.username != 'alice'"}
+    conditions = [*_webhooks(server)[0].get("matchConditions", ()), expired]
+    patch = [{"op": "add", "path": "/webhooks/0/matchConditions", "value": conditions}]
+    server.kubectl("patch", VALIDATING, "claimgate", "--type=json", "-p", json.dumps(patch))
+    until(lambda: expired not in _webhooks(server)[0].get("matchConditions", ()), "the condition is removed")
 
 
 def _is_in_force(server: ApiServer) -> None:

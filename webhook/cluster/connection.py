@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
-from webhook.cluster.freshness import ServerUnreachable, describe_connection_error
+from webhook.cluster.freshness import ServerUnreachable, StreamBroken
 from webhook.cluster.private_api import connection_pool
 from webhook.errors import ConfigurationError, LookupFailed
 
@@ -29,8 +29,8 @@ CONNECT_S = 5.0
 READ_S = 60.0
 """Seconds for a whole answer: the API server ends a request after 60 s (--request-timeout)."""
 
-POOL = 64
-"""How many connections are kept: one for each watched kind, and some for lists."""
+POOL = 256
+"""How many connections are kept: several for each watched kind. urllib3 warns of each that it does not keep."""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
@@ -300,7 +300,7 @@ def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
     try:
         yield from response.stream(amt=_CHUNK, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise LookupFailed(f"{path}: the stream broke: {describe_connection_error(error)}") from None
+        raise StreamBroken(path, error) from None
 
 
 class _HttpLineStream(Struct, frozen=True):

@@ -17,27 +17,32 @@ from typing import Any, Final, NamedTuple
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.discovery import KindNotServed
-from webhook.cluster.freshness import ServerUnreachable
+from webhook.cluster.freshness import ServerUnreachable, StreamBroken
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Level, Log
 
 
 class _Outage(NamedTuple):
-    """Why no kind can be read, as the messages of its beginning and of its end."""
+    """Why no kind can be read, as the messages of its beginning and of its end, "" for none."""
 
     begin: str
     end: str
+    level: Level = "warning"
 
 
 _UNREACHABLE: Final = _Outage("API server unreachable", "API server reachable again")
 _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
+_BROKEN: Final = _Outage("API server ended watches", "", "info")
+"""A watch that goes on is no reason to look, and one that does not is logged as another outage."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def _outage_of_error(error: LookupFailed) -> _Outage | None:
     if isinstance(error, ServerUnreachable):
         return _UNREACHABLE
+    if isinstance(error, StreamBroken):
+        return _BROKEN
     if isinstance(error, ServerRefused) and error.code == HTTPStatus.UNAUTHORIZED:
         return _UNAUTHORIZED
     if isinstance(error, ServerRefused) and error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -113,10 +118,10 @@ class FailureLog:
             if outage is not None:
                 self._outages[watch] = outage
             ends = before is not None and before not in self._outages.values()
-        if before is not None and ends:
+        if before is not None and before.end and ends:
             self._write("info", before.end, {})
         if outage is not None and begins:
-            self._write("warning", outage.begin, fields)
+            self._write(outage.level, outage.begin, fields)
 
     def _log_gathered(self, failures: tuple[tuple[GroupVersionKind, LookupFailed], ...]) -> None:
         missing = {gvk for gvk, error in failures if isinstance(error, KindNotServed)}

@@ -56,6 +56,13 @@ class ServerUnreachable(LookupFailed):
         super().__init__(f"the API server {server} cannot be reached: {describe_connection_error(error)}")
 
 
+class StreamBroken(LookupFailed):
+    """A list or a watch ended in the middle, as connections do: the next try says whether anything is wrong."""
+
+    def __init__(self, path: str, error: BaseException) -> None:
+        super().__init__(f"{path}: the stream broke: {describe_connection_error(error)}")
+
+
 def describe_connection_error(error: BaseException) -> str:
     """Return the system's text of a failed connection, without the libraries' wrapping."""
     for each in _error_and_causes(error):
@@ -63,6 +70,8 @@ def describe_connection_error(error: BaseException) -> str:
             return f"its certificate is not trusted: {each.verify_message}"
         if isinstance(each, socket.gaierror):
             return "its name cannot be resolved"
+        if isinstance(each, ssl.SSLEOFError):
+            return "it ended the connection"
         if isinstance(each, TimeoutError):
             return "it did not answer in time"
         if isinstance(each, OSError) and each.strerror:

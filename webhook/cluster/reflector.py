@@ -34,8 +34,14 @@ PAGE: Final = "500"
 """How many objects one page of a list has: client-go's default."""
 
 
+NOT_INSTALLED: Final = "not installed"
+"""The cause of kinds that the API server does not serve; clusters have few of all kinds."""
+
+
 def cause_of_error(error: LookupFailed) -> str:
     """Return what failures of several kinds have in common: the code of a refusal, which is about one kind in words."""
+    if isinstance(error, KindNotServed):
+        return NOT_INSTALLED
     return f"code {error.code}" if isinstance(error, ServerRefused) else str(error)
 
 

@@ -17,7 +17,7 @@ from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
 from webhook.cluster.interest import Index, Interest, combine_interests, includes_all_fields
 from webhook.cluster.lookup import describe_lookup, namespace_and_name
-from webhook.cluster.reflector import Reflector
+from webhook.cluster.reflector import NOT_INSTALLED, Reflector
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
@@ -123,21 +123,30 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds."""
+        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds.
+
+        The last line has the kinds that are not installed, which is no fault unless somebody uses them.
+        """
         kinds: dict[str, dict[str, None]] = {}
         texts: dict[str, str] = {}
-        oldest = 0.0
+        ages: dict[str, float] = {}
         for each in self._reflectors.values():
-            if not each.is_synced:
-                cause = each.cause or each.failure
-                texts.setdefault(cause, each.failure)
-            elif each.age_s > self._times.stale_s:
-                cause, oldest = _STALE, max(oldest, each.age_s)
-                texts[cause] = describe_staleness(oldest)
-            else:
+            is_stale = each.is_synced and each.age_s > self._times.stale_s
+            is_failing = not each.is_synced or (each.failure and each.cause)
+            if not is_stale and not is_failing:
                 continue
+            cause = (each.cause or each.failure) if is_failing else _STALE
+            texts.setdefault(cause, each.failure if is_failing else "")
+            if is_stale:
+                ages[cause] = max(ages.get(cause, 0), each.age_s)
             kinds.setdefault(cause, {})[each.interest.gvk.kind] = None
-        return [f"{_some_of(names, len(names))}: {texts[cause]}" for cause, names in kinds.items()]
+        missing = kinds.pop(NOT_INSTALLED, {})
+        reasons = {
+            cause: "; ".join(filter(None, [text, describe_staleness(ages[cause]) if cause in ages else ""]))
+            for cause, text in texts.items()
+        }
+        failing = [f"{_some_of(names, len(names))}: {reasons[cause]}" for cause, names in kinds.items()]
+        return [*failing, *([f"not installed, so not read: {_some_of(missing, len(missing))}"] if missing else [])]
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
         """Return why nothing was ever read of a watched kind, or "" if something was."""

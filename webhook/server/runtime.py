@@ -141,8 +141,8 @@ def serve(
         gc.freeze()
         log.info("warm", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
 
-    start = StartLines(held, watching, first_view, log, options.started)
-    work = {"warm-up": warm, "start": start.wait_for_first_view, **watching.background(options.reload_s)}
+    start = StartLines(held, watching, log, options.started)
+    work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
     if events is not None:
         work["events"] = events.write_periodically
     endpoint = before(application.endpoint)
@@ -189,12 +189,9 @@ class FirstView:
 class StartLines:
     """The log lines of a start: `ready`, or `listening, and not ready yet` with the reason and `ready` later."""
 
-    def __init__(
-        self, held: ServedState, watching: ReloadWatcher, first_view: FirstView, log: Log, started: float
-    ) -> None:
+    def __init__(self, held: ServedState, watching: ReloadWatcher, log: Log, started: float) -> None:
         self._held = held
         self._watching = watching
-        self._first_view = first_view
         self._log = log
         self._started = started
         self._place: dict[str, object] = {}
@@ -207,17 +204,22 @@ class StartLines:
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
-        if reason := self._first_view.describe_missing():
+        if reason := self._why_not_ready():
             self._log.warning("listening, and not ready yet", reason=reason, **self._place)
         else:
             self._write_ready()
 
-    async def wait_for_first_view(self) -> None:
-        """Write the line `ready` when the cluster was read, unless it is written."""
+    async def wait_until_ready(self) -> None:
+        """Write the line `ready` when all checks pass, unless it is written."""
         while not self._is_ready:
             await asyncio.sleep(_LOOK_S)
-            if not self._is_ready and not self._first_view.describe_missing():
+            if not self._is_ready and not self._why_not_ready():
                 self._write_ready()
+
+    def _why_not_ready(self) -> str:
+        """Return the first cause of the first check that fails, as in /readyz?verbose."""
+        reasons = ((name, check()) for name, check in self._watching.checks().items())
+        return next((f"{name}: {reason.partition(chr(10))[0]}" for name, reason in reasons if reason), "")
 
     def _write_ready(self) -> None:
         self._is_ready = True

@@ -1,0 +1,275 @@
+"""What an operator sees first of a fault is its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
+
+Each fault is provoked at a running replica, or at one that starts. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all that was seen, so
+that a reader can say what is broken without being told.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from certs.issue import authority, serving
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE
+from tests.e2e.installation import has_bundles
+from tests.e2e.proxies import FaultyProxy
+from tests.e2e.replicas import Replica, Replicas, apply, certificates, rendered, service, until
+
+pytestmark = pytest.mark.e2e
+
+SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
+KEPT = os.environ.get("CLAIMGATE_FIRST_LOOKS", "")
+
+
+@dataclass(slots=True)
+class Scene:
+    """A cluster with claimgate installed, and one replica that calls the API server through a proxy."""
+
+    server: ApiServer
+    replicas: Replicas
+    proxy: FaultyProxy
+    replica: Replica
+    begun: int = 0
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the replica logged since the fault, without reviews."""
+        written = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
+        return [line for line in written if line["message"] != "review"]
+
+    def starts_again(self) -> None:
+        """Take another replica, which starts with the fault."""
+        self.replica = self.replicas.start()
+        self.begun = 0
+
+    def log(self) -> str:
+        """Lines that are more than information."""
+        return "\n".join(json.dumps(line) for line in self.lines() if line["level"] in ("warning", "error"))
+
+    def first(self) -> str:
+        """The first of these lines, but for the mode of the key of this test."""
+        lines = [line for line in self.log().splitlines() if "the private key is readable by others" not in line]
+        return lines[0] if lines else ""
+
+    def whole_log(self) -> str:
+        """All lines."""
+        return "\n".join(json.dumps(line) for line in self.lines())
+
+    def text(self) -> str:
+        """Everything that the replica wrote since the fault, also what is no line of its log."""
+        return "\n".join(self.replica.log.read_text().splitlines()[self.begun :])
+
+    def readyz(self) -> str:
+        """The page /readyz?verbose."""
+        with suppress(httpx.TransportError):
+            if self.replica.listens():
+                return httpx.get(f"http://127.0.0.1:{self.replica.probes}/readyz?verbose", timeout=5).text
+        return ""
+
+    def check(self) -> str:
+        """What `webhook-config --check` says of the cluster."""
+        command = [sys.executable, "-m", "webhook", "webhook-config", "--check"]
+        done = subprocess.run(
+            [*command, f"--kubeconfig={self.server.kubeconfig}"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+
+def _away(scene: Scene) -> None:
+    scene.proxy.mode = "away"
+    scene.proxy.cut()
+
+
+def _silent(scene: Scene) -> None:
+    scene.proxy.mode = "silent"
+    scene.starts_again()
+
+
+def _no_role(scene: Scene) -> None:
+    scene.server.kubectl("delete", "clusterrolebinding", "claimgate")
+    scene.proxy.cut()
+
+
+def _no_token(scene: Scene) -> None:
+    """The ServiceAccount is made anew: tokens of the old one are refused with 401."""
+    scene.server.kubectl("delete", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
+    scene.server.kubectl("create", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
+    scene.proxy.cut()
+
+
+def _wrong_authority(scene: Scene) -> None:
+    """The replica trusts another authority than that of the API server."""
+    scene.replicas.trusted = authority("another", now=datetime.now(UTC)).certificate
+    scene.starts_again()
+    scene.replicas.trusted = b""
+
+
+def _serving_certificate(scene: Scene, now: datetime) -> None:
+    """Store a certificate of another time, as a machine with a wrong clock would issue it."""
+    signer = authority("claimgate", now=now)
+    pair = serving(signer, [f"claimgate.{NAMESPACE}.svc"], now=now)
+    data = {"tls.crt": pair.certificate, "tls.key": pair.key}
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    patch = json.dumps({"data": encoded})
+    scene.server.kubectl("patch", "secret", "claimgate-certificates", "--namespace", NAMESPACE, "-p", patch)
+    scene.starts_again()
+
+
+def _clock_behind(scene: Scene) -> None:
+    _serving_certificate(scene, datetime.now(UTC) + timedelta(days=2))
+
+
+def _expired(scene: Scene) -> None:
+    _serving_certificate(scene, datetime.now(UTC) - timedelta(days=400))
+
+
+def _definition_appears(scene: Scene) -> None:
+    scene.server.kubectl("create", "-f", str(SANDBOX))
+
+
+def _deep_object(scene: Scene) -> None:
+    nested: Any = 1
+    for _ in range(400):
+        nested = {"a": nested}
+    device = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+    opaque = {"opaque": {"driver": "gpu.example.com", "parameters": {"a": nested}}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "deep", "namespace": "default"},
+        "spec": {"spec": {"devices": {**device, "config": [opaque]}}},
+    }
+    scene.server.apply(claim)
+
+
+def _full_disk(scene: Scene) -> None:
+    """The file system of the log is full: the log can tell nothing."""
+    scene.replicas.stderr = os.open("/dev/full", os.O_WRONLY)
+    scene.starts_again()
+    scene.replicas.stderr = None
+
+
+def _typo_in_param(scene: Scene) -> None:
+    patch = json.dumps({"data": {"resources": "nvidia.com/gpu"}})
+    scene.server.kubectl("patch", "configmap", "gpu-portable", "--namespace", NAMESPACE, "-p", patch)
+
+
+def _wrong_value_of_param(scene: Scene) -> None:
+    patch = json.dumps({"data": {"resource": "nvidia.com/gpux/1"}})
+    scene.server.kubectl("patch", "configmap", "gpu-portable", "--namespace", NAMESPACE, "-p", patch)
+
+
+def _unknown_flag(scene: Scene) -> None:
+    deployment = scene.server.get("deployment", "claimgate", NAMESPACE)
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    patch = [{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": [*arguments, "--max-bodi=1"]}]
+    where = ("deployment", "claimgate", "--namespace", NAMESPACE, "--type=json")
+    scene.server.kubectl("patch", *where, "-p", json.dumps(patch))
+    scene.starts_again()
+
+
+def _killed(scene: Scene) -> None:
+    """Both replicas end and do not come back, as their kubelets note it."""
+    for one in list(scene.replicas.running):
+        scene.replicas.end(one, 9)
+
+
+def _another_bundle(scene: Scene) -> None:
+    other = base64.b64encode(authority("another", now=datetime.now(UTC)).certificate).decode()
+    for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+        count = len(scene.server.get(kind, "claimgate")["webhooks"])
+        patch = [
+            {"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": other}
+            for number in range(count)
+        ]
+        scene.server.kubectl("patch", kind, "claimgate", "--type=json", "-p", json.dumps(patch))
+
+
+FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
+    # what is broken; where an operator looks; what stands there
+    "the API server is away": (_away, "first", "API server unreachable"),
+    "the API server is silent": (_silent, "first", "it did not answer in time"),
+    "no role": (_no_role, "first", "is forbidden"),
+    "a token that is not valid": (_no_token, "first", "API server refuses the credentials"),
+    "another authority": (_wrong_authority, "first", "its certificate is not trusted"),
+    "a certificate of tomorrow": (_clock_behind, "first", "it is not valid before"),
+    "an expired certificate": (_expired, "first", "it expired at"),
+    "a CustomResourceDefinition appears": (_definition_appears, "whole_log", "BatchSandbox"),
+    "one object that cannot be read": (_deep_object, "readyz", "default/deep"),
+    "a full disk": (_full_disk, "readyz", "log"),
+    "a misspelt key of a param": (_typo_in_param, "log", "resources"),
+    "a wrong value of a param": (_wrong_value_of_param, "log", "nvidia.com/gpux/1"),
+    "an unknown flag": (_unknown_flag, "text", "--max-bodi"),
+    "both replicas are killed": (_killed, "check", "no replica"),
+    "another bundle": (_another_bundle, "check", "bundle"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("first-look")) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(server: ApiServer, tmp_path: Path) -> Iterator[Scene]:
+    """An installation as `kubectl apply -k deploy/base` makes it, with two replicas that are ready."""
+    url = httpx.URL(server.url)
+    proxy = FaultyProxy(url.host, int(url.port or 443))
+    with service(server, tmp_path) as replicas:
+        replicas.address = f"https://127.0.0.1:{proxy.port}"
+        base = rendered(server, "base", replicas.port)
+        apply(server, base)
+        try:
+            with certificates(server, tmp_path):
+                until(lambda: has_bundles(server), "both configurations have the bundle")
+            replicas.roll()
+            replica = replicas.running[0]
+            yield Scene(server, replicas, proxy, replica, len(replica.log.read_text().splitlines()))
+        finally:
+            proxy.mode = "pass"
+            proxy.close()
+            kept = [one for one in base if one["kind"] != "Namespace"]
+            server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))
+            server.kubectl("delete", "secret", "claimgate-certificates", "--ignore-not-found", "-n", NAMESPACE)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_an_operator_sees_first_is_the_cause(fault: str, scene: Scene) -> None:
+    provoke, where, words = FAULTS[fault]
+    provoke(scene)
+    seen = getattr(scene, where)
+    try:
+        until(lambda: words in seen(), f"{where} names `{words}`", 90)
+    finally:
+        if KEPT:
+            _keep(scene, Path(KEPT) / str(list(FAULTS).index(fault)))
+
+
+def _keep(scene: Scene, folder: Path) -> None:
+    """Write all that an operator would look at, without the name of the fault."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("log", "readyz", "check"):
+        (folder / name).write_text(getattr(scene, name)())
+    (folder / "all-of-log").write_text(scene.text())
