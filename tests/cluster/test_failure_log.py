@@ -72,9 +72,9 @@ def test_an_outage_is_one_line_and_its_end_is_one(error, begin, end):
 def test_streams_that_break_are_one_line_and_an_outage_that_follows_another():
     written = Written()
     for watch in ("a", "b", "c"):
-        written.fail(watch, StreamBroken("/api/v1/pods", ConnectionResetError(104, "Connection reset by peer")))
+        written.fail(watch, StreamBroken(ConnectionResetError(104, "Connection reset by peer")))
     assert [(line["level"], line["message"]) for line in written.lines()] == [("info", "API server ended watches")]
-    assert written.lines()[0]["error"] == "/api/v1/pods: the stream broke: connection reset by peer"
+    assert written.lines()[0]["error"] == "the API server ended a list or a watch: connection reset by peer"
     written.failures.note_success("a", CONFIG)
     for watch in ("b", "c"):
         written.fail(watch, AWAY)

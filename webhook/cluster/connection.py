@@ -284,7 +284,7 @@ class _HttpPage(Struct):
     metadata: JSON = None
 
     def __iter__(self) -> Iterator[JSON]:
-        listed = ListDecoder(_body_chunks(self.response, self.path), self.read_item)
+        listed = ListDecoder(_body_chunks(self.response), self.read_item)
         try:
             yield from listed
         except ValueError as error:
@@ -294,13 +294,13 @@ class _HttpPage(Struct):
         self.metadata = listed.fields["metadata"]
 
 
-def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
+def _body_chunks(response: Any) -> Iterator[bytes]:
     import urllib3
 
     try:
         yield from response.stream(amt=_CHUNK, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise StreamBroken(path, error) from None
+        raise StreamBroken(error) from None
 
 
 class _HttpLineStream(Struct, frozen=True):
@@ -311,7 +311,7 @@ class _HttpLineStream(Struct, frozen=True):
     def __iter__(self) -> Iterator[JSON]:
         rest = bytearray()
         try:
-            for chunk in _body_chunks(self.response, self.path):
+            for chunk in _body_chunks(self.response):
                 *lines, last = chunk.split(b"\n")
                 for line in lines:
                     rest += line

@@ -59,8 +59,8 @@ class ServerUnreachable(LookupFailed):
 class StreamBroken(LookupFailed):
     """A list or a watch ended in the middle, as connections do: the next try says whether anything is wrong."""
 
-    def __init__(self, path: str, error: BaseException) -> None:
-        super().__init__(f"{path}: the stream broke: {describe_connection_error(error)}")
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the API server ended a list or a watch: {describe_connection_error(error)}")
 
 
 def describe_connection_error(error: BaseException) -> str:
