@@ -98,3 +98,7 @@ def test_keys_that_nobody_reads_are_named_where_it_is_known_which_there_are() ->
     }
     mistaken = config_map("kueue", denny="x", **{"controller_manager_config.yaml": "a: b"})
     assert [path[-1] for path, _ in rules.mistakes_if_object_is_param(mistaken)] == ["denny"]
+    portable = config_map("gpu-portable", **{"resources": "a/b", "resource.team": "a/b", "vendor.own": "a/b"})
+    told = [text for _, text in rules.mistakes_if_object_is_param(portable)]
+    assert told == ["unknown key `resources` of ConfigMap `gpu-portable`: did you mean `resource`?"]
+    assert portable in [obj for _, obj in rules.params_in_cluster(FilesCluster([portable]))]

@@ -32,7 +32,7 @@ from tests.e2e.replicas import Replica, Replicas, apply, certificates, rendered,
 
 pytestmark = pytest.mark.e2e
 
-SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
+RUNTIMES = Path(__file__).parents[1] / "data" / "crds" / "trainer.kubeflow.org_clustertrainingruntimes.yaml"
 KEPT = os.environ.get("CLAIMGATE_FIRST_LOOKS", "")
 
 
@@ -142,22 +142,11 @@ def _expired(scene: Scene) -> None:
 
 
 def _definition_appears(scene: Scene) -> None:
-    scene.server.kubectl("create", "-f", str(SANDBOX))
+    scene.server.kubectl("create", "-f", str(RUNTIMES))
 
 
-def _deep_object(scene: Scene) -> None:
-    nested: Any = 1
-    for _ in range(400):
-        nested = {"a": nested}
-    device = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
-    opaque = {"opaque": {"driver": "gpu.example.com", "parameters": {"a": nested}}}
-    claim = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "deep", "namespace": "default"},
-        "spec": {"spec": {"devices": {**device, "config": [opaque]}}},
-    }
-    scene.server.apply(claim)
+def _definition_goes(scene: Scene) -> None:
+    scene.server.kubectl("delete", "-f", str(RUNTIMES))
 
 
 def _full_disk(scene: Scene) -> None:
@@ -169,11 +158,6 @@ def _full_disk(scene: Scene) -> None:
 
 def _typo_in_param(scene: Scene) -> None:
     patch = json.dumps({"data": {"resources": "nvidia.com/gpu"}})
-    scene.server.kubectl("patch", "configmap", "gpu-portable", "--namespace", NAMESPACE, "-p", patch)
-
-
-def _wrong_value_of_param(scene: Scene) -> None:
-    patch = json.dumps({"data": {"resource": "nvidia.com/gpux/1"}})
     scene.server.kubectl("patch", "configmap", "gpu-portable", "--namespace", NAMESPACE, "-p", patch)
 
 
@@ -212,11 +196,10 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
     "another authority": (_wrong_authority, "first", "its certificate is not trusted"),
     "a certificate of tomorrow": (_clock_behind, "first", "it is not valid before"),
     "an expired certificate": (_expired, "first", "it expired at"),
-    "a CustomResourceDefinition appears": (_definition_appears, "whole_log", "BatchSandbox"),
-    "one object that cannot be read": (_deep_object, "readyz", "default/deep"),
-    "a full disk": (_full_disk, "readyz", "log"),
-    "a misspelt key of a param": (_typo_in_param, "log", "resources"),
-    "a wrong value of a param": (_wrong_value_of_param, "log", "nvidia.com/gpux/1"),
+    "a CustomResourceDefinition appears": (_definition_appears, "whole_log", '"kind appeared"'),
+    "a CustomResourceDefinition is deleted": (_definition_goes, "whole_log", '"kind is not installed"'),
+    "a full disk": (_full_disk, "readyz", "no space left on device"),
+    "a misspelt key of a param": (_typo_in_param, "first", "unknown key `resources` of ConfigMap `gpu-portable`"),
     "an unknown flag": (_unknown_flag, "text", "--max-bodi"),
     "both replicas are killed": (_killed, "check", "no replica"),
     "another bundle": (_another_bundle, "check", "bundle"),

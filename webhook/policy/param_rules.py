@@ -51,21 +51,36 @@ class ParamRuleChecker:
             and is_below_site(policy.param_kind, source.namespace, source.name, own_namespace)
         )
         self._shipped_keys = {namespace_and_name(each): data_of_site(each) for each in shipped}
+        self._others = [
+            policy
+            for policy in every
+            if not policy.checks
+            and any(
+                (source.namespace, source.name) in self._shipped_keys for source in _param_sources_of_policy(policy)
+            )
+        ]
         self._registry = registry
         self._own_namespace = own_namespace
         self._references = _References(self._policies)
+        self._references_of_others = _References(self._others)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies or what a site sets of them."""
         if is_site(param, self._own_namespace):
             yield from self.mistakes_of_site(param)
-        elif self.is_param(param):
+        elif self._references.refer_to(param):
             yield from self.mistakes_of_param(param)
+            yield from self._unknown_keys(param, namespace_and_name(param))
+        elif self._references_of_others.refer_to(param):  # its policies have no rules of checks, such as gpu-portable
             yield from self._unknown_keys(param, namespace_and_name(param))
 
     def is_param(self, obj: JSON) -> bool:
         """Return whether an object is a param of one of the policies, or sets keys of such params."""
-        return is_site(obj, self._own_namespace) or self._references.refer_to(obj)
+        return (
+            is_site(obj, self._own_namespace)
+            or self._references.refer_to(obj)
+            or self._references_of_others.refer_to(obj)
+        )
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in what a site sets of params."""
@@ -96,8 +111,11 @@ class ParamRuleChecker:
         shipped = self._shipped_keys.get(place)
         if shipped is None:
             return
+        families = {str(key).partition(".")[0] for key in shipped}
         for key in data_of_site(param):
             if str(key) in shipped or str(key) in actions.OTHER_LISTS or is_setting(str(key)):
+                continue
+            if "." in str(key) and str(key).partition(".")[0] in families:  # such as `resource.<namespace>`
                 continue
             close = get_close_matches(str(key), shipped, n=1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(shipped))}"
@@ -105,12 +123,15 @@ class ParamRuleChecker:
 
     def param_kinds(self) -> frozenset[GroupVersionKind]:
         """Return the kinds of the params."""
-        return frozenset(policy.param_kind for policy in self._policies if policy.param_kind is not None)
+        every = (*self._policies, *self._others)
+        return frozenset(policy.param_kind for policy in every if policy.param_kind is not None)
 
     def params_in_cluster(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
         """Yield kind and object of each param in a view, by its name or a selector."""
         named = (
-            (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)
+            (policy.param_kind, source)
+            for policy in (*self._policies, *self._others)
+            for source in _param_sources_of_policy(policy)
         )
         with suppress(LookupFailed):  # policies that need it report this
             site = cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name)

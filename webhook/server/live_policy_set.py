@@ -220,7 +220,7 @@ class LiveParamsChecker:
         """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
         kinds = ParamRuleChecker(
-            policies.policies, policies.registry, own_namespace=policies.own_namespace
+            policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace
         ).param_kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
         before, self._seen = self._seen, seen
