@@ -1,7 +1,8 @@
 """What an operator sees first of a fault is its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
 
-Each fault is provoked at a running replica, or at one that starts. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all that was seen, so
-that a reader can say what is broken without being told.
+Each fault is provoked at a running replica, or at one that starts; tests/e2e/test_faulty_installs.py has faults of
+installations. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all that was seen, so that a reader can say what is broken without
+being told.
 """
 
 from __future__ import annotations
@@ -170,23 +171,6 @@ def _unknown_flag(scene: Scene) -> None:
     scene.starts_again()
 
 
-def _killed(scene: Scene) -> None:
-    """Both replicas end and do not come back, as their kubelets note it."""
-    for one in list(scene.replicas.running):
-        scene.replicas.end(one, 9)
-
-
-def _another_bundle(scene: Scene) -> None:
-    other = base64.b64encode(authority("another", now=datetime.now(UTC)).certificate).decode()
-    for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
-        count = len(scene.server.get(kind, "claimgate")["webhooks"])
-        patch = [
-            {"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": other}
-            for number in range(count)
-        ]
-        scene.server.kubectl("patch", kind, "claimgate", "--type=json", "-p", json.dumps(patch))
-
-
 FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
     # what is broken; where an operator looks; what stands there
     "the API server is away": (_away, "first", "API server unreachable"),
@@ -201,8 +185,6 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
     "a full disk": (_full_disk, "readyz", "no space left on device"),
     "a misspelt key of a param": (_typo_in_param, "first", "unknown key `resources` of ConfigMap `gpu-portable`"),
     "an unknown flag": (_unknown_flag, "text", "--max-bodi"),
-    "both replicas are killed": (_killed, "check", "no replica"),
-    "another bundle": (_another_bundle, "check", "bundle"),
 }
 
 
