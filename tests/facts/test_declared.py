@@ -23,7 +23,9 @@ def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None
         for group in MODULES.check_groups
     }
     facts = {name: sorted(set(MODULES.kinds_looked_up_by_fact(name))) for name in MODULES.fact_names}
-    rules = {package.module: [rule.id for rule in rules_of_package(package)] for package in MODULES.packages}
+    rules: dict[str, list[str]] = {}
+    for package in MODULES.packages:
+        rules.setdefault(package.module, []).extend(rule.id for rule in rules_of_package(package))
     lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in groups.items()]
     text = (
         '{"groups": {\n' + ",\n".join(lines) + f'\n}},\n"facts": {json.dumps(facts)},\n"rules": {json.dumps(rules)}}}\n'

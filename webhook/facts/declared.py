@@ -47,7 +47,7 @@ class DeclaredGroup(Struct, frozen=True, kw_only=True):
 class Declarations(Struct, frozen=True, kw_only=True):
     """Groups of checks by their names, the kinds that each fact looks up, and the ids of the rules of each package.
 
-    The ids are in the order of the catalogue.
+    The ids are in the order of the catalogue; rows of `packages.py` with the same module share their ids.
     """
 
     groups: dict[str, DeclaredGroup]

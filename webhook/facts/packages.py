@@ -195,7 +195,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.kueue",
         facts=("kueue",),
-        groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice", "kueue-queue"),
+        groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice"),
         rules=(
             "job",
             "job_kinds",
@@ -209,13 +209,20 @@ PACKAGES: Final = (
             "not_now",
             "unmanaged",
             "advice",
+            "trainer_releases",
+        ),
+    ),
+    FactPackage(
+        module="webhook.facts.kueue",
+        checks="queue_checks",
+        groups=("kueue-queue",),
+        rules=(
             "queue_flavors",
             "queue_quota",
             "queue",
             "queue_inactive",
             "queue_nodes",
             "queue_workloads",
-            "trainer_releases",
         ),
     ),
     FactPackage(

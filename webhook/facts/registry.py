@@ -110,8 +110,8 @@ class FactRegistry:
         asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
         ids = None
         if all(package.module in declared for package in asked):
-            listed = [rule for package in asked for rule in declared[package.module]]
-            ids = [rule for rule in listed if rule.partition("/")[0] in groups]
+            modules = dict.fromkeys(package.module for package in asked)
+            ids = [rule for module in modules for rule in declared[module] if rule.partition("/")[0] in groups]
         return LazyCatalogue(partial(_import_catalogue, self.packages, groups), ids)
 
 

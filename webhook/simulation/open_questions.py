@@ -16,7 +16,8 @@ from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import NODE
-from webhook.facts.model_servers.servers_of_object import LWS, read_servers
+from webhook.facts.model_servers.server_candidates import LWS
+from webhook.facts.model_servers.servers_of_object import read_servers
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts

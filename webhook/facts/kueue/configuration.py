@@ -22,14 +22,16 @@ from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.facts.assumptions import KUEUE
-from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.kueue.objects import CONFIGURATION
+from webhook.facts.kinds import POD, TRAIN_JOB
+from webhook.facts.kueue.job_types import pod_templates
+from webhook.facts.kueue.objects import CONFIGURATION, GROUP, LOCAL_QUEUE
 from webhook.facts.kueue.releases import OLDEST, TRAINING_OFF, find_kueue_release, is_kueue_release_known
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject
 from webhook.text.caches import TwoGenerationCache
 from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Texts, Truth, Truths
 from webhook.typed.objects import ConfigMap
+from webhook.typed.pods import Pod
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
@@ -240,6 +242,21 @@ class ResourceTransformationAmounts:
     outputs: Mapping[str, int]
     is_kept: bool = True
     times: str = ""
+
+
+def may_concern_kueue(subject: Subject) -> bool:
+    """Return whether Kueue may be concerned with an object at all; call it through `Subject.once`.
+
+    Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
+    Kueue manages every job.
+    """
+    is_pod = subject.group_kind == POD
+    keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
+    if GROUP in keys or subject.cluster.has_any(LOCAL_QUEUE, subject.attributes.namespace):
+        return True
+    if manages_jobs_without_queue_name(subject):
+        return True
+    return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
 def manages_jobs_without_queue_name(subject: Subject) -> bool:

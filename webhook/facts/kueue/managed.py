@@ -15,16 +15,13 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.check import is_made_by_controller
-from webhook.facts.kinds import POD
 from webhook.facts.kueue.configuration import (
     FRAMEWORK_OF_KIND,
     NAMESPACE_SELECTOR_GATE,
     is_gate_on,
-    manages_jobs_without_queue_name,
     read_kueue_configuration,
 )
-from webhook.facts.kueue.job_types import pod_templates
-from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
+from webhook.facts.kueue.objects import DEFAULT_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.quota import QuotaNode, QuotaTree
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
@@ -32,7 +29,7 @@ from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.typed.objects import Namespace, Object
-from webhook.typed.pods import LabelSelector, Pod
+from webhook.typed.pods import LabelSelector
 from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
 from webhook.yamltext.placeholders import is_placeholder_for_name
@@ -62,21 +59,6 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
     queue: str = ""
     is_default: bool = False
     framework: str = ""
-
-
-def may_concern_kueue(subject: Subject) -> bool:
-    """Return whether Kueue may be concerned with an object at all; call it through `Subject.once`.
-
-    Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
-    Kueue manages every job.
-    """
-    is_pod = subject.group_kind == POD
-    keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
-    if GROUP in keys or subject.cluster.has_any(LocalQueue.gvk, subject.attributes.namespace):
-        return True
-    if manages_jobs_without_queue_name(subject):
-        return True
-    return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
 def how_kueue_manages(subject: Subject) -> KueueManagement:

@@ -1,4 +1,7 @@
-"""The checks of model servers, in every kind with pods or parts of pods that are read."""
+"""The checks of model servers, in every kind with pods or parts of pods that are read.
+
+Few containers start a model server, so the modules of the rules are imported for these alone.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,13 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.gpu.device_pods import PLACED, SERVING
-from webhook.facts.model_servers import listening, parts_of_pods, refused_arguments, server_groups, words
-from webhook.facts.model_servers.server_checks import check_server
-from webhook.facts.model_servers.servers_of_object import LWS, is_node_of_ray, read_servers, server_candidates
+from webhook.facts.model_servers import services
+from webhook.facts.model_servers.server_candidates import LWS, server_candidates
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pod_parts import CLAIMS, DEVICES
+from webhook.typed.serving import ClusterServingRuntime, ServingRuntime
 
 KINDS: Final = PLACED | frozenset(
     (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
@@ -24,17 +26,25 @@ KINDS: Final = PLACED | frozenset(
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LWS}
 """Kinds whose controllers add no variables, those of a LeaderWorkerSet aside, whose names begin with LWS_."""
+_RUNTIME_LOOKUPS: Final = tuple(
+    interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
+    for kind in (ServingRuntime, ClusterServingRuntime)
+)
 
 
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
     """Yield what is wrong with the model servers of an object."""
-    return (relocate_problem_to_train_job(each, subject) for each in _check_servers(subject))
+    if subject.once(server_candidates):
+        from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
+
+        yield from (relocate_problem_to_train_job(each, subject) for each in _check_servers(subject))
 
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:
-    candidates = subject.once(server_candidates)
-    if not candidates:
-        return
+    from webhook.facts.model_servers import listening, refused_arguments, server_groups, words
+    from webhook.facts.model_servers.server_checks import check_server
+    from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_servers
+
     servers = subject.once(read_servers)
     for member in servers:
         yield from check_server(member)
@@ -42,7 +52,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
     yield from listening.check_listening(servers, subject)
     by_path = {member.path: member.server for member in servers}
-    for candidate in subject.deadline.charge_for_items(candidates):
+    for candidate in subject.deadline.charge_for_items(subject.once(server_candidates)):
         path = candidate.pod_set.locate(candidate.container.at)
         server = by_path.get(path)
         yield from words.check_words_of_command(candidate.container, server, path)
@@ -52,39 +62,44 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)
 
 
+def check_parts_of_pods(subject: Subject) -> Iterator[Problem]:
+    """Yield what is wrong with a server whose container a controller merges."""
+    from webhook.facts.model_servers import parts_of_pods
+
+    yield from parts_of_pods.CHECK_OF_KIND[subject.group_kind](subject)
+
+
 CHECKS: Final = (
     Check(
         group="model-server",
         run=check_model_servers,
         kinds=KINDS,
-        lookups=(*LOOKUPS, *listening.LOOKUPS, interest_in_fields(LimitRange.gvk, "spec.limits")),
+        lookups=(*LOOKUPS, *services.LOOKUPS, interest_in_fields(LimitRange.gvk, "spec.limits")),
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
     Check(
         group="model-server",
-        run=parts_of_pods.check_parts_of_inference_service,
+        run=check_parts_of_pods,
         kinds=frozenset((("serving.kserve.io", "InferenceService"),)),
-        lookups=parts_of_pods.LOOKUPS,
+        lookups=_RUNTIME_LOOKUPS,
     ),
     Check(
         group="model-server",
-        run=parts_of_pods.check_serving_runtime,
-        kinds=frozenset(("serving.kserve.io", kind) for kind in ("ServingRuntime", "ClusterServingRuntime")),
+        run=check_parts_of_pods,
+        kinds=frozenset(
+            (
+                ("serving.kserve.io", "ServingRuntime"),
+                ("serving.kserve.io", "ClusterServingRuntime"),
+                ("serving.kserve.io", "LLMInferenceService"),
+                ("nvidia.com", "DynamoGraphDeployment"),
+                ("nvidia.com", "DynamoComponentDeployment"),
+            )
+        ),
     ),
     Check(
         group="model-server",
-        run=parts_of_pods.check_parts_of_llm_service,
-        kinds=frozenset((("serving.kserve.io", "LLMInferenceService"),)),
-    ),
-    Check(
-        group="model-server",
-        run=parts_of_pods.check_dynamo_graph,
-        kinds=frozenset(("nvidia.com", kind) for kind in ("DynamoGraphDeployment", "DynamoComponentDeployment")),
-    ),
-    Check(
-        group="model-server",
-        run=parts_of_pods.check_nim_service,
+        run=check_parts_of_pods,
         kinds=frozenset((("apps.nvidia.com", "NIMService"),)),
         of_made_objects=False,
     ),

@@ -16,19 +16,16 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
-from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInferencePool, InferencePool, Service
 from webhook.facts.model_servers.started_servers import LLAMA, LMDEPLOY, NIM, SGLANG, TENSORRT_LLM, TGI, VLLM
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
-from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
-from webhook.typed.objects import Object
-from webhook.typed.view import Typed
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
@@ -145,119 +142,6 @@ _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
-
-
-class ServicePort(Typed):
-    """core/v1 ServicePort."""
-
-    name = Text()
-    port = Raw()
-    target_port = Raw()
-
-
-class ServiceSpec(Typed):
-    """core/v1 ServiceSpec."""
-
-    type = Text()
-    cluster_ip = Text(name="clusterIP")
-    ports = Parts(ServicePort)
-    publish_not_ready_addresses = Truth()
-    selector = Labels()
-
-
-class Service(Object):
-    """core/v1 Service."""
-
-    gvk = GroupVersionKind("", "v1", "Service")
-    spec = Part(ServiceSpec)
-
-
-class PoolPort(Typed):
-    """inference.networking.k8s.io Port."""
-
-    number = OptionalNumber()
-
-
-class PoolSelector(Typed):
-    """inference.networking.k8s.io LabelSelector."""
-
-    match_labels = Labels()
-
-
-class PoolSpec(Typed):
-    """inference.networking.k8s.io InferencePoolSpec."""
-
-    selector = Part(PoolSelector)
-    target_ports = Parts(PoolPort)
-
-
-class InferencePool(Object):
-    """inference.networking.k8s.io InferencePool."""
-
-    gvk = GroupVersionKind("inference.networking.k8s.io", "v1", "InferencePool")
-    spec = Part(PoolSpec)
-
-    @property
-    def selected_labels(self) -> Mapping[str, str]:
-        """Return the labels of its pods."""
-        return self.spec.selector.match_labels
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """Return its ports."""
-        return [each.number for each in self.spec.target_ports if each.number is not None]
-
-
-class AlphaPoolSpec(Typed):
-    """inference.networking.x-k8s.io v1alpha2 InferencePoolSpec."""
-
-    selector = Labels()
-    target_port_number = OptionalNumber()
-
-
-class AlphaInferencePool(Object):
-    """inference.networking.x-k8s.io InferencePool, of the releases before v1."""
-
-    gvk = GroupVersionKind("inference.networking.x-k8s.io", "v1alpha2", "InferencePool")
-    spec = Part(AlphaPoolSpec)
-
-    @property
-    def selected_labels(self) -> Mapping[str, str]:
-        """Return the labels of its pods."""
-        return self.spec.selector
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """Return its port."""
-        number = self.spec.target_port_number
-        return [] if number is None else [number]
-
-
-def _scaled_object(autoscaler: JSON) -> Sequence[str]:
-    """Return the kind and name of the target of an autoscaler."""
-    target = HorizontalPodAutoscaler.of(autoscaler).spec.scale_target_ref
-    return (f"{target.kind}/{target.name}",)
-
-
-_BY_TARGET: Final = Index("the object that it scales", _scaled_object)
-
-
-def _label_of_selector(service: JSON) -> Sequence[str]:
-    """Return one label that the pods of a Service have, "" where its selector has none."""
-    return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
-
-
-_BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
-LOOKUPS: Final = (
-    interest_in_fields(
-        Service.gvk,
-        *("spec.selector", "spec.ports", "spec.clusterIP", "spec.publishNotReadyAddresses", "spec.type"),
-        indexes=(_BY_LABEL,),
-    ),
-    interest_in_fields(InferencePool.gvk, "spec.selector", "spec.targetPorts"),
-    interest_in_fields(AlphaInferencePool.gvk, "spec.selector", "spec.targetPortNumber"),
-    interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(_BY_TARGET,)),
-)
 
 
 def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
@@ -418,7 +302,7 @@ def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Se
     for name, value in view.deadline.charge_for_items(list(labels.items())):
         if not isinstance(value, str):
             continue
-        for service in view.typed_under_key(Service, _BY_LABEL, f"{name}={value}"):
+        for service in view.typed_under_key(Service, BY_LABEL, f"{name}={value}"):
             selector = service.spec.selector
             if selector and all(labels.get(key) == wanted for key, wanted in selector.items()):
                 yield service
@@ -470,7 +354,7 @@ def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, su
     if not name or not members:
         return
     key = f"{subject.attributes.kind.kind}/{name}"
-    for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, _BY_TARGET, key):
+    for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
             name, container = metric.resource_and_container
             if container or name not in _SCALED:

@@ -9,19 +9,19 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.cluster.interest import interest_in_fields
 from webhook.facts.model_servers.gpus import COMPARABLE
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
+from webhook.facts.model_servers.server_candidates import may_start_server
 from webhook.facts.model_servers.server_checks import check_server
 from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container
-from webhook.facts.model_servers.started_servers import may_start_server, started_server
+from webhook.facts.model_servers.started_servers import started_server
 from webhook.facts.model_servers.words import check_words_of_command
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -66,10 +66,6 @@ _NIM_IMAGE: Final = "nvcr.io/nim/model"
 """A replacement for the image of a NIMService, which is always one of NIM."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
-LOOKUPS: Final = tuple(
-    interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
-    for kind in (ServingRuntime, ClusterServingRuntime)
-)
 
 
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
@@ -263,3 +259,15 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
         if resources.get("limits") and resources.get("requests") is None and not gpus:
             message = "has limits without requests, but the operator writes the GPUs of each pod into requests"
             yield NIM_REQUESTS.problem(("spec", "resources"), message, "set requests too")
+
+
+CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[Subject], Iterator[Problem]]]] = {
+    ("serving.kserve.io", "InferenceService"): check_parts_of_inference_service,
+    ("serving.kserve.io", "ServingRuntime"): check_serving_runtime,
+    ("serving.kserve.io", "ClusterServingRuntime"): check_serving_runtime,
+    ("serving.kserve.io", "LLMInferenceService"): check_parts_of_llm_service,
+    ("nvidia.com", "DynamoGraphDeployment"): check_dynamo_graph,
+    ("nvidia.com", "DynamoComponentDeployment"): check_dynamo_graph,
+    ("apps.nvidia.com", "NIMService"): check_nim_service,
+}
+"""The check of each kind."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import may_start_server
 from webhook.facts.model_servers.servers_of_object import ServerContainer, refusals_of_server
 from webhook.facts.model_servers.sglang import last_gpu_of_sglang
 from webhook.facts.model_servers.started_servers import (
@@ -15,7 +16,6 @@ from webhook.facts.model_servers.started_servers import (
     VLLM,
     StartedServer,
     image_name,
-    may_start_server,
     release_of_image,
     starts_ray,
 )

@@ -17,12 +17,12 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.groups import MODEL_SERVER
-from webhook.facts.model_servers.listening import Service
 from webhook.facts.model_servers.servers_of_object import (
     WORKER_SET_TEMPLATE,
     ServerContainer,
     pods_of_template_in_group,
 )
+from webhook.facts.model_servers.services import Service
 from webhook.facts.model_servers.started_servers import SGLANG, VLLM
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.model_servers import lmdeploy, nim, sglang, tensorrt_llm, tgi, triton, vllm
 from webhook.facts.model_servers.configuration_files import with_configuration_file
 from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
 from webhook.facts.model_servers.processes import ServerProcesses
+from webhook.facts.model_servers.server_candidates import ServerCandidate, server_candidates
 from webhook.facts.model_servers.started_servers import (
     LMDEPLOY,
     NIM,
@@ -25,18 +26,14 @@ from webhook.facts.model_servers.started_servers import (
     VLLM,
     StartedServer,
     may_start_ray,
-    may_start_server,
     started_server,
 )
-from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec
 from webhook.typed.worker_sets import LeaderWorkerTemplate
 from webhook.workloads.podsets import PodSet
 
-LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _SUBMITTER: Final = "submitter"
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
@@ -92,14 +89,6 @@ class ServerContainer:
         return self.pod_set.locate(path)
 
 
-class ServerCandidate(NamedTuple):
-    """A container that may start a model server, with its pod set and PodSpec."""
-
-    container: Container
-    spec: PodSpec
-    pod_set: PodSet
-
-
 def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
     """Return how many pods of a template run together: those of a group of a LeaderWorkerSet, or all."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE:
@@ -113,17 +102,6 @@ def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
 def _group_of_template(podset: PodSet, subject: Subject) -> LeaderWorkerTemplate:
     at = podset.path[:-1]
     return LeaderWorkerTemplate.of(get(subject.object, at), at, subject.reading_context)
-
-
-def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
-    """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
-    return tuple(
-        ServerCandidate(container, spec, podset)
-        for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
-        for spec in (template_of(podset, subject).spec,)
-        for container in spec.running_containers()
-        if may_start_server(container)
-    )
 
 
 def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> Container:

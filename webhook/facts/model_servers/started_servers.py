@@ -34,10 +34,6 @@ LMDEPLOY: Final = "LMDeploy"
 LLAMA: Final = "llama-server"
 NIM: Final = "NIM"
 RAY: Final = "Ray"
-NAMES: Final = re.compile(
-    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
-)
-"""Texts in the image or the command of a container with a model server."""
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
@@ -108,11 +104,6 @@ class StartedServer:
     is_in_script: bool = False
     by_image: bool = False
     is_of_dynamo: bool = False
-
-
-def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server, told quickly: most containers start none."""
-    return container.is_found_in(NAMES, (container.image, *container.words))
 
 
 def started_server(container: Container) -> StartedServer | None:

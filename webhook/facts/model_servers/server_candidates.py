@@ -1,0 +1,45 @@
+"""Which containers may start a model server, told from words in their images and commands.
+
+Few containers have such a word. All other modules of model servers are about these.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
+from webhook.typed.pods import Container, PodSpec
+from webhook.workloads.podsets import PodSet
+
+LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_NAMES: Final = re.compile(
+    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
+)
+"""Texts in the image or the command of a container with a model server."""
+
+
+class ServerCandidate(NamedTuple):
+    """A container that may start a model server, with its pod set and PodSpec."""
+
+    container: Container
+    spec: PodSpec
+    pod_set: PodSet
+
+
+def may_start_server(container: Container) -> bool:
+    """Return whether a container may start a model server, told quickly: most containers start none."""
+    return container.is_found_in(_NAMES, (container.image, *container.words))
+
+
+def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
+    """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
+    return tuple(
+        ServerCandidate(container, spec, podset)
+        for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
+        for spec in (template_of(podset, subject).spec,)
+        for container in spec.running_containers()
+        if may_start_server(container)
+    )

@@ -1,0 +1,129 @@
+"""What brings requests to the pods of model servers: Services, InferencePools, and the autoscalers that count them.
+
+Rules about them are in listening.py and server_groups.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import Index, interest_in_fields
+from webhook.typed.autoscaling import HorizontalPodAutoscaler
+from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
+
+
+class ServicePort(Typed):
+    """core/v1 ServicePort."""
+
+    name = Text()
+    port = Raw()
+    target_port = Raw()
+
+
+class ServiceSpec(Typed):
+    """core/v1 ServiceSpec."""
+
+    type = Text()
+    cluster_ip = Text(name="clusterIP")
+    ports = Parts(ServicePort)
+    publish_not_ready_addresses = Truth()
+    selector = Labels()
+
+
+class Service(Object):
+    """core/v1 Service."""
+
+    gvk = GroupVersionKind("", "v1", "Service")
+    spec = Part(ServiceSpec)
+
+
+class PoolPort(Typed):
+    """inference.networking.k8s.io Port."""
+
+    number = OptionalNumber()
+
+
+class PoolSelector(Typed):
+    """inference.networking.k8s.io LabelSelector."""
+
+    match_labels = Labels()
+
+
+class PoolSpec(Typed):
+    """inference.networking.k8s.io InferencePoolSpec."""
+
+    selector = Part(PoolSelector)
+    target_ports = Parts(PoolPort)
+
+
+class InferencePool(Object):
+    """inference.networking.k8s.io InferencePool."""
+
+    gvk = GroupVersionKind("inference.networking.k8s.io", "v1", "InferencePool")
+    spec = Part(PoolSpec)
+
+    @property
+    def selected_labels(self) -> Mapping[str, str]:
+        """Return the labels of its pods."""
+        return self.spec.selector.match_labels
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Return its ports."""
+        return [each.number for each in self.spec.target_ports if each.number is not None]
+
+
+class AlphaPoolSpec(Typed):
+    """inference.networking.x-k8s.io v1alpha2 InferencePoolSpec."""
+
+    selector = Labels()
+    target_port_number = OptionalNumber()
+
+
+class AlphaInferencePool(Object):
+    """inference.networking.x-k8s.io InferencePool, of the releases before v1."""
+
+    gvk = GroupVersionKind("inference.networking.x-k8s.io", "v1alpha2", "InferencePool")
+    spec = Part(AlphaPoolSpec)
+
+    @property
+    def selected_labels(self) -> Mapping[str, str]:
+        """Return the labels of its pods."""
+        return self.spec.selector
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Return its port."""
+        number = self.spec.target_port_number
+        return [] if number is None else [number]
+
+
+def _scaled_object(autoscaler: JSON) -> Sequence[str]:
+    """Return the kind and name of the target of an autoscaler."""
+    target = HorizontalPodAutoscaler.of(autoscaler).spec.scale_target_ref
+    return (f"{target.kind}/{target.name}",)
+
+
+BY_TARGET: Final = Index("the object that it scales", _scaled_object)
+
+
+def _label_of_selector(service: JSON) -> Sequence[str]:
+    """Return one label that the pods of a Service have, "" where its selector has none."""
+    return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
+
+
+BY_LABEL: Final = Index("a label that it selects", _label_of_selector)
+LOOKUPS: Final = (
+    interest_in_fields(
+        Service.gvk,
+        *("spec.selector", "spec.ports", "spec.clusterIP", "spec.publishNotReadyAddresses", "spec.type"),
+        indexes=(BY_LABEL,),
+    ),
+    interest_in_fields(InferencePool.gvk, "spec.selector", "spec.targetPorts"),
+    interest_in_fields(AlphaInferencePool.gvk, "spec.selector", "spec.targetPortNumber"),
+    interest_in_fields(HorizontalPodAutoscaler.gvk, "spec.scaleTargetRef", "spec.metrics", indexes=(BY_TARGET,)),
+)
