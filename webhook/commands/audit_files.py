@@ -12,7 +12,6 @@ from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
 from webhook.commands.audit_part import PartAudit, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.ordered_work import results_in_order
 from webhook.input.document_stream import DocumentStream
 from webhook.input.documents import IGNORE_FILE
 from webhook.report.finding import Finding
@@ -36,6 +35,8 @@ def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) 
             yield result, audit.findings(part, result, stop)
 
     def in_several(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        from webhook.commands.ordered_work import results_in_order
+
         return ((result, result.findings) for result in results_in_order(audit.audit_part, stream.parts(), jobs))
 
     return in_several if jobs > 1 else in_this_process

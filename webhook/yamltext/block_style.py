@@ -17,7 +17,7 @@ from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, UnsupportedStyleError, line
 
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
-_FOREIGN: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
 _DEEPEST: Final = MAX_DEPTH - 1
 """How many collections may be open; a deeper text goes to the other reader."""
