@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 
 from webhook.cli import run_command_line, run_with_traceback
@@ -11,6 +12,7 @@ from webhook.cli import run_command_line, run_with_traceback
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for plug-ins reads every installed package
     gc.set_threshold(200_000)  # modules and policies stay: to look through them a few times takes a tenth of a start
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -37,7 +37,9 @@ Rule: TypeAlias = Annotated[
 class CamelCaseModel(BaseModel):
     """Fields in camel case, as Kubernetes has them, and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
 
 class RuleLevels(CamelCaseModel):

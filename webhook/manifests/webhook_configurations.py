@@ -21,7 +21,7 @@ KINDS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 
 
 class _WebhookModel(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore", defer_build=True)
 
 
 class ServiceReference(_WebhookModel):

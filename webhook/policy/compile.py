@@ -22,6 +22,7 @@ from webhook.manifests.models import (
     BindingManifest,
     MatchResources,
     MutatingSpec,
+    MutationManifest,
     PolicyManifest,
     ValidatingBindingManifest,
 )
@@ -114,8 +115,14 @@ def compile_policy(
         is_about_specs=is_about_specs,
         named_bookkeeping=frozenset(word for word in BOOKKEEPING if word in text),
         mentions_namespace="namespaceObject" in text,
+        needs_schemas=isinstance(spec, MutatingSpec) and any(_is_configuration(each) for each in spec.mutations),
     )
     return policy, tuple(errors)
+
+
+def _is_configuration(mutation: MutationManifest) -> bool:
+    """Return whether a mutation merges an ApplyConfiguration, which needs the schema of a custom kind."""
+    return mutation.patch_type == "ApplyConfiguration" and mutation.apply_configuration is not None
 
 
 def _criteria_of_policy(manifest: MatchResources | None, *, spares_stored: bool) -> Criteria:

@@ -157,7 +157,8 @@ class Policy:
     `resources`, `phase` is the phase of a validating policy, `is_registered` whether webhook configurations name its
     kinds, `spares_stored` whether it only warns of problems of stored objects, `is_about_specs` whether it has the
     annotation `updates: spec`, `named_bookkeeping` its words of BOOKKEEPING, `concerns` the parts that a Pod must have
-    for it to apply, `any_pod` its rules about other Pods, `judges_types` whether it is about values of wrong types.
+    for it to apply, `any_pod` its rules about other Pods, `judges_types` whether it is about values of wrong types,
+    `needs_schemas` whether its mutations need the schemas of custom kinds.
     `checks` are the groups with the problems that it reads, `catalogue` their rules, `named` the rules of its
     validations from rules.yaml, `missing` the result of a rule without an object that it needs, `mentions_namespace`
     whether the text of an expression has `namespaceObject`, `computed` the names with values that are computed when an
@@ -199,6 +200,7 @@ class Policy:
     docs: str = ""
     obstacles: tuple[str, ...] = ()
     mentions_namespace: bool = True
+    needs_schemas: bool = False
     computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -258,11 +260,6 @@ class Policy:
     def changes(self) -> tuple[Mutation, ...]:
         """Return the mutations of a mutating policy."""
         return self.body().changes
-
-    @property
-    def needs_schemas(self) -> bool:
-        """Return whether its mutations need the schemas of custom kinds."""
-        return self.kind == "mutating" and any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property
     def names_read_by_body(self) -> frozenset[str]:

@@ -25,6 +25,8 @@ MAX_ALIASED = 100_000
 _LONGEST_PATH: Final = 1_000
 _LONGEST_KEY: Final = 300
 _EXPECTED: Final = "; expected it once"
+_VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
+"""The classes of events inside a document."""
 
 
 class YamlError(Exception):
@@ -83,16 +85,12 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     try:
         for event in yaml.parse(places.text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                number, begun, first, reader = (
-                    number + 1,
-                    event,
-                    None,
-                    _Reader(repeated, words_are_text=places.words_are_text),
-                )
+                number, begun, first = number + 1, event, None
+                reader = _Reader(repeated, words_are_text=places.words_are_text)
             elif isinstance(event, yaml.DocumentEndEvent):
                 places.extents[number] = _extent(begun, first, event)
                 yield number, reader.result
-            elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
+            elif isinstance(event, _VALUES):
                 first = first or event
                 reader.process_event(event)
     except yaml.MarkedYAMLError as error:
@@ -124,17 +122,17 @@ class _Reader:
 
     def process_event(self, event: Any) -> None:
         """Process one event of the document."""
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._open(event)
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self._close(event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._put(self._alias(event), event)
-        else:
+        if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
             if event.anchor:
                 self.anchors[event.anchor] = value, 1
             self._put(value, event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._close(event)
+        else:
+            self._put(self._alias(event), event)
 
     def _open(self, event: Any) -> None:
         frame = self.frames[-1] if self.frames else None
@@ -239,6 +237,8 @@ class _Reader:
 
     def _scalar(self, event: Any) -> JSON:
         """Return the value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
+        if event.style and not event.tag:
+            return event.value
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
         try:
             if tag == "binary":
