@@ -79,6 +79,29 @@ def test_help_imports_no_verb():
     assert done.returncode == 0, done.stderr
 
 
+LATE = (
+    "webhook.facts.kueue.managed",
+    "webhook.facts.launch.commands_of_kinds",
+    "webhook.facts.model_servers.servers_of_object",
+    "webhook.facts.train_job_pods.merged_train_job",
+    "webhook.commands.audit_live",
+    "multiprocessing",
+    "kubernetes",
+)
+"""What no audit of files with a Pod needs: half of a short run is imports."""
+
+
+def test_an_audit_of_a_pod_imports_no_rules_of_other_objects(tmp_path):
+    pod = tmp_path / "pod.yaml"
+    pod.write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a:1}]}}")
+    code = (
+        f"import sys; from webhook.cli import run_command_line; run_command_line(['audit', {str(pod)!r}]);"
+        f"sys.exit(','.join({{*{LATE}}} & {{*sys.modules}}) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"imported, although a check needs them later or never: {done.stderr}"
+
+
 def test_a_reader_that_goes_away_is_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from webhook.apimachinery.attributes import JSON, POD, Attributes
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
@@ -19,8 +20,6 @@ from webhook.evaluation.partial_objects import PartialObject
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.unread_pods import kinds_of_parts
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import merge_train_job
-from webhook.facts.train_job_pods.virtual_pods import VirtualPod, virtual_pods
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
 from webhook.schema import decode_object
@@ -30,6 +29,9 @@ from webhook.workloads.embedded import embedded_objects
 from webhook.workloads.made_pods import MadePod, made_pods
 from webhook.workloads.podsets import PodSet, group_kind
 from webhook.workloads.table import Table
+
+if TYPE_CHECKING:
+    from webhook.facts.train_job_pods.virtual_pods import VirtualPod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,9 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
         missing += (MissingObject(kind=kind, name="", why="makes pods of parts, which are not read") for kind in unread)
     if not (jobs or pods):
         return PodsOutsideObject(missing=tuple(missing))
+    if jobs:
+        from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+        from webhook.facts.train_job_pods.virtual_pods import virtual_pods
     for path, obj in jobs:
         subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
         missing += subject.once(merge_train_job).missing

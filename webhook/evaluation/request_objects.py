@@ -25,7 +25,6 @@ from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.releases import installation_with_assumptions
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object, pruned_value_at
 from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
 from webhook.policy.candidates import request_about_pods
@@ -270,6 +269,8 @@ class RequestObjects:
 
     def _keeps_all_fields(self, release: Release) -> bool:
         """Return whether this release of Trainer keeps all fields of a new object."""
+        from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
+
         obj, kind = self.attributes.object, self.attributes.kind.kind
         is_new = obj is not None and self.attributes.old_object is None
         return is_new and cached_pruned_object(obj, kind, release, self._view) is obj
@@ -288,6 +289,8 @@ class RequestObjects:
     def _pruned_pod(self, pod: JSON, target: EvaluationTarget, release: Release) -> JSON:
         if pod is None or target.podset is None:
             return pod
+        from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_value_at
+
         at, kind = target.podset.locate(("spec",)), self.attributes.kind.kind
         spec = pruned_value_at(pod["spec"], at, kind, release, self._view.deadline)
         return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final
 
 from webhook.apimachinery.attributes import JSON
@@ -101,6 +102,14 @@ class FactRegistry:
         """Return whether checks of some groups may be about an object of a group and kind, of its types or not."""
         checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
+
+    def import_modules(self, groups: Iterable[str]) -> None:
+        """Import every module of the packages with some groups: checks import modules when they need them, and a
+        worker that a server forks would import them again for each review.
+        """
+        for module in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
+            for each in iter_modules(import_module(module).__path__, f"{module}."):
+                import_module(each.name)
 
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
         """Return the rules of some groups; their modules are imported when an existing rule is looked up.

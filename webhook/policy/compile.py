@@ -8,6 +8,8 @@ Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import structs
 
 from webhook.apimachinery.attributes import Operation
@@ -64,15 +66,19 @@ def compile_policy(
         errors.append(invalid_error(_EXPAND, "patches", "is for validating policies that expand to pods"))
     rules = registry.rule_catalogue_of_groups(settings.checks) if settings.checks else {}
 
-    def walk() -> PolicyCompilation:
-        facts = tuple(map(registry.fact, settings.facts))
-        return PolicyCompilation(engine, version, spec.param_kind is not None, facts, rules)
+    def walk(facts: Iterable[str] = settings.facts) -> PolicyCompilation:
+        return PolicyCompilation(engine, version, spec.param_kind is not None, tuple(map(registry.fact, facts)), rules)
+
+    def walk_of_conditions() -> PolicyCompilation:
+        return walk() if spec.match_conditions else walk(())  # without a condition, no fact has to be imported
 
     is_about_specs = settings.is_about_specs
-    policy_gate = DeferredPart(lambda: compile_match_conditions(manifest, walk(), is_about_specs=is_about_specs))
+    policy_gate = DeferredPart(
+        lambda: compile_match_conditions(manifest, walk_of_conditions(), is_about_specs=is_about_specs)
+    )
     policy_body = DeferredPart(lambda: compile_body(manifest, walk()))
     if not is_lazy:
-        first, second = walk(), walk()
+        first, second = walk_of_conditions(), walk()
         compiled_gate, compiled_body = (
             compile_match_conditions(manifest, first, is_about_specs=is_about_specs),
             compile_body(manifest, second),

@@ -5,9 +5,12 @@ Their mistakes, and those between them, are noted in the walk, in the order of c
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.cel import Engine
+from webhook.cel.library.declaration import Version
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
@@ -48,12 +51,16 @@ def compile_match_conditions(
     programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.variable_names for program in programs if program is not None))
     return MatchConditions(
-        conditions=conditions, needs=needs, spec_changes=_condition_for_spec_updates(walk) if is_about_specs else None
+        conditions=conditions,
+        needs=needs,
+        spec_changes=_condition_for_spec_updates(walk.engine, walk.version) if is_about_specs else None,
     )
 
 
-def _condition_for_spec_updates(walk: PolicyCompilation) -> Condition:
-    """Return the condition that the annotation `updates: spec` adds."""
+@lru_cache(maxsize=8)  # a handful of engines and versions; most policies have this condition
+def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
+    """Return the condition that the annotation `updates: spec` adds. It reads only the request and its objects."""
+    walk = PolicyCompilation(engine, version, has_params=False, facts=())
     name = extensions.SPEC_CHANGES["name"]
     return _compile_match_condition(
         walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name)

@@ -126,6 +126,7 @@ class PolicySet:
         """Compile everything that the first request would compile, once for the process and all its workers."""
         for name in self.registry.fact_names:  # checks ask for facts, too
             self.registry.fact(name)
+        self.registry.import_modules({group for policy in self.policies for group in policy.checks})
         for policy in self.policies:
             for group in policy.checks:
                 self.registry.checks(group)
@@ -192,7 +193,9 @@ def kinds_with_embedded_objects(rule: ResourceRule, table: Table) -> Iterator[Ro
         if (rule.groups is None or row.group in rule.groups)
         and any(resource in (row.resource, "*") and sub in ("", "*") for resource, sub in rule.resources)
     ]
-    yield from (row for row in table.rows if any(embedded.may_hold_kind(row, each.group, each.kind) for each in named))
+    for row in table.holders:
+        if any(embedded.may_hold_kind(row, each.group, each.kind) for each in named):
+            yield row
 
 
 def covers_pods(rule: ResourceRule) -> bool:

@@ -88,7 +88,7 @@ def _type_of_object_with_spec(spec: Type) -> Type:
 
 def type_of(kind: GroupVersionKind) -> Type | None:
     """Return the type of the objects of a kind; None if it is not known."""
-    return declarations().kinds.get(kind) or (_type_of_builtin_kind(kind) if kubernetes.is_builtin(kind) else None)
+    return _type_of_builtin_kind(kind) if kubernetes.is_builtin(kind) else declarations().kinds.get(kind)
 
 
 @cache

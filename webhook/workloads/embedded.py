@@ -32,7 +32,7 @@ class EmbeddedObject(Struct, frozen=True):
 def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[EmbeddedObject]:
     """Yield the objects inside an object, at any depth; those of kinds that the table does not have are left out."""
     row = table.row(*group_kind(obj))
-    if row is not None and object_rules(row):
+    if row is not None and row.holds_objects:
         yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)
 
 
@@ -52,7 +52,7 @@ def _inside(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int)
 def holds_objects(obj: JSON, table: Table) -> bool:
     """Return whether objects of its kind may hold others."""
     row = table.row(*group_kind(obj))
-    return row is not None and bool(row.objects or [rule for rule in row.podSets if rule.embeds == "object"])
+    return row is not None and row.holds_objects
 
 
 def may_hold_kind(row: Row, group: str, kind: str) -> bool:

@@ -13,7 +13,6 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.workloads.embedded import object_rules
 from webhook.workloads.podsets import TemplatePlace, group_kind, is_set, places_of_path, product_of_factors
 from webhook.workloads.rows import ResourceRule, Row
 from webhook.workloads.table import Table
@@ -56,7 +55,7 @@ def may_have_resources(obj: JSON, table: Table) -> bool:
     objects.
     """
     row = table.row(*group_kind(obj))
-    return row is not None and bool(row.resources or row.fragments or object_rules(row))
+    return row is not None and bool(row.resources or row.fragments or row.holds_objects)
 
 
 def _fields_of_row(obj: JSON, row: Row, deadline: Deadline) -> Iterator[ResourceField]:

@@ -193,3 +193,8 @@ class Row(_StrictModel):
     def gvk(self) -> GroupVersionKind:
         """Return the kind at its preferred version, the first of the row."""
         return GroupVersionKind(self.group, self.versions[0], self.kind)
+
+    @property
+    def holds_objects(self) -> bool:
+        """Return whether its objects may hold other objects."""
+        return bool(self.objects) or any(rule.embeds == "object" for rule in self.podSets)

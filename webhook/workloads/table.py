@@ -26,13 +26,15 @@ _FACTORS = {"count", "groups"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All rows, in the order of their files; immutable."""
+    """All rows, in the order of their files; immutable. `holders` are the rows of objects that hold other objects."""
 
     rows: tuple[Row, ...]
+    holders: tuple[Row, ...] = field(init=False, repr=False, compare=False)
     _index: Mapping[tuple[str, str], Row] = field(init=False, repr=False, compare=False)
     _made: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "holders", tuple(row for row in self.rows if row.holds_objects))
         object.__setattr__(self, "_index", {(row.group, row.kind): row for row in self.rows})
         between = [(each.kind, each.makes) for row in self.rows for each in row.between]
         made = {parse_group_kind(kind): frozenset(map(parse_group_kind, makes)) for kind, makes in between}

@@ -25,7 +25,6 @@ from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
 from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES
@@ -51,6 +50,8 @@ def check_generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the objects that the claims of Trainer's pods refer to; their declaration is
     train-job's.
     """
+    from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
+
     yield from run_check_on_virtual_pods(subject, _check_claims_and_class_resources, refuses=False)
 
 

@@ -16,9 +16,8 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, relocate_problem_to_train_job, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime, relocate_problem_to_train_job
 from webhook.rules.problem import MissingObject, Problem
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.workloads.podsets import PodSet

@@ -1,194 +1,46 @@
-"""The checks of commands that start training processes: processes, nodes, ranks and variables, in every kind with pods.
+"""The checks of commands that start training processes, in every kind with pods.
 
-The command of a TrainJob is the one merged with its runtime. Jobs of the Training Operator and TrainJobs have rules of
-their own for numbers that their operators set. Here only the other numbers of these kinds are checked.
+Most pods run no launcher, so the modules of the rules are imported for the others alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from msgspec.structs import replace
-
-from webhook.apimachinery.paths import get
 from webhook.facts.check import Check
-from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json, launch_of_json
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch import nodes_and_ranks, owners, processes_and_slots
-from webhook.facts.launch.member import (
-    LaunchedContainer,
-    PodsTrainingTogether,
-    PyTorchJob,
-    may_run_launcher,
-    read_launched_containers,
-)
-from webhook.facts.launch.nodes_and_ranks import MORE_NODES_THAN_PODS
-from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
+from webhook.facts.launch.member import INDEXED, KUBEFLOW, LWS, UNRELATED, may_run_launcher
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
 from webhook.facts.volcano_objects import types
-from webhook.facts.volcano_objects.types import JobSpec
 from webhook.rules.problem import Problem
-from webhook.typed.collections import Items
 
-_KUBEFLOW: Final = "kubeflow.org"
-_LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
-_INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
-_OTHERS: Final = frozenset(
-    (
-        ("", "Pod"),
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
-    )
-)
-"""Kinds with pods that need not know each other."""
-_OPERATORS: Final = frozenset(
-    (_KUBEFLOW, kind) for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
-)
+_OPERATORS: Final = frozenset((KUBEFLOW, kind) for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"))
 
 
-def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
+def check_launch_commands(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
-    if subject.group_kind in _OTHERS and not may_run_launcher(subject):
-        return
-    listed = subject.once(read_launched_containers)
-    is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
-    for member in listed:
-        if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
-            yield from processes_and_slots.check_processes_match_gpus(member, is_told=is_told)
-    if subject.group_kind in _OTHERS:
-        yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
-    else:
-        yield from _warn_of_launched_containers(listed, subject)
+    if subject.group_kind not in UNRELATED or may_run_launcher(subject):
+        from webhook.facts.launch.commands_of_kinds import warn_of_launch_commands
+
+        yield from warn_of_launch_commands(subject)
 
 
-def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
-    if subject.group_kind[0] == _KUBEFLOW:
-        if subject.group_kind[1] == "PyTorchJob":
-            yield from _advise_pytorch_job(listed, subject)
-        return
-    job = _read_volcano_job(subject)
-    together = _pods_training_together(listed, job.plugins if job is not None else (), subject)
-    yield from nodes_and_ranks.check_launcher_nodes_match_pods(listed, together)
-    yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
-    setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == _LWS)
-    for member in listed:
-        owned = [name for owner in setting for name in owner.variables_set_in(member)]
-        for owner in setting:
-            yield from owners.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
-        yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
-    if job is not None and job.plugins:
-        yield from processes_and_slots.check_ranks_against_task_hosts(
-            listed, task_by_host_variable(job, listed), subject.deadline
-        )
+def check_command_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """Yield every warning about what the container that trains starts."""
+    from webhook.facts.launch.commands_of_kinds import check_launch_of_train_job
 
-
-def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
-    """Check nodes and ranks of a PyTorchJob; other rules are about too many nodes and variables that its
-    operator sets.
-    """
-    spec = subject.typed(PyTorchJob).spec
-    has_master = spec.pytorch_replica_specs.get("Master") is not None
-    for member in listed:
-        yield from nodes_and_ranks.check_rank_fixed_in_template(
-            member, owners.PYTORCH_VARIABLES if has_master else (), "the index of the pod"
-        )
-    if spec.elastic_policy is not None:
-        yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
-        return
-    counts = [member.pods for member in listed if member.path[-1:] == (0,)]
-    pods = None if None in counts else sum(count or 0 for count in counts)
-    together = PodsTrainingTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
-    for each in nodes_and_ranks.check_launcher_nodes_match_pods(listed, together):
-        if each.code != MORE_NODES_THAN_PODS.id:
-            yield each
-    yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
-
-
-def _pods_training_together(
-    listed: Sequence[LaunchedContainer], plugins: Collection[str], subject: Subject
-) -> PodsTrainingTogether:
-    counts = {member.pod_set: member.pods for member in listed}
-    pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
-    if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together, or apart
-        counted = subject.fact("podSets")
-        pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
-    return PodsTrainingTogether(
-        pods=pods,
-        is_one=subject.group_kind == _LWS or "pytorch" in plugins,
-        is_alone=subject.group_kind in _INDEXED and subject.group_kind[1] != "JobSet",
-        is_ranked=False,
-        index=_name_of_pod_index_variable(subject),
-    )
-
-
-def _name_of_pod_index_variable(subject: Subject) -> str:
-    """Name the variable in which the pods of a kind find their number."""
-    if subject.group_kind in _INDEXED:
-        return "JOB_COMPLETION_INDEX of an Indexed Job"
-    return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"
-
-
-def _read_volcano_job(subject: Subject) -> JobSpec | None:
-    """Return the spec of a job of Volcano, or of the jobs of a template; None for other kinds."""
-    at = types.SPECS.get(subject.group_kind)
-    return JobSpec.of(get(subject.object, at), at, subject.reading_context) if at else None
-
-
-def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """Check the nodes and ranks of a TrainJob, merged with its runtime; other rules compare its processes."""
-    job = subject.once(merge_train_job)
-    if not job.runtime.is_found or job.node_container is None or not changes_more_than_suspend(subject):
-        return
-    for each in _check_command_of_train_job(job, launch_of_training_container(subject)):
-        yield replace(each, path=place_of_launcher_options(subject))
-
-
-def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
-    """Report the problems of the command of a TrainJob, at any place."""
-    if job.plugin == "torch":
-        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
-        together = PodsTrainingTogether(
-            pods=job.number_of_nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK"
-        )
-        yield from nodes_and_ranks.check_launcher_nodes_match_pods((member,), together)
-    elif job.plugin == "mpi" and job.processes.count:
-        counts = (replicated.parallelism for replicated in job.replicated_jobs if replicated.name == "node")
-        hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-        yield from processes_and_slots.check_command_against_hostfile(
-            started, (), hosts, job.processes.count, job.object.reading.deadline
-        )
-
-
-def launch_of_training_container(subject: Subject) -> LaunchedProgram:
-    """Return what the command of the container that trains starts."""
-    node = subject.once(merge_train_job).node_container
-    return cached_launch_of_json({} if node is None else node.json, subject)
-
-
-def place_of_launcher_options(subject: Subject) -> str:
-    """Return the place of the launcher and its options: the command or the arguments, of the TrainJob or of the
-    runtime.
-    """
-    job = subject.once(merge_train_job)
-    said = "command"
-    if job.node_container is not None and job.node_container.args:
-        by_command = launch_of_json({**job.node_container.json, "args": []}, subject.deadline)
-        said = "command" if by_command.by and by_command == launch_of_training_container(subject) else "args"
-    return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.path_for_runtime_problem(is_own=False)
+    yield from check_launch_of_train_job(subject)
 
 
 CHECKS: Final = (
     Check(
         group="launch",
-        run=warn_of_launch_commands,
-        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *types.SPECS, _LWS)),
+        run=check_launch_commands,
+        kinds=frozenset((*UNRELATED, *INDEXED, *_OPERATORS, *types.SPECS, LWS)),
         lookups=LOOKUPS,
         of_made_objects=False,
     ),
-    Check(group="launch", run=check_launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
+    Check(group="launch", run=check_command_of_train_job, kinds=frozenset((TRAIN_JOB,))),
 )

@@ -38,6 +38,19 @@ LAUNCH: Final = RuleGroup(
     fails="waiting",
 )
 """The launchers in the pods of any kind, and their probable mistakes."""
+KUBEFLOW: Final = "kubeflow.org"
+LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
+"""Kinds with pods that have a number."""
+UNRELATED: Final = frozenset(
+    (
+        ("", "Pod"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
+    )
+)
+"""Kinds with pods that need not know each other."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 """The texts of a command with a launcher of processes: the name of one, or a placeholder."""
 

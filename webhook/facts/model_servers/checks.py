@@ -35,7 +35,7 @@ _RUNTIME_LOOKUPS: Final = tuple(
 def check_model_servers(subject: Subject) -> Iterator[Problem]:
     """Yield what is wrong with the model servers of an object."""
     if subject.once(server_candidates):
-        from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job
+        from webhook.facts.pods.pod_sets import relocate_problem_to_train_job
 
         yield from (relocate_problem_to_train_job(each, subject) for each in _check_servers(subject))
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 

@@ -10,9 +10,8 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, known_offers, needs_of_pod
 from webhook.facts.pods.node_sources import first_node_without_amounts
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Node

@@ -29,10 +29,9 @@ from webhook.facts.other_schedulers.kai_gangs import (
     roles_without_replicas,
 )
 from webhook.facts.other_schedulers.types import KAI, KaiQueue
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.scheduling.priority_classes import PriorityClass
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, did_you_mean

@@ -19,9 +19,8 @@ from webhook.facts.pods.pod_requests import (
     quota_requests_of_pod,
     requests_of_containers,
 )
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, either
 from webhook.typed.pods import PodTemplate

@@ -10,7 +10,6 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import pod_resources, pod_resources_at_pod_level, pod_template, pod_template_scheduling
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
@@ -60,6 +59,8 @@ def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
 
 def check_generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the other problems that Kubernetes would report of generated pods."""
+    from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
+
     yield from run_check_on_virtual_pods(subject, template_problems)
 
 

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.fact import Fact, FactResult, Missing, declare_structure
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
-from webhook.rules.problem import MissingObject
+from webhook.rules.problem import MissingObject, Problem
 from webhook.text.caches import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodTemplate
@@ -30,6 +31,7 @@ from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
 
+_RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 POD_SET: Final = declare_structure(
     "PodSet",
     name=(STRING, "name of the pod set, as the workload table has it"),
@@ -86,6 +88,31 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
     return subject.cluster.once(
         (PodTemplate, IdentityKey(template)), lambda: PodTemplate.of(template, (), ReadingContext(subject.deadline))
     )
+
+
+def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
+    """Return a pod set as if its template were where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
+    return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
+
+
+def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
+    """Return a problem of a pod set that was located in the runtime as a problem of its TrainJob; problems of other
+    objects are returned unchanged.
+    """
+    at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
+    if at[:2] != _RUNTIME or len(at) < 3:
+        return problem
+    from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+    from webhook.facts.train_job_pods.virtual_pods import virtual_pods_by_name
+
+    name, inside = str(at[2]), at[3:]
+    if (path := subject.once(virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
+        return replace(problem, path=path_as_text(path))
+    where = f"{path_as_text(inside)} " if inside else ""
+    runtime = subject.once(merge_train_job).runtime
+    assumed = f" of {runtime}" if runtime.assumed else ""
+    message = f"in replicated job `{name}`{assumed}, {where}{problem.found_and_message}"
+    return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 
 def list_pod_sets(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, ...]:

@@ -16,10 +16,9 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
-from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.prerequisites.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup

@@ -15,7 +15,6 @@ from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import POD
 from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
-from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import is_trainer_job
@@ -24,7 +23,6 @@ from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_mo
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
-from webhook.workloads.podsets import PodSet
 
 _OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 """Which fields of spec.trainer become which ones of the container `node`."""
@@ -140,27 +138,6 @@ def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: s
     return structs.replace(problem, path=origin, found="", message=f"in {where} {problem.found_and_message}")
 
 
-def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
-    """Return a pod set as if its template were where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
-    return structs.replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
-
-
-def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem of a pod set that was located in the runtime as a problem of its TrainJob; problems of other
-    objects are returned unchanged.
-    """
-    at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
-    if at[:2] != _RUNTIME or len(at) < 3:
-        return problem
-    name, inside = str(at[2]), at[3:]
-    if (path := subject.once(_virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
-        return structs.replace(problem, path=path_as_text(path))
-    where = f"{path_as_text(inside)} " if inside else ""
-    runtime = subject.once(merge_train_job).runtime
-    assumed = f" of {runtime}" if runtime.assumed else ""
-    message = f"in replicated job `{name}`{assumed}, {where}{problem.found_and_message}"
-    return structs.replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
-
-
-def _virtual_pods_by_name(subject: Subject) -> Mapping[str, VirtualPod]:
+def virtual_pods_by_name(subject: Subject) -> Mapping[str, VirtualPod]:
+    """Return the pods of a TrainJob by the names of their replicated jobs; call it through `Subject.once`."""
     return {virtual.name: virtual for virtual in subject.once(virtual_pods)}

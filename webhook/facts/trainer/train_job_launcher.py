@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.facts.command_lines.command import LaunchedProgram
-from webhook.facts.launch.checks import launch_of_training_container, place_of_launcher_options
+from webhook.facts.launch.commands_of_kinds import launch_of_training_container, place_of_launcher_options
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import (
