@@ -90,7 +90,7 @@ def found(capsys, *arguments):
         ),
         (
             "exemptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n",
-            "1:14: exemptions[0]: names nobody: write users or groups",
+            "1:14: exemptions[0]: has no user and no group: write users or groups",
         ),
         ("- a\n", "expected one document with a map of fields, found something else"),
         ("a: b\n---\nc: d\n", "expected one document with a map of fields, found 2 documents"),

@@ -81,4 +81,6 @@ def test_a_condition_that_a_cluster_still_has_is_found() -> None:
     )
     assert list(expired_exemptions([found, found], LAST)) == []
     (told,) = expired_exemptions([found, found], LAST + dt.timedelta(1))
-    assert told.startswith("an exemption expired on 2027-01-31, and API servers still do not ask about its users: ")
+    assert told.startswith(
+        "an exemption expired on 2027-01-31, but API servers still do not call claimgate for its users and groups: "
+    )

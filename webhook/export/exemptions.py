@@ -1,7 +1,8 @@
-"""The matchConditions of exempt users: API servers do not ask claimgate about them, also while it does not answer.
+"""The matchConditions of exempt users: API servers do not call claimgate for their requests, even when claimgate is
+down.
 
-An API server does not know the day, so a condition has its last day in its name. `webhook-config` leaves conditions out
-whose last day has passed, and `webhook-config --check --live` finds those that a cluster still has.
+A matchCondition cannot compare dates, so its name has the last day of the exemption. `webhook-config` leaves out
+expired conditions, and `webhook-config --check --live` reports expired conditions in a cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _condition(exemption: Exemption) -> str:
 
 
 def expired_exemptions(configurations: Iterable[WebhookConfiguration], day: dt.date) -> Iterator[str]:
-    """Yield a sentence about each day after which API servers of a cluster should ask again, and do not."""
+    """Yield a sentence for each expired exemption that a cluster still has."""
     today = day.isoformat()
     expired = {
         dated[1]
@@ -47,5 +48,5 @@ def expired_exemptions(configurations: Iterable[WebhookConfiguration], day: dt.d
         if (dated := _NAME.fullmatch(condition.name)) and dated[1] < today
     }
     for ends in sorted(expired):
-        still = f"an exemption expired on {ends}, and API servers still do not ask about its users"
+        still = f"an exemption expired on {ends}, but API servers still do not call claimgate for its users and groups"
         yield f"{still}: run helm upgrade, or apply what `claimgate webhook-config` prints"

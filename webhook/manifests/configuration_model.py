@@ -163,7 +163,7 @@ class Exemption(TimeLimit):
     @model_validator(mode="after")
     def _check_is_about_somebody(self) -> Exemption:
         if not (self.users or self.groups):
-            raise ValueError("names nobody: write users or groups")
+            raise ValueError("has no user and no group: write users or groups")
         return self
 
     @property

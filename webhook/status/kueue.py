@@ -63,7 +63,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     "AdmissionGated": (
         "waits",
         "another controller gates its admission",
-        "ask who runs that controller",
+        "ask the administrator of that controller",
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
 }
@@ -85,7 +85,7 @@ _EVICTED: Final[Mapping[str, str]] = {
     "LocalQueueStopped": "Kueue took it back because its LocalQueue was stopped",
     "NodeFailures": "Kueue took it back because a node failed",
 }
-_CHECK: Final = "ask who runs the admission check; the ClusterQueue names it in spec.admissionChecksStrategy"
+_CHECK: Final = "ask the owner of the admission check; the ClusterQueue names it in spec.admissionChecksStrategy"
 
 
 def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement]:

@@ -96,7 +96,7 @@ def read_pod(pod: JSON) -> Statement | None:
 
 
 def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield more about a pod that says a statement: its events, and the claims that it waits for."""
+    """Yield details about a pod with a statement: its events, and the claims that it waits for."""
     if statement.turn is Turn.NODE:
         yield from _unbound_claims(pod, reading)
     if statement.standing == "starting" and (problem := _problem_of_start(pod, reading)):
@@ -128,8 +128,8 @@ def _pod_without_node(pod: JSON) -> Statement:
             pod,
             "stuck",
             Turn.GATE,
-            f"the pod has scheduling gate {gates[0]}, and no scheduler looks at it until a controller removes that",
-            "look whether the controller runs that removes the gate",
+            f"scheduling gate {gates[0]} is set, and schedulers ignore the pod until a controller removes the gate",
+            "check that the controller that removes this gate runs",
             words=f"schedulingGates: {', '.join(gates)}",
         )
     scheduler = text_at(pod, ("spec", "schedulerName")) or "default-scheduler"
@@ -157,7 +157,7 @@ def _failed_pod(pod: JSON) -> Statement:
         return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", fix, words=words)
     if reason.startswith("OutOf"):
         what = reason.removeprefix("OutOf")
-        says = f"the pod failed: its node had too little {what} when it came"
+        says = f"the pod failed: its node had too little {what} when the pod arrived"
         return statement_about(pod, "failed", Turn.CONTAINER, says, "create it again", words=words)
     ended = _container_statement(pod)
     return ended or statement_about(pod, "failed", Turn.CONTAINER, "the pod failed", "look at its logs", words=words)
@@ -198,7 +198,7 @@ def _about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
 
 
 def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, str, str]:
-    """Return a sentence, a fix and the words about a container that ended."""
+    """Return a sentence, a fix and the quoted status of a container that ended."""
     code, reason = number_at(ended, ("exitCode",)), text_at(ended, ("reason",))
     message = " ".join(text_at(ended, ("message",)).split())
     words = f"{reason or 'Terminated'}, exit code {code}{f': {message}' if message else ''}"
@@ -235,7 +235,7 @@ def _not_ready(pod: JSON) -> Statement | None:
 
 
 def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return what an event says against the start of a pod that has a node."""
+    """Return the problem that an event reports about a pod with a node that has not started."""
     for event in reading.events(pod):
         reason, words = text_at(event, ("reason",)), event_words(event)
         if reason in _NOT_MOUNTED:
@@ -284,7 +284,7 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
                 says = f"StorageClass {text_at(claim, ('spec', 'storageClassName'))} does not exist"
                 fix = f"name another one in PersistentVolumeClaim {name}, or create it"
             else:
-                says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask who runs the StorageClass"
+                says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask the administrator of the StorageClass"
             return statement_about(claim, "stuck", Turn.CLAIM, says, fix, words=event_words(event))
     says = f"PersistentVolumeClaim {name} is not bound to a volume"
     return statement_about(claim, "waits", Turn.CLAIM, says, "look at its StorageClass and its provisioner")

@@ -52,7 +52,7 @@ def why_refused(message: str) -> tuple[str, str]:
     if "failed calling webhook" in message:
         name = _quoted(message, "failed calling webhook ")
         says = f"its pods are not created, because admission webhook {name} does not answer"
-        return says, "ask who runs that webhook: its pods, its Service or its certificate are at fault"
+        return says, "ask the administrator of that webhook: its pods, its Service or its certificate are at fault"
     if "admission webhook" in message and "denied the request" in message:
         name = _quoted(message, "admission webhook ")
         says = f"its pods are not created, because admission webhook {name} denies them"

@@ -90,7 +90,7 @@ def test_a_plugin_gives_what_is_read() -> None:
         "a file of no task": (job({"svc": []}, task("a", "t /etc/volcano/zebra.host")), ["host-file [0]"]),
         "a file of a volume": (job({}, task("a", "t /etc/volcano/zebra.host", **mine)), []),
         "a file nobody writes": (job({}, task("a", "t /etc/volcano/a.host")), ["host-file [0]"]),
-        "mpirun without keys": (job({"svc": []}, task("a", MPIRUN), worker), ["ssh-keys [0]"]),
+        "mpirun without SSH keys": (job({"svc": []}, task("a", MPIRUN), worker), ["ssh-keys [0]"]),
         "mpirun with keys of its own": (job({"svc": []}, task("a", MPIRUN, pod=keys), worker), []),
         "mpirun with scratch space": (job({"svc": []}, task("a", MPIRUN, pod=scratch), worker), ["ssh-keys [0]"]),
         "mpirun with another agent": (job({"svc": []}, task("a", f"{MPIRUN} --mca plm_rsh_agent k"), worker), []),

@@ -71,7 +71,7 @@ EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
 )
 POD_LEVEL: Final = DEVICE_CLAIMS.rule(
     "device-claims/pod-level",
-    title="Claims are set for the pod as a whole",
+    title="resources of the pod as a whole list claims",
     why="Kubernetes gives devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )

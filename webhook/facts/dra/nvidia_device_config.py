@@ -124,7 +124,7 @@ PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/domain-id",
-    title="The ComputeDomain is not given by its UID",
+    title="domainID is not the UID of a ComputeDomain",
     why="The driver looks for the ComputeDomain with this UID and finds none. The pods stay in ContainerCreating.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/computedomain.go",
     function="AssertComputeDomainNamespace",

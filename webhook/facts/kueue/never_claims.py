@@ -79,7 +79,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 )
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
-    title="Kueue counts this extended resource only in a claim",
+    title="Kueue cannot count this extended resource outside a claim",
     why="Kueue counts this class by a counter or a capacity. Only a claim says how much of these the job needs.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )

@@ -82,7 +82,7 @@ SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
 )
 API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/api-port-variable",
-    title="VLLM_PORT is the port of the API",
+    title="VLLM_PORT is set to the port of the API",
     why="VLLM_PORT is the first port between processes of vLLM. The port of the API is --port.",
     source="vllm-project/vllm vllm/envs.py",
     function="get_vllm_port",

@@ -103,7 +103,7 @@ KOORDINATOR: Final = SHARED_GPU.rule(
 )
 KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-combination",
-    title="A container asks Koordinator for resources that it does not combine",
+    title="A container requests resources that Koordinator does not combine",
     why="Koordinator takes fixed combinations of GPU resources and rejects others, so the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
     function="ValidDeviceResourceCombinations",

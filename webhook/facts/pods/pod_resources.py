@@ -104,7 +104,7 @@ LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
 )
 LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
-    title="The device has a limit only on GKE Autopilot",
+    title="The device has no limit outside GKE Autopilot",
     why=(
         "GKE Autopilot sets limits to the requests before the API server checks a pod. Every other cluster refuses the "
         "pods."

@@ -83,7 +83,7 @@ IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
 )
 LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/limits-choose-no-pool",
-    title="The device has a limit but no request to choose a Pool by",
+    title="A limit without a request does not choose a Pool",
     why="The controller compares requests when it chooses a Pool, and it does not read limits.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
 )

@@ -56,7 +56,7 @@ ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
 )
 JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/job-set-immutable",
-    title="A suspended job cannot change this part of its pods",
+    title="JobSet refuses this change of the pods",
     why="Trainer accepts the change, but JobSet refuses it again and again.",
     refused_by="JobSet's webhook, when Trainer updates the JobSet",
     source="https://github.com/kubernetes-sigs/jobset/issues/624",
@@ -151,7 +151,7 @@ def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Pr
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
         message = f"cannot change while pods of replicated job {jobs} are active"
-        fix = "suspend the job if it is not yet, wait until these pods are gone, then change the patches"
+        fix = "suspend the job if it still runs, wait until these pods are gone, then change the patches"
         yield ACTIVE_PODS.problem(path, message, fix)
 
 
@@ -170,8 +170,7 @@ def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
     new = _immutable_parts_of_job_set(subject.once(merge_train_job), now)
     if old != new:
         fields = _differing_fields_of_pods(Items(old, subject.deadline), new) or "fields"
-        message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
-        message = f"{message}update"
+        message = f"changes {fields} of pods, but JobSet refuses this change of an existing JobSet"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield JOB_SET_IMMUTABLE.problem(f"spec.{changed[0]}", message, fix)
 

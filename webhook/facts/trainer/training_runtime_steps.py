@@ -52,7 +52,7 @@ TRAINER_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/overlooked-step",
-    title="The change breaks a rule of the steps that Trainer checks only on creation",
+    title="The update breaks a rule that Trainer checks only on creation",
     why=(
         "Trainer's webhook checks these rules only when a TrainingRuntime is created. The same object is refused when "
         "it is created again."
