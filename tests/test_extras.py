@@ -151,7 +151,7 @@ def test_pages_install_by_one_line():
 
 
 @pytest.mark.parametrize("placeholder", ["OWNER/claimgate", "rev: TAG"])
-def test_a_placeholder_has_one_place(placeholder):
+def test_each_placeholder_is_listed_once(placeholder):
     files = (*PAGES, ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml")
     assert [path.name for path in files if placeholder in path.read_text()] == ["integrations.md"]
 

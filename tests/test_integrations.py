@@ -48,7 +48,7 @@ def audit_step(folder, cwd=ROOT, **given):
     return shell(STEPS["Audit"]["run"], cwd=cwd, **environment, **runner)
 
 
-def test_a_report_of_the_checkout_is_not_that_of_an_audit_that_could_not_start(tmp_path):
+def test_an_audit_that_cannot_start_does_not_publish_a_report_from_the_checkout(tmp_path):
     sarif = tmp_path / "forged.sarif"
     sarif.write_text("{}")
     done = audit_step(tmp_path, paths=GOOD, policies="no/such/folder", sarif=str(sarif))
@@ -116,7 +116,7 @@ def audited_files(folder):
     return sorted(each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results)
 
 
-def test_a_pull_request_does_not_excuse_itself(pull_request, tmp_path):
+def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
     """The configuration is that of the base branch, and the log says so."""
     folder, base = pull_request
     done = audit_step(tmp_path, cwd=folder, paths="a", event=base)

@@ -60,7 +60,7 @@ def test_no_house_word_is_a_name():
     assert {path: house for path, house in words.items() if house} == {}
 
 
-def test_a_variable_says_what_was_found():
+def test_a_variable_has_a_name_for_what_it_holds():
     unnamed = [path for path, (named, _, _) in written().items() if "found" in named]
     assert [str(path) for path in unnamed if path.stem not in SAYS_WHAT_IS_FOUND] == []
 

@@ -86,5 +86,5 @@ def limits():
                     yield name.id, value.value
 
 
-def test_a_limit_is_written_once():
+def test_each_limit_is_written_in_one_place():
     assert repeated(limits()) == []

@@ -40,7 +40,7 @@ def test_another_program_of_re2_is_told(monkeypatch):
         patterns.check_installed_version()
 
 
-def test_a_client_without_its_pool_is_told(monkeypatch):
+def test_a_kubernetes_client_without_pool_manager_is_reported(monkeypatch):
     import kubernetes
 
     monkeypatch.setattr(kubernetes.client.rest.RESTClientObject, "__init__", lambda *_: None)

@@ -128,7 +128,7 @@ def test_brackets_inside_strings_do_not_count_as_nesting(value: str) -> None:
     assert decode_review_bytes(sent).object["data"]["text"] == value
 
 
-def test_a_body_of_many_shallow_objects_is_no_deep_one() -> None:
+def test_a_body_of_many_shallow_objects_is_not_deep() -> None:
     many = [{"a": [{}]} for _ in range(2_000)]
     assert decode_review_bytes(body(review(object={"items": many}))).object["items"] == many
 
@@ -183,7 +183,7 @@ def test_absent_request_kind_and_resource_are_those_of_the_object() -> None:
     assert read.request_sub_resource == "status"
 
 
-def test_a_bare_request_names_paths_under_request() -> None:
+def test_a_bare_request_reports_paths_below_request() -> None:
     with pytest.raises(CallError, match=r"^request\.namespace: expected a string, found an integer$"):
         decode_request(request(namespace=5))
 
@@ -216,14 +216,14 @@ def test_integers_stay_integers_beside_many_digits() -> None:
     assert {type(each) for each in decode_review_bytes(body(review(object=held))).object["n"]} == {int}
 
 
-def test_a_long_number_is_seen_wherever_it_stands_in_a_large_body() -> None:
+def test_a_long_number_is_recognized_anywhere_in_a_large_body() -> None:
     for fill in range((1 << 16) - 400, 1 << 16):
         found = decode_review_bytes(body(review(object={"text": "x" * fill, "n": 2**63}))).object
         assert type(found["n"]) is float, fill
 
 
 @pytest.mark.parametrize("before", ["", " ", "\n", "\r\n\t", "-", " -", "[", "[ ", "[0,", "[0, ", "[-"])
-def test_a_long_number_is_seen_whatever_stands_before_it(before: str) -> None:
+def test_a_long_number_is_recognized_after_any_text(before: str) -> None:
     sent = body(review(object={"n": "here"})).replace(b'"here"', before.encode() + b"9" * 25 + b"]" * before.count("["))
     found = decode_review_bytes(sent).object["n"]
     assert type(found[-1] if isinstance(found, list) else found) is float
@@ -299,7 +299,7 @@ def test_reading_a_deep_body_grows_with_its_length_alone() -> None:
     assert looks(400_000) < 4.5 * looks(100_000)
 
 
-def test_a_deep_body_is_given_up_at_the_deadline() -> None:
+def test_reading_a_deep_body_stops_at_the_deadline() -> None:
     held = body(review(object={"x": "here"})).replace(b'"here"', b"[" * 50_000 + b"]" * 50_000)
     with pytest.raises(BudgetExceeded):
         decode_review_bytes(held, Deadline(at=0))
@@ -345,7 +345,7 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ['"object', 'x\\"object', '"object" :', ',"object'])
-def test_a_name_like_the_key_of_the_object_hides_nothing(name: str) -> None:
+def test_a_name_like_the_key_of_the_object_hides_no_finding(name: str) -> None:
     sent = {"request": {**HEAD, "name": name, "object": {"a": "x" * (1 << 20)}}}
     head = decode_request_without_objects(json.dumps(sent, separators=(",", ":")).encode())
     assert head is not None
@@ -380,7 +380,7 @@ def test_the_head_of_a_review_names_its_user_alone() -> None:
         "a large object first",
     ],
 )
-def test_a_head_that_cannot_be_had_cheaply_is_none(sent: bytes) -> None:
+def test_a_head_that_is_expensive_to_read_is_not_read(sent: bytes) -> None:
     assert decode_request_without_objects(sent) is None
 
 
@@ -392,7 +392,7 @@ LONG = "x" * 100_000
     [{**review(), "apiVersion": LONG}, {**review(), "kind": LONG}, review(operation=LONG)],
     ids=["apiVersion", "kind", "operation"],
 )
-def test_a_message_holds_the_beginning_of_what_is_long(sent):
+def test_a_message_has_the_beginning_of_long_values(sent):
     with pytest.raises(CallError) as raised:
         decode_review_bytes(body(sent))
     assert len(raised.value.message) < 600

@@ -117,7 +117,7 @@ def test_problems_are_told_one_by_one_with_their_rules():
     assert list(verdict.warnings) == told
 
 
-def test_a_denial_has_a_cause_for_each_problem_that_it_tells():
+def test_a_denial_has_a_cause_for_each_reported_problem():
     about_all = Problem(code="g/all", path="", message="must be there")
     found = (problem(0), about_all)
     status = verdict_of_decisions(
@@ -149,7 +149,7 @@ def test_what_is_found_besides_is_told_below_and_decides_nothing():
     assert verdict_of_decisions([ADMITTED], attributes(), further=besides).allowed
 
 
-def test_a_validation_with_a_rule_is_told_with_it():
+def test_a_validation_is_reported_with_its_rule():
     assert verdict_of_decisions([denial(rule="g/r")], attributes()).status.message == "no (g/r)"
 
 

@@ -58,7 +58,7 @@ def test_the_annotation_has_every_policy_that_denies():
     assert [each["policy"] for each in json.loads(annotations[FAILURE_KEY])] == ["a", "b"]
 
 
-def test_a_mutation_that_fails_denies_nobody():
+def test_a_failed_mutation_denies_no_request():
     failed = denial(kind="mutating", evaluation="error")
     assert not verdict_of_decisions(limit_actions([failed], "deny"), attributes()).allowed
     warned, audited = (verdict_of_decisions(limit_actions([failed], most), attributes()) for most in ("warn", "audit"))

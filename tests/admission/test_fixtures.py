@@ -50,7 +50,7 @@ def test_a_hand_written_request_is_completed_from_its_object() -> None:
     assert (read.uid, read.namespace, read.name, read.object) == (attributes_of_fixture(POD).uid, "ns", "p", None)
 
 
-def test_a_request_that_nothing_completes_is_refused() -> None:
+def test_an_incomplete_request_is_refused() -> None:
     with pytest.raises(CallError, match=r"request\.uid: expected a string, found none"):
         attributes_of_fixture({"operation": "CREATE", "object": {}})
 

@@ -5,7 +5,7 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.files import FilesCluster
 
 
-def test_a_review_that_is_not_evaluated_in_time_fails_as_in_a_cluster():
+def test_a_review_that_runs_out_of_time_fails_as_in_a_cluster():
     local = LocalAnswerer(policies=policies(validating("true")), cluster=FilesCluster(), timeout_s=-1)
     (decision,) = run_phases(request(pod()), "validate", local).verdict.decisions
     assert (decision.evaluation, decision.action) == ("error", "deny")

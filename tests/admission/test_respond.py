@@ -101,7 +101,7 @@ def test_a_denial_without_status_still_names_code_and_reason() -> None:
     assert (status["code"], status["reason"]) == (400, "BadRequest")
 
 
-def test_a_patch_goes_with_its_type() -> None:
+def test_a_patch_has_a_patch_type() -> None:
     response = answer(PATCHED)
     assert response["patchType"] == "JSONPatch"
     assert json.loads(base64.b64decode(response["patch"])) == list(OPERATIONS)
@@ -171,7 +171,7 @@ def test_many_audit_annotation_keys_that_meet_cost_no_long_searches() -> None:
     assert all(len(name) <= MAX_KEY for name in taken)
 
 
-def test_a_status_stands_alone_too() -> None:
+def test_a_status_can_be_a_whole_body() -> None:
     body = json.loads(encode_failure_status(DenialStatus(code=413, reason="RequestEntityTooLarge", message="too much")))
     assert body == {
         "kind": "Status",

@@ -44,14 +44,14 @@ def sent(spec: JSON) -> Attributes:
         {"containers": [{"name": "a", "resources": {"limits": [1]}}], "resourceClaims": "gpu"},
     ],
 )
-def test_a_pod_that_no_api_server_decoded_is_answered(spec: JSON, phase: Phase, policies: PolicySet) -> None:
+def test_a_pod_that_was_not_decoded_by_an_api_server_is_answered(spec: JSON, phase: Phase, policies: PolicySet) -> None:
     verdict = answer_request(sent(spec), policies, FilesCluster(), phase=phase)
     if phase is Phase.VALIDATE:
         assert verdict.status is not None
         assert "pod-template-shape/wrong-type" in verdict.status.message
 
 
-def test_a_fault_of_our_own_stays_one(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_stays_an_internal_error(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of all policies, no failurePolicy applies."""
 
     def broken(*_: object) -> None:

@@ -126,7 +126,7 @@ def test_what_needs_a_namespace_that_no_file_has_is_not_evaluated(make, text, sp
 OWN_LABEL = {"matchExpressions": [{"key": "claimgate.dev/gpu", "operator": "NotIn", "values": ["own"]}]}
 
 
-def test_a_label_of_claimgate_is_absent_where_no_file_says_otherwise():
+def test_a_label_of_claimgate_is_absent_unless_a_file_has_it():
     loaded = policies(validating("false", binding={"matchResources": {"namespaceSelector": OWN_LABEL}}))
     assert not allows(loaded, VIEWS["of files, which assumes each namespace"])
 

@@ -68,5 +68,5 @@ def test_a_long_name_is_read_to_its_end():
     assert label_fault(f"{'a' * 5000}B/") == "it contains the capital letter `B` and `/`"
 
 
-def test_a_good_name_has_no_fault_to_tell():
+def test_a_valid_name_has_no_problem():
     assert label_fault("gpu") == subdomain_fault("a.b") == label_value_fault("A") == "it is not a valid name"

@@ -30,5 +30,5 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
         pytest.param(None, [((), None)], id="null"),
     ],
 )
-def test_a_list_is_taken_apart(value, expected):
+def test_a_list_is_split_into_its_items(value, expected):
     assert list(objects_of_list(value)) == expected

@@ -82,7 +82,7 @@ def test_the_path_a_message_starts_with(text, path, rest):
 
 
 @given(PATHS, st.text(max_size=9))
-def test_a_message_is_whole_again_under_any_prefix(path, text):
+def test_a_wrapped_message_can_be_joined_again_with_any_prefix(path, text):
     message = f"{paths.path_as_text(('spec', *path))}: {text}"
     assert paths.split_off_leading_path(message) == (("spec", *path), f": {text}")
 

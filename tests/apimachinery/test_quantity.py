@@ -26,7 +26,7 @@ def fraction(q: Quantity) -> Fraction:
 
 
 @all_rows("case", [c for c in CASES if "error" not in c], ids=lambda c: c["text"])
-def test_a_quantity_answers_as_the_go_library(case):
+def test_a_quantity_behaves_as_in_the_go_library(case):
     q = parse_quantity(case["text"])
     assert [str(q), q.format, q.is_integer()] == [case["string"], case["format"], case["integer"]]
     assert q.as_approximate_float() == float(case["float"].replace("Inf", "inf"))

@@ -45,6 +45,6 @@ def test_the_figures_are_printed(capsys):
     assert len(printed) == 9
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError):
         answering(str(tmp_path / "absent.json"), POLICIES, Phase.VALIDATE)

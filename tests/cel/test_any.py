@@ -57,7 +57,7 @@ def test_any_is_a_type_of_its_own(expression: str, result: object) -> None:
         ("type(d) == map", True),
     ],
 )
-def test_a_defaulting_map_has_an_empty_one_for_every_key(expression: str, value: object) -> None:
+def test_a_defaulting_map_returns_an_empty_map_for_every_key(expression: str, value: object) -> None:
     program = compiled_engine().compile(expression, ENVIRONMENT)
     assert program.evaluate({"d": DictWithEmptyMaps(here=1)}, CostMeter()) == value
 

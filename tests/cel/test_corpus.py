@@ -59,7 +59,7 @@ def test_cel_spec():
     assert found.passed >= 0.99 * (found.total - len(BLOCK))
 
 
-def test_a_miss_is_told():
+def test_a_wrong_result_is_reported():
     row = {"id": "a", "expr": "1 + 1", "expect": {"int": "3"}, "runtime_cost": 7}
     (outcome,) = corpus.evaluate_rows([row], compiled_engine())
     assert (outcome.passed, outcome.expected, outcome.actual) == (False, '{"int": "3"}', '{"int": "2"}')
@@ -109,7 +109,7 @@ def test_a_broken_corpus_is_bad_input(tmp_path, text, complaint):
         {"expr": "1", "expect": {"map": [[1, 2], 3]}},
     ],
 )
-def test_a_row_that_cannot_be_read_is_a_miss(row):
+def test_an_unreadable_row_is_a_failure(row):
     good = {"id": "b", "expr": "1", "expect": {"int": "1"}}
     found = list(corpus.evaluate_rows([{"id": "a", **row}, good], compiled_engine()))
     assert [outcome.passed for outcome in found] == [False, True]

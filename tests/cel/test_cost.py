@@ -20,7 +20,7 @@ def test_the_smaller_of_limit_and_budget_bounds_a_run():
     assert CostMeter(limit=100, budget=5).start_expression(STEP) == 5
 
 
-def test_a_cost_over_the_limit_is_booked_and_refused():
+def test_a_cost_above_the_limit_is_charged_and_refused():
     meter = CostMeter(limit=10)
     meter.cost = 11
     with pytest.raises(BudgetExceeded, match=OVER_LIMIT):
@@ -39,7 +39,7 @@ def test_an_overspent_budget_refuses_everything_after():
 
 
 @pytest.mark.parametrize(("limit", "budget", "text"), [(5, 100, OVER_LIMIT), (100, 5, OVER_BUDGET)])
-def test_a_check_says_which_bound_was_reached(limit, budget, text):
+def test_a_check_reports_which_bound_was_reached(limit, budget, text):
     meter = CostMeter(limit=limit, budget=budget)
     assert meter.check(5, STEP) == 5
     with pytest.raises(BudgetExceeded, match=text):
@@ -47,13 +47,13 @@ def test_a_check_says_which_bound_was_reached(limit, budget, text):
     assert meter.cost == 6
 
 
-def test_a_cost_counted_ahead_asks_for_exact_counting():
+def test_a_cost_counted_in_advance_needs_exact_counting():
     with pytest.raises(LoopExceedsLimit):
         CostMeter(limit=5).check_whole_loop_cost(6, STEP)
     assert CostMeter(limit=5).check_whole_loop_cost(5, STEP) == 5
 
 
-def test_a_deadline_is_looked_at_in_steps():
+def test_a_deadline_is_checked_in_steps():
     meter = CostMeter(deadline=Deadline(time.monotonic() + 60))
     assert meter.start_expression(STEP) == 1_000
     assert meter.check(1_001, STEP) == 2_001

@@ -21,7 +21,7 @@ from webhook.errors import EvaluationError
         ("1 in [dyn(1)].slice(2, 1)", 13),
     ],
 )
-def test_a_failed_argument(text, cost):
+def test_a_failed_argument_costs_as_much_as_an_argument_of_size_1(text, cost):
     meter = CostMeter()
     with pytest.raises(EvaluationError):
         compiled_engine().compile(text, Environment()).evaluate({}, meter)
@@ -38,7 +38,7 @@ def test_a_failed_argument(text, cost):
         ("['a'].map(p, dyn(true).find(p))", "no such overload: find(bool, string)"),
     ],
 )
-def test_a_pattern_that_is_known_before_is_looked_for_in_a_text_alone(text, error):
+def test_a_constant_pattern_accepts_only_a_string(text, error):
     with pytest.raises(EvaluationError) as raised:
         compiled_engine().compile(text, Environment()).evaluate({}, CostMeter())
     assert str(raised.value) == error

@@ -48,7 +48,7 @@ def test_any_text_has_an_outcome(text):
     assert outcome(compiled_engine(), ENVIRONMENT, text) in ("value", "failed", "refused")
 
 
-def test_a_chain_of_no_bools_is_an_error():
+def test_a_chain_of_values_that_are_not_bools_is_an_error():
     for text in ("dyn('a') && dyn('b')", "dyn('a') || dyn('b')", "true && dyn(1)"):
         assert evaluate(text) is EvaluationError
     assert evaluate("dyn('a') || true") is True

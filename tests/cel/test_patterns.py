@@ -77,7 +77,7 @@ def test_nothing_absorbs_that_a_pattern_of_an_object_is_too_large(call: str) -> 
         program.evaluate({"text": "a", "pattern": TOO_LARGE}, CostMeter(deadline=Deadline()))
 
 
-def test_a_wrong_one_is_called_invalid() -> None:
+def test_a_wrong_pattern_is_called_invalid() -> None:
     with pytest.raises(CompileError, match="invalid matches argument"):
         compiled_engine().compile("text.matches('(')", Environment(variables={"text": STRING}), deadline=Deadline())
 

@@ -161,7 +161,7 @@ def test_an_expression_fails_with_cel_gos_words(expression, text):
     assert str(caught.value) == text
 
 
-def test_a_wrong_class_is_no_such_overload():
+def test_a_value_of_a_wrong_class_is_a_missing_overload():
     with pytest.raises(NoSuchOverload):
         evaluate("object.name.startsWith(object.replicas)")
 
@@ -380,7 +380,7 @@ def test_selecting_from_an_optional_found_at_run_time():
     assert evaluate("[object[?'labels']].exists(o, has(o.team))") is True
 
 
-def test_a_fault_of_a_function_is_an_error_of_the_expression_that_nothing_absorbs():
+def test_a_bug_in_a_function_is_an_expression_error_that_cannot_be_absorbed():
     def broken(value):
         raise ZeroDivisionError("a fault")
 

@@ -61,7 +61,7 @@ A, B = "variables.a", "variables.b"
         (f"f({A}) && has({A}.c)", "[x].map(a, f(a) && has(a.c))[0]"),
     ],
 )
-def test_a_definition_is_evaluated_only_where_it_was(expression, written):
+def test_an_inlined_definition_is_evaluated_only_where_its_variable_was(expression, written):
     inliner = VariableInliner({"a": parse("x"), "b": parse(f"{A}.y")}, {"a": "a", "b": "b"})
     assert source_text(inliner.inline(parse(expression))) == written
 

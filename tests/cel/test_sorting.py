@@ -55,7 +55,7 @@ class Compared(str):
         return str.__lt__(self, other)
 
 
-def test_a_long_text_is_compared_once_however_often_it_is_there() -> None:
+def test_a_repeated_long_text_is_compared_once() -> None:
     texts = Random(4).choices([Compared(text) for text in LONG_TEXTS], k=MANY)
     indexes_in_ascending_order(Counted(), texts)
     assert 0 < Compared.times <= len(LONG_TEXTS) ** 2

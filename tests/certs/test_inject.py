@@ -55,7 +55,7 @@ RELEASE = {"apiVersion": "example.com/v1", "kind": "Release", "name": "r", "uid"
         ([RELEASE, NAMESPACE], None),
     ],
 )
-def test_a_configuration_is_owned_by_its_namespace_beside_other_owners(before: Any, after: Any) -> None:
+def test_a_namespace_owns_its_configuration_together_with_other_owners(before: Any, after: Any) -> None:
     references = {} if before is None else {"ownerReferences": before}
     patch = owned({"metadata": {"uid": "u", **references}}, NAMESPACE)
     expected = [

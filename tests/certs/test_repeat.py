@@ -19,7 +19,7 @@ repeat(lambda: print("looked", flush=True), 60)
 """
 
 
-def test_a_look_that_fails_is_tried_again_and_each_new_error_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_look_is_tried_again_and_each_new_error_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     stopped, errors = Event(), iter(["away", "away", "", "away", "refused"])
 
     def look() -> None:

@@ -92,7 +92,7 @@ def test_plan(given: State, expected: Plan) -> None:
     assert plan(given, ["a"], now=NOW) == expected
 
 
-def test_a_life_of_years_never_shows_a_certificate_that_yesterdays_bundle_does_not_trust(tmp_path: Path) -> None:
+def test_over_years_no_certificate_is_served_that_the_previous_bundle_does_not_trust(tmp_path: Path) -> None:
     store = Folder(tmp_path / "certs")
     issue(store, ["a.b.svc"], now=NOW, days=DAYS)
     injected = store.read()[CA]
@@ -130,7 +130,7 @@ def test_issuing_twice_needs_to_be_asked_for(tmp_path: Path) -> None:
     assert store.read()[CA] != before[CA]
 
 
-def test_a_pretended_rotation_changes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_rotation_changes_nothing(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     issue(store, ["a"], now=NOW, days=DAYS)
     before = store.read()

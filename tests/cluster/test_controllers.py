@@ -67,7 +67,7 @@ def test_the_release_is_the_tag_of_the_controller_image(image, release):
         ("apps/kueue.yaml", argo("0.18.1")),
     ],
 )
-def test_a_release_that_one_file_states_counts_for_the_others(file, value):
+def test_a_release_stated_in_one_file_applies_to_the_other_files(file, value):
     assert image_that_a_file_sees(FileTree([(file, value), ("jobs/j.yaml", {})]), "jobs/j.yaml") == "kueue/kueue:v0.18"
 
 
@@ -90,7 +90,7 @@ def test_nothing_is_known_where_files_differ_or_are_for_something_else(files, se
     assert image_that_a_file_sees(FileTree([*files, (seen_from, {})]), seen_from) is None
 
 
-def test_a_folder_that_is_named_like_the_release_is_no_other():
+def test_a_folder_with_the_name_of_the_release_is_rendered():
     tree = FileTree([("a/k.yaml", flux("0.18.0")), ("site/v0.18/j.yaml", {})])
     assert image_that_a_file_sees(tree, "site/v0.18/j.yaml") == "kueue/kueue:v0.18"
 

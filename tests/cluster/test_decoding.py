@@ -37,7 +37,7 @@ def test_a_list_comes_item_by_item(items, size, indent, is_last):
     assert listed.fields == fields
 
 
-def test_a_list_without_items_has_fields_alone():
+def test_a_list_without_items_has_only_fields():
     listed = ListDecoder(iter([b'{"items":null,"metadata":{}}']))
     assert list(listed) == []
     assert listed.fields == {"items": None, "metadata": {}}
@@ -162,7 +162,7 @@ raise SystemExit(any(codes))
 """
 
 
-def test_a_forked_child_reads_whatever_the_writer_was_doing():
+def test_a_forked_child_can_read_during_a_write():
     """In a process of its own: one that measures coverage has locks that a fork leaves taken."""
     done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
     assert done.returncode == 0

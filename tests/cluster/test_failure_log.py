@@ -100,7 +100,7 @@ def test_an_outage_that_turns_into_another_says_both():
     ]
 
 
-def test_a_watch_that_was_stopped_holds_up_no_end():
+def test_a_stopped_watch_does_not_delay_the_exit():
     written = Written()
     written.fail("a", AWAY)
     written.fail("b", AWAY)
@@ -133,7 +133,7 @@ def test_what_a_start_cannot_read_is_a_line_for_each_cause():
     ]
 
 
-def test_a_kind_that_goes_and_one_that_appears_are_a_line_each():
+def test_a_removed_kind_and_a_new_kind_are_logged():
     written = Written()
     for watch in ("a", "b"):
         written.fail(watch, KindNotServed("not served"), RUNTIME)
@@ -146,7 +146,7 @@ def test_a_kind_that_goes_and_one_that_appears_are_a_line_each():
     ]
 
 
-def test_a_log_that_nobody_can_write_to_ends_no_watch():
+def test_a_log_that_cannot_be_written_does_not_end_a_watch():
     stream = io.StringIO()
     stream.close()
     FailureLog(Log(stream=stream)).note_failure("a", CONFIG, AWAY, is_new=True)

@@ -131,7 +131,7 @@ OF_ANOTHER = "LocalQueue {}: the one in a/q.yaml is in namespace {}, and this ob
         ("unsaid", "default", "default", "unsaid"),  # what is applied together goes into one namespace
     ],
 )
-def test_a_namespace_that_nobody_says_is_unknown(name, namespace, unsaid, meant):
+def test_a_namespace_that_is_not_given_is_unknown(name, namespace, unsaid, meant):
     assert seen(tree(*SPACES), "a/q.yaml", LOCAL, namespace, name, unsaid) == meant
 
 

@@ -22,7 +22,7 @@ def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
     assert asked["allowWatchBookmarks"] == "true"
 
 
-def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
+def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     """The first watch is not read any more, although its connection stays; the second one has the events since then."""
     view = started(CONFIG, times=QUICK)
     assert view.wait_until_synced(5)
@@ -40,7 +40,7 @@ def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
     eventually(is_followed)
 
 
-def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):
+def test_a_quiet_watch_that_ends_on_time_is_not_a_failure(server, started):
     view = started(CONFIG, times=WatchTimes(least_s=1, slack_s=5))
     eventually(lambda: watches(server))
     timer = threading.Timer(0.8, server.send, (CONFIGS, None))
@@ -50,7 +50,7 @@ def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):
     assert view.age_s < 5
 
 
-def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
+def test_a_view_without_messages_is_reported_as_stale(server, started):
     view = started(CONFIG, times=QUICK)
     assert view.wait_until_synced(5)
     watched = WatchedCluster(view)

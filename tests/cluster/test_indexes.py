@@ -93,7 +93,7 @@ def test_an_index_that_one_declares_is_there_for_all():
     assert every[0].indexes == frozenset()
 
 
-def test_a_change_costs_no_walk_over_the_others():
+def test_a_change_of_one_object_does_not_read_the_other_objects():
     """Steps of Python for a change and what a review looks up after it, beside few objects and beside many."""
 
     def steps(count):

@@ -50,7 +50,7 @@ def lists(server):
     return [(path, query) for path, query, _ in server.asked if "limit" in query]
 
 
-def test_a_name_in_one_namespace_is_asked_for_alone(filled, started):
+def test_a_name_in_one_namespace_is_requested_alone(filled, started):
     view = started(named("limits", "a"))
     assert view.wait_until_synced(5)
     path = "/api/v1/namespaces/a/configmaps"
@@ -71,14 +71,14 @@ def test_what_is_not_of_interest_is_not_known_to_be_absent(filled, started):
             view.list(CONFIG, namespace, labels)
 
 
-def test_a_name_in_every_namespace_is_known_in_each(filled, started):
+def test_a_name_held_for_every_namespace_is_known_in_each_namespace(filled, started):
     view = started(named("limits"))
     assert view.wait_until_synced(5)
     assert [view.get(CONFIG, namespace, "limits") is not None for namespace in "abc"] == [True, True, False]
     assert view.is_namespaced(CONFIG)
 
 
-def test_a_selector_gives_what_it_selects_and_what_is_held_by_name(filled, started):
+def test_a_selector_returns_selected_objects_and_objects_held_by_name(filled, started):
     view = started(labelled("tier in (x)"), named("limits", "b"))
     assert view.wait_until_synced(5)
     places = [
@@ -131,7 +131,7 @@ def test_many_names_are_picked_out_of_their_namespaces(filled, started, monkeypa
     eventually(lambda: view.get(CONFIG, "a", "other")["metadata"]["labels"])
 
 
-def test_a_reload_keeps_what_is_held_and_ends_the_rest(filled, started):
+def test_a_reload_keeps_used_watches_and_stops_the_others(filled, started):
     view = started(named("limits", "a"), named("other", "a"))
     assert view.wait_until_synced(5)
     view.watch([named("limits", "a"), named("limits", "b")])

@@ -68,7 +68,7 @@ def groups(server):
         pytest.param([("example.com", "things")], [], id="a kind that is not served"),
     ],
 )
-def test_a_wanted_kind_is_read_in_the_version_that_is_preferred(connection, wanted, served):
+def test_a_needed_kind_is_read_in_the_preferred_version(connection, wanted, served):
     assert [f"{each.kind.api_version} {each.kind.kind}" for each in served_kinds(connection, wanted)] == served
 
 
@@ -79,13 +79,13 @@ def test_all_pages_are_read_and_each_object_says_its_kind(connection, server):
     assert {(each["apiVersion"], each["kind"]) for each in listed} == {("v1", "ConfigMap")}
 
 
-def test_a_scope_is_asked_of_the_server(connection, server):
+def test_namespace_and_selector_are_sent_to_the_server(connection, server):
     server.answers["/api/v1/namespaces/a/configmaps"] = page(config("x"))
     assert names(connection, namespace="a", selector="app=x") == ["x"]
     assert server.asked[-1][1]["labelSelector"] == "app=x"
 
 
-def test_a_list_that_has_expired_goes_on_where_the_server_says(connection, server):
+def test_an_expired_list_continues_at_the_token_of_the_server(connection, server):
     server.answers[LIST] = page(config("a"), more="one")
     server.answers[f"{LIST}?one"] = gone("two")
     server.answers[f"{LIST}?two"] = page(config("b"))

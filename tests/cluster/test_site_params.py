@@ -33,7 +33,7 @@ def params_of_kueue(*objects: Any, loaded: PolicySet | None = None) -> Mapping[s
     return dict(param.object["data"])
 
 
-def test_a_key_of_the_site_counts_in_the_place_of_that_of_the_config_map() -> None:
+def test_a_param_of_the_site_replaces_the_key_of_the_config_map() -> None:
     site = config_map("claimgate-site", **{"kueue.off": "kueue-never/a", "kueues.deny": "x", "kueue": "y"})
     assert params_of_kueue(site)["off"] == "kueue-never/a"
     own = params_of_kueue(config_map("kueue", off="kueue-never/b", deny="kueue-never/c"), site)

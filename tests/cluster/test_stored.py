@@ -45,7 +45,7 @@ def test_other_kinds_and_namespaces_are_as_they_are() -> None:
     assert list(seen.list(POD, "m")) == list(seen.list(POD, None)) == [elsewhere]
 
 
-def test_a_view_that_says_so_already_is_the_same_view() -> None:
+def test_a_view_with_the_old_object_is_not_changed() -> None:
     """Also one that keeps of each object a few fields."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
@@ -55,7 +55,7 @@ def test_a_view_that_says_so_already_is_the_same_view() -> None:
     assert view_before_request(view, attributes_of_object(old)) is view
 
 
-def test_a_view_that_cannot_say_is_the_same_view() -> None:
+def test_an_unsynced_view_is_not_changed() -> None:
     view = Unsynced()
     assert view_before_request(view, attributes_of_object(pod("a", "n"))) is view
 

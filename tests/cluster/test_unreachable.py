@@ -44,7 +44,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS)
-def test_a_failed_connection_is_said_in_words(error, words):
+def test_a_failed_connection_is_explained_in_words(error, words):
     assert describe_connection_error(error) == words
     assert str(ServerUnreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
 

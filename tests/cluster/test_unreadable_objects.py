@@ -53,7 +53,7 @@ def text(name, version="11"):
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("interest", [READ, CONFIG], ids=["fields", "whole"])
-def test_a_list_goes_on_behind_an_object_that_is_too_deep(server, started, interest, depth):
+def test_a_list_continues_after_a_too_deep_object(server, started, interest, depth):
     server.answers[CONFIGS] = listed(text("a"), deep("b", depth), text("c"))
     view = started(interest)
     assert view.wait_until_synced(5)
@@ -66,7 +66,7 @@ def test_a_list_goes_on_behind_an_object_that_is_too_deep(server, started, inter
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("interest", [READ, CONFIG], ids=["fields", "whole"])
-def test_a_watch_goes_on_behind_an_object_that_is_too_deep(server, started, interest, depth):
+def test_a_watch_continues_after_a_too_deep_object(server, started, interest, depth):
     view = started(interest)
     assert view.wait_until_synced(5)
     server.send(CONFIGS, added(deep("b", depth)), event("ADDED", config("c", "12", text="honest")))
@@ -99,7 +99,7 @@ def test_an_unreadable_object_goes_when_it_is_deleted(server, started):
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_field_that_nobody_reads_may_be_as_deep_as_it_is(server, started, depth):
+def test_a_field_that_no_policy_reads_may_have_any_depth(server, started, depth):
     server.answers[CONFIGS] = listed(deep("b", depth, field="binaryData"))
     view = started(READ)
     assert view.wait_until_synced(5)

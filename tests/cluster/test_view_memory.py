@@ -71,7 +71,7 @@ def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started)
     )
 
 
-def test_a_first_list_is_never_held_whole(served, started):
+def test_a_first_list_is_never_in_memory_as_a_whole(served, started):
     served.answers[CONFIGS] = page(
         *(config(f"c-{number}", "greedy", 100 * KB) for number in range(50)), config("z", "honest", KB)
     )
@@ -228,7 +228,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("namespace", ["n", None], ids=["listed by namespace", "listed as a whole"])
-def test_a_list_that_was_asked_for_keeps_nothing_alive_that_is_gone(change, namespace):
+def test_a_returned_list_keeps_no_deleted_objects_in_memory(change, namespace):
     store = ObjectStore()
     store.begin_list()
     store.end_list()

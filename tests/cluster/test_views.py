@@ -72,7 +72,7 @@ def test_an_object_without_namespace_is_in_default():
     assert not view.list(RUNTIME, None)
 
 
-def test_a_cluster_scoped_object_has_no_namespace_whatever_it_says():
+def test_a_cluster_scoped_object_has_no_namespace_even_if_its_metadata_has_one():
     torch = RUNTIMES | {"metadata": {"name": "torch", "namespace": "team"}}
     view = FilesCluster([torch])
     assert view.get(RUNTIME, "", "torch") == torch
@@ -116,7 +116,7 @@ def test_the_upper_layer_hides_the_lower():
     assert view.is_synced(POD)
 
 
-def test_a_layer_that_cannot_say_fails_the_lookup():
+def test_a_layer_without_an_answer_fails_the_lookup():
     view = LayeredCluster(FilesCluster([pod("a", "n")]), Unsynced())
     assert view.get(POD, "n", "a") == pod("a", "n")
     assert not view.is_synced(POD)

@@ -105,7 +105,7 @@ def test_it_has_no_version_while_an_object_changes(server, started):
     assert view.version() == before is not None
 
 
-def test_a_watch_that_is_too_old_lists_anew(server, started):
+def test_a_watch_that_is_too_old_lists_again(server, started):
     stream = io.StringIO()
     view = started(CONFIG, log=Log(stream=stream))
     assert view.wait_until_synced(5)
@@ -202,7 +202,7 @@ def test_what_the_server_refuses_is_told(server, started, path, answer, message)
 
 
 @pytest.mark.parametrize("path", ["/apis/trainer.kubeflow.org", "/apis/trainer.kubeflow.org/v1alpha1"])
-def test_a_group_that_may_not_be_read_is_told(server, started, path):
+def test_a_group_that_may_not_be_read_is_reported(server, started, path):
     server.answers[path] = 403, {"message": "forbidden for you"}
     view = started(RUNTIME)
     eventually(lambda: "forbidden" in view.failures().get(RUNTIME, ""))
@@ -243,7 +243,7 @@ def test_a_watch_that_is_refused_later_is_told_at_once_and_kinds_that_are_not_in
     assert watched.why_not_ready() == ""
 
 
-def test_a_server_that_is_away_is_told_once(started, server):
+def test_an_unreachable_server_is_reported_once(started, server):
     server.shutdown()
     server.server_close()
     stream = io.StringIO()
@@ -260,9 +260,7 @@ def test_a_server_that_is_away_is_told_once(started, server):
 @pytest.mark.parametrize(
     ("code", "message"), [(403, "watch failed"), (500, "API server answers with errors")], ids=["403", "500"]
 )
-def test_a_kind_that_may_be_listed_and_not_watched_is_listed_less_often_each_time(
-    server, tmp_path, code: int, message: str
-):
+def test_a_kind_without_watch_permission_is_listed_less_and_less_often(server, tmp_path, code: int, message: str):
     server.refused_watches[CONFIGS] = code, {"message": "cannot watch resource configmaps"}
     stream = io.StringIO()
     view = WatchCluster(
@@ -278,7 +276,7 @@ def test_a_kind_that_may_be_listed_and_not_watched_is_listed_less_often_each_tim
     assert line["message"] == message
 
 
-def test_a_failure_that_stays_is_logged_once(started, server):
+def test_a_lasting_failure_is_logged_once(started, server):
     stream = io.StringIO()
     view = started(RUNTIME, log=Log(stream=stream))
     eventually(lambda: len(server.asked) > 10)
@@ -299,7 +297,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("content", "message"), UNUSABLE.values(), ids=UNUSABLE)
-def test_a_file_that_is_no_kubeconfig_is_a_configuration_error(content, message, tmp_path):
+def test_a_file_that_is_not_a_kubeconfig_is_a_configuration_error(content, message, tmp_path):
     file = tmp_path / "config"
     if content is not None:
         file.write_bytes(content)
@@ -307,7 +305,7 @@ def test_a_file_that_is_no_kubeconfig_is_a_configuration_error(content, message,
         connect_to_cluster(file)
 
 
-def test_a_folder_is_no_kubeconfig(tmp_path):
+def test_a_folder_is_not_a_kubeconfig(tmp_path):
     with pytest.raises(
         ConfigurationError, match=f"^kubeconfig {tmp_path}: is a directory; name one with --kubeconfig$"
     ):
@@ -338,7 +336,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError("deep"), RuntimeError("what"), OSError(5, "disk")])
-def test_a_watch_outlives_every_exception(error):
+def test_a_watch_continues_after_every_exception(error):
     stream = io.StringIO()
     view = WatchCluster(Failing(error, LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
     view.start()
@@ -351,7 +349,7 @@ def test_a_watch_outlives_every_exception(error):
     view.close()
 
 
-def test_a_watch_outlives_a_log_that_nobody_can_write_to():
+def test_a_watch_continues_if_the_log_cannot_be_written():
     stream = io.StringIO()
     stream.close()
     view = WatchCluster(Failing(LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
@@ -372,7 +370,7 @@ def test_an_event_in_pieces_is_read_and_one_without_end_is_not(server, started, 
     eventually(lambda: view.get(CONFIG, "n", "c"))
 
 
-def test_a_list_that_is_cut_off_is_asked_for_anew(server, started):
+def test_an_interrupted_list_is_requested_again(server, started):
     server.answers[CONFIGS] = 200, b'{"apiVersion":"v1","items":[{"metadata":{"name":"a","namespace":"n"}},{"meta'
     view = started(CONFIG)
     eventually(lambda: "the list is cut off" in view.failures().get(CONFIG, ""))

@@ -68,18 +68,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("code", "message", "start"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_refusal(code: int, message: str, start: str) -> None:
+def test_a_refusal_of_the_server_is_explained(code: int, message: str, start: str) -> None:
     found = told(Answering(ServerRefused(code, message)))
     assert len(found) == bool(start)
     assert all(one.startswith(start) and one.endswith(message) for one in found)
 
 
-def test_a_late_answer_is_told_with_both_times() -> None:
+def test_a_late_answer_is_reported_with_both_times() -> None:
     (one,) = told(Answering(CHANGED, seconds=1))
     assert " seconds for all webhooks together, and API servers wait 1 for each: look at" in one
 
 
-def test_a_pod_that_keeps_gpu_was_not_answered() -> None:
+def test_a_pod_with_gpu_was_not_seen_by_the_webhook() -> None:
     said = "spec.containers[0].resources.limits[gpu]: Invalid value: must be a standard resource for containers"
     (one,) = told(Answering(ServerRefused(422, said)))
     assert one.startswith("none, because `gpu` is still in the Pod")

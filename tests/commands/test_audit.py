@@ -96,7 +96,7 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.co
         pytest.param(("--as", "stored"), ["gpu-portable/untranslated"], id="as they are, on the scheduler's node"),
     ],
 )
-def test_a_dump_is_judged_as_it_is_stored(reviewed, found, tmp_path, capsys):
+def test_a_dump_is_validated_as_stored_objects(reviewed, found, tmp_path, capsys):
     (tmp_path / "dump.yaml").write_text(STORED)
     assert run_command_line(["audit", *reviewed, str(tmp_path), "-o", "json"]) == 1
     entries = json.loads(capsys.readouterr().out)["findings"]
@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
     assert err.startswith(f"error: {tmp_path}/broken.yaml:")
 
 
-def test_a_mistake_hides_nothing_that_stands_beside_it(tmp_path, capsys):
+def test_a_mistake_does_not_hide_other_mistakes(tmp_path, capsys):
     text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n---\nkind: {{ .Values.kind }}\n"
     (tmp_path / "chart.yaml").write_text(text)
     assert audit(tmp_path) == 1
@@ -164,7 +164,7 @@ def test_trees_of_charts_and_kustomizations_are_audited_without_noise(tree, caps
     )
 
 
-def test_a_chart_inside_another_is_rendered_with_that(tree, capsys):
+def test_a_subchart_is_rendered_with_its_parent(tree, capsys):
     inner = tree / "charts" / "web" / "charts" / "db"
     (inner / "templates").mkdir(parents=True)
     (inner / "Chart.yaml").write_text("apiVersion: v2\nname: db\n")
@@ -214,7 +214,7 @@ def test_files_are_left_out_by_name_and_path(pattern, tree, capsys):
     assert "frowned" not in capsys.readouterr().out
 
 
-def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
+def test_a_pattern_that_excludes_every_file_is_reported_as_the_cause(tree, capsys):
     said = f"{tree}: no object was audited: --include, --exclude or .claimgateignore leaves out every file\n"
     assert audit(tree, "--exclude", "*") == 0
     assert f"warning: {said}" in capsys.readouterr().err
@@ -241,7 +241,7 @@ def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
         ("example.org/v1", "Widget", ""),
     ],
 )  # fmt: skip
-def test_a_kind_that_nobody_has_is_said(version, kind, said, tmp_path, capsys):
+def test_an_unknown_kind_is_reported(version, kind, said, tmp_path, capsys):
     (tmp_path / "x.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
     for verb in ("audit", "replay"):
         assert run_command_line([verb, *POLICIES, str(tmp_path)]) == 0
@@ -328,7 +328,7 @@ def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("verb", ["audit", "replay"])
-def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path, capsys):
+def test_a_policy_without_a_binding_is_reported_and_can_be_evaluated(verb, tmp_path, capsys):
     policy = yamlfile.read(HERE / "policies" / "policies.yaml")[0].value
     (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
     (tmp_path / "pod.yaml").write_text("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {deny: x}}\n")
@@ -342,7 +342,7 @@ def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path,
     assert err == ""
 
 
-def test_a_broken_file_that_is_no_manifest_is_counted(tmp_path, capsys):
+def test_a_broken_file_that_is_not_a_manifest_is_counted(tmp_path, capsys):
     (tmp_path / "tsconfig.json").write_text('{ // comments\n  "compilerOptions": {},\n}\n')
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     assert run_command_line(["audit", str(tmp_path)]) == 0

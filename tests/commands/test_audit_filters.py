@@ -77,7 +77,7 @@ def test_formats_that_do_not_list_passes_count_the_same(tmp_path, flags):
     assert "pass" not in listed
 
 
-def test_a_rule_that_nobody_has_is_an_error(audit, tmp_path):
+def test_an_unknown_rule_is_an_error(audit, tmp_path):
     code, found, err = audit(objects(tmp_path, "deny"), "--rule", "denys")
     assert (code, found) == (2, [])
     assert "--rule: " in err
@@ -123,7 +123,7 @@ def test_two_processes_write_the_baseline_that_one_writes(audit, tmp_path):
 
 
 @all_rows("text", ["", "{}", "[]", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
-def test_a_file_that_is_no_baseline_is_an_error(audit, tmp_path, text):
+def test_a_file_that_is_not_a_baseline_is_an_error(audit, tmp_path, text):
     (tmp_path / "known.json").write_text(text)
     code, _, err = audit(objects(tmp_path, "deny"), "--baseline", tmp_path / "known.json")
     assert (code, "this file is not a baseline" in err) == (2, True)

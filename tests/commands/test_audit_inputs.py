@@ -73,7 +73,7 @@ KUSTOMIZE = {
 }
 
 
-def test_a_folder_of_templates_alone_is_told(tmp_path, capsys):
+def test_a_folder_with_only_templates_is_reported(tmp_path, capsys):
     written(tmp_path, CHART)
     (tmp_path / "Chart.yaml").rename(tmp_path / "Chart.yaml.bak")
     (tmp_path / "templates" / "pod.yaml").write_text("{{ range }}\nkind: Pod\n")
@@ -135,7 +135,7 @@ def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path
     assert denied(capsys, tmp_path / "chart", "--render") == ["made"]
 
 
-def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):
+def test_a_program_that_is_not_installed_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     written(tmp_path / "chart", CHART)
     assert run_command_line(["audit", *POLICIES, str(tmp_path), "--render"]) == 2
@@ -179,7 +179,7 @@ def test_nothing_changed_is_a_success(repository, capsys):
         ("--output=/tmp/x", "--changed-since: `--output=/tmp/x` is not a revision"),
     ],
 )
-def test_a_revision_that_is_none_is_told(repository, capsys, flag, told):
+def test_a_revision_that_does_not_exist_is_reported(repository, capsys, flag, told):
     assert run_command_line(["audit", *POLICIES, str(repository), f"--changed-since={flag}"]) == 2
     assert capsys.readouterr().err.startswith(f"error: {told}")
 

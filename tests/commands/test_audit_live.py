@@ -63,7 +63,7 @@ def test_the_objects_of_a_cluster_are_reported_by_their_places(audit):
     assert told.out.splitlines()[-1].startswith("3 objects: 1 without findings, 2 with findings (2 fail)")
 
 
-def test_a_namespace_has_no_objects_of_others_and_none_of_the_cluster(audit):
+def test_a_list_of_a_namespace_has_only_objects_of_this_namespace(audit):
     code, told = audit("--namespace", "b", "-o", "json")
     assert (code, denied(told.out)) == (1, [("other", "b/pods/other")])
 
@@ -95,7 +95,7 @@ def test_an_object_that_is_too_deep_is_an_error_and_the_others_are_audited(audit
     assert "Pod: a/deep is nested deeper than 200 levels, so it is not audited" in told.out
 
 
-def test_a_server_that_is_away_is_an_error(audit, server):
+def test_an_unreachable_server_is_an_error(audit, server):
     del server.answers["/apis"]
     code, told = audit()
     assert code == 2

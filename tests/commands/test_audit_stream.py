@@ -142,7 +142,7 @@ def test_an_interrupted_audit_leaves_a_valid_report(tmp_path, jobs):
     assert json.loads(out.read_text())["runs"]
 
 
-def test_a_killed_worker_is_told(tmp_path, monkeypatch, capsys):
+def test_a_killed_worker_is_reported(tmp_path, monkeypatch, capsys):
     from webhook.commands import audit_part
 
     monkeypatch.setattr(audit_part.PartAudit, "audit_part", lambda *_: os.kill(os.getpid(), signal.SIGKILL))

@@ -112,7 +112,7 @@ def test_rotated_and_compressed_logs_are_one_log_and_processes_change_nothing(tm
     assert made["policies"]["rules"]["denies"]["example"] == f"{tmp_path / 'audit-1.log.gz'}:1 Pod team/p0"
 
 
-def test_a_second_set_is_compared(tmp_path, capsys):
+def test_a_second_set_of_policies_is_compared(tmp_path, capsys):
     (tmp_path / "audit.log").write_text(lines(EVENTS))
     second = tmp_path / "second"
     second.mkdir()
@@ -137,7 +137,7 @@ def test_a_second_set_is_compared(tmp_path, capsys):
     ],
     ids=["cut off", "damaged"],
 )
-def test_a_broken_stream_gives_what_stands_before(tmp_path, capsys, damage, told):
+def test_a_broken_stream_yields_the_documents_before_the_error(tmp_path, capsys, damage, told):
     import random
 
     noise = random.Random(1)
@@ -172,14 +172,14 @@ def test_of_many_lines_that_are_no_events_the_first_are_named(tmp_path, capsys):
     assert told[-1] == "error: 5 further lines are not audit events"
 
 
-def test_a_log_without_objects_is_no_success(tmp_path, capsys):
+def test_a_log_without_objects_is_an_error(tmp_path, capsys):
     log = tmp_path / "audit.log"
     log.write_text(lines([event("create", level="Metadata")]))
     assert backtest(log) == 2
     assert "no request with an object was found; expected an audit log of level Request" in capsys.readouterr().err
 
 
-def test_a_folder_without_logs_is_no_success(tmp_path, capsys):
+def test_a_folder_without_logs_is_an_error(tmp_path, capsys):
     (tmp_path / "pod.yaml").write_text("kind: Pod\n")
     assert backtest(tmp_path) == 2
     assert f"error: {tmp_path}: has no logs; expected files with .log or .json" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_a_refusal_shows_its_caret(capsys):
     )
 
 
-def test_a_failure_is_no_value(capsys):
+def test_a_failure_is_not_a_value(capsys):
     assert cel(capsys, "1 / (2 - 2)") == (1, "error: division by zero\ntype: int\ncost: 2\n", "")
 
 
@@ -110,7 +110,7 @@ def test_bad_usage(capsys, monkeypatch, arguments, complaint):
     assert complaint in err
 
 
-def test_a_prompt_on_a_terminal(tmp_path):
+def test_a_prompt_on_a_terminal_evaluates_expressions(tmp_path):
     parent, child = pty.openpty()
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "dumb"}
     process = subprocess.Popen(

@@ -38,7 +38,7 @@ def test_without_names_it_is_for_this_machine(tmp_path: Path, capsys: Capture) -
     assert "for localhost, 127.0.0.1, ::1" in capsys.readouterr().out
 
 
-def test_a_certificate_that_is_due_is_a_finding(tmp_path: Path) -> None:
+def test_a_certificate_due_for_renewal_is_a_finding(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["a"], now=datetime.now(UTC) - timedelta(days=80), days=Days(serving=90))
     assert run_command_line(["certs", "show", "--dir", str(tmp_path)]) == 1
 

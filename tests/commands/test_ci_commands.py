@@ -161,7 +161,7 @@ def test_simulations(
         assert [line for line in out.split("\n") if line.startswith(("---", "::", "w", "v"))] == []
 
 
-def test_a_text_that_no_ci_system_obeys_is_written_as_it_is() -> None:
+def test_a_text_without_ci_commands_is_written_unchanged() -> None:
     """The control: nothing is escaped that need not be."""
     harmless = "std::vector a::b #[x] ## title # [y] " * 9
     assert Screen(width=40).wrapped(harmless, "  ") == textwrap.wrap(

@@ -102,7 +102,7 @@ def test_an_audit_of_a_pod_imports_no_rules_of_other_objects(tmp_path):
     assert done.returncode == 0, f"imported, although a check needs them later or never: {done.stderr}"
 
 
-def test_a_reader_that_goes_away_is_no_traceback():
+def test_a_closed_stdout_prints_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -178,7 +178,7 @@ def test_an_excerpt_under_a_problem_is_no_error_of_its_own(tmp_path, capsys):
     assert not [line for line in lines if line.startswith("error:  ")]
 
 
-def test_a_fault_of_our_own_is_70_with_its_place(capsys):
+def test_an_internal_error_exits_with_70_and_its_place(capsys):
     assert run_with_traceback(lambda: 1 // 0) == 70
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err
@@ -289,7 +289,7 @@ def test_options_beside_files_of_other_names_are_options(tmp_path, monkeypatch, 
     assert capsys.readouterr().err.startswith("error: --output=text: no such file")
 
 
-def test_a_dangling_link_is_a_name_too(tmp_path, monkeypatch, capsys):
+def test_a_dangling_link_counts_as_an_existing_name(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("--output=json").symlink_to("nowhere")
     assert run_command_line(["audit", "--output=json", "z.yaml"]) == 2

@@ -180,7 +180,7 @@ def test_a_chain_of_objects_stays_in_one_source(
     assert ("ClusterQueue all is defined differently in" in err) is ("again.yaml" in more)
 
 
-def test_a_warning_names_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_names_its_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path, CHAIN)
     run_command_line(["audit", folder])
     assert f", as ClusterQueue `all` in {folder}/queues.yaml says (Kueue: Exceeds" in capsys.readouterr().out
@@ -189,7 +189,7 @@ def test_a_warning_names_what_it_rests_on(tmp_path: Path, capsys: pytest.Capture
     assert f"its namespace has LocalQueue x in {folder}/q.yaml, so" in capsys.readouterr().out
 
 
-def test_a_file_comes_before_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_listed_before_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = (local_queue(), cluster_queue(4), FLAVOR, job())
     folder = written(tmp_path, {"example.yaml": whole, "other.yaml": cluster_queue(64), "third.yaml": cluster_queue(1)})
     assert told(capsys, folder)[0] == ["kueue-never/exceeds-max-quota"]
@@ -201,7 +201,7 @@ def test_the_context_is_above_all(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert told(capsys, folder, "--context", context)[0] == []
 
 
-def test_a_queue_of_another_example_is_no_queue_of_the_namespace(
+def test_a_queue_of_another_example_does_not_belong_to_the_namespace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = {"e2e/queue.yaml": local_queue("user-queue-${TOPOLOGY}", "default"), "job.yaml": job(0, queue="")}
@@ -278,7 +278,7 @@ def release(text: str) -> str:
     ],
     ids=["unknown", "0.18", "0.19", "listed", "not listed", "listed in 0.19", "in another folder"],
 )
-def test_a_release_is_not_assumed(
+def test_a_release_is_not_assumed_for_files(
     files: dict[str, str], context: str, rules: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(tmp_path / "tree", {"job.yaml": PYTORCH, **files})
@@ -309,7 +309,7 @@ def test_findings_name_objects_as_kustomizations_do(tmp_path: Path, capsys: pyte
     ],
     ids=["patches", "strategic merge", "JSON patch", "taken as well", "another file"],
 )
-def test_a_patch_of_a_kustomization_is_no_object(
+def test_a_patch_of_a_kustomization_is_not_an_object(
     more: dict[str, str], told: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = job().replace("backoffLimit: 1", "backoffLimit: one")

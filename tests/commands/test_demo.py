@@ -42,7 +42,7 @@ def test_a_server_that_does_not_start_is_an_error(tmp_path, capfd):
     assert "error: " in capfd.readouterr().err
 
 
-def test_a_server_that_ends_is_not_waited_for(tmp_path):
+def test_a_server_that_ends_is_not_awaited(tmp_path):
     log = tmp_path / "log"
     log.write_text("it said why\n")
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]) as process:

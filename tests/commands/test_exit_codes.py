@@ -148,7 +148,7 @@ def claimgate(*arguments, **more):
     return subprocess.Popen([sys.executable, "-m", "webhook", *arguments], text=True, **more)
 
 
-def test_a_reader_that_goes_away_ends_it_with_141(folder):
+def test_a_closed_stdout_exits_with_141(folder):
     (folder / "many.yaml").write_text("---\n".join([FILES["denied.yaml"]] * 3_000))
     command = claimgate("audit", *ONLY, "many.yaml", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     command.stdout.readline()

@@ -87,7 +87,7 @@ def test_the_shipped_policies_on_a_train_job(capsys: pytest.CaptureFixture[str])
     assert open_one == "ClusterTrainingRuntime torch-distributed-a100 not found"
 
 
-def test_a_policy_that_is_no_policys_business_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_says_that_no_policy_matches_policies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     binding = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",

@@ -70,7 +70,7 @@ def test_the_version_and_short_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["explain", "gpu-portable/all"], ["explain", "gpu-portable/al"]])
-def test_a_text_that_was_written_ahead_needs_no_parser(arguments: list[str]) -> None:
+def test_a_prepared_text_is_printed_without_importing_the_parser(arguments: list[str]) -> None:
     """Typer and pydantic are most of a start."""
     code = (
         "import sys; from webhook.cli import run_command_line; run_command_line(sys.argv[1:]);"

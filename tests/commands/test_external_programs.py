@@ -92,7 +92,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("is_relative", [True, False])
-def test_a_folder_has_no_name_that_a_program_obeys(tmp_path, capsys, monkeypatch, record, name, is_relative):
+def test_the_name_of_a_folder_is_never_an_option_of_a_program(tmp_path, capsys, monkeypatch, record, name, is_relative):
     for key, value in SECRETS.items():
         monkeypatch.setenv(key, value)
     write_files(tmp_path / "tree" / name / "chart", CHART)
@@ -209,7 +209,7 @@ def test_memory_of_a_program_is_bounded(tmp_path):
 
 
 @needs_helm
-def test_a_chart_reads_no_file_behind_a_link_that_leads_out(tmp_path, capsys):
+def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path, capsys):
     secret = write_files(tmp_path, {"secret/token": "s3cr3t"}) / "secret"
     tree = tmp_path / "tree"
     template = POD.format("web").replace("spec:", '  annotations: {got: "{{ .Files.Get "token" }}"}\nspec:')
@@ -326,7 +326,7 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
         "a map of files outside": ("configMapGenerator: [{name: x, files: [../../outside/pod.yaml]}]\n", "failed: "),
     }.values(),
 )
-def test_a_kustomization_takes_nothing_from_elsewhere(tmp_path, capsys, text, told):
+def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text, told):
     write_files(tmp_path / "outside", OUTSIDE)
     ran = tmp_path / "ran"
     program = write_program(tmp_path / "tree/k/run.sh", f"#!/bin/sh\ntouch {ran}\n")
@@ -357,7 +357,7 @@ def test_kustomize_itself_takes_folders_from_elsewhere(tmp_path, key):
 
 
 @needs_kubectl
-def test_a_kustomization_takes_what_the_named_folders_have(tmp_path, capsys):
+def test_a_kustomization_uses_the_named_folders(tmp_path, capsys):
     inline = (
         "transformers:\n- |\n  apiVersion: builtin\n  kind: PrefixTransformer\n  metadata: {name: x}\n  prefix: my-\n"
     )
@@ -576,7 +576,7 @@ def test_git_still_asks_who_owns_a_work_tree(tmp_path, capsys, monkeypatch):
 
 
 @needs_git
-def test_a_folder_in_no_work_tree_is_told(tmp_path, capsys):
+def test_a_folder_outside_a_work_tree_is_reported(tmp_path, capsys):
     write_files(tmp_path, {"a.yaml": POD.format("a")})
     code, _, err = audit(capsys, tmp_path, "--changed-since", "HEAD")
     assert code == 2

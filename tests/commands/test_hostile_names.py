@@ -276,7 +276,7 @@ def test_a_value_of_cel(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(door(["cel", value], capsys)[1].splitlines()[0]) == IN_FILE
 
 
-def test_a_fault_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error(capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> int:
         raise ValueError(HOSTILE)
 

@@ -31,7 +31,7 @@ def test_the_list_and_the_page_name_them_all(capsys):
 
 
 @pytest.mark.parametrize("name", names_of_policies())
-def test_a_policy_begins_with_what_to_edit(name, tmp_path, capsys):
+def test_a_new_policy_begins_with_the_lines_to_edit(name, tmp_path, capsys):
     run_command_line(["policies", "init", name, "--in", str(tmp_path)])
     comment = "".join(
         line.removeprefix("#") for line in (tmp_path / name / "policy.yaml").read_text().splitlines() if line[:1] == "#"

@@ -153,7 +153,7 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
     assert said in capsys.readouterr().err
 
 
-def test_a_param_among_the_audited_files_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says which rules hold, also where no configuration is read."""
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
     param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]

@@ -74,7 +74,7 @@ def test_rules_follow_and_all_else_is_the_administrators() -> None:
     assert not has_different_webhooks(after, merge_configurations([after], wanted(made.policies))[0])
 
 
-def test_a_webhook_that_stored_policies_make_needless_keeps_its_bundle() -> None:
+def test_an_idle_webhook_keeps_its_bundle() -> None:
     (shipped,) = current()
     (pods,) = shipped["webhooks"]
     of_files = {**shipped, "webhooks": [pods, {**pods, "name": "pods.validate.claimgate.dev", "matchConditions": []}]}
@@ -87,7 +87,7 @@ def test_a_webhook_that_stored_policies_make_needless_keeps_its_bundle() -> None
     assert not has_different_webhooks(stored, after)  # an API server stores no empty list
 
 
-def test_a_new_webhook_is_called_like_the_first_one() -> None:
+def test_a_new_webhook_is_named_like_the_first_one() -> None:
     made = live(policy("gpus", concerns=["devices"]), binding("gpus", "gpus"), policy("maps", **about("configmaps")))
     only = PolicySet(
         validating=tuple(each for each in made.policies.validating if each.name == "gpus"),

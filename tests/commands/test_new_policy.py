@@ -93,7 +93,7 @@ def test_cases_of_objects_and_reviews_are_added_to_its_suite(flags, tmp_path, ca
         assert "message: 'spec.template.metadata.labels: must have the label team" in suite
 
 
-def test_a_list_of_cases_in_one_line_is_left_alone(tmp_path, capsys):
+def test_a_list_of_cases_in_one_line_is_not_changed(tmp_path, capsys):
     run_command_line(["policies", "new", "team", "--in", str(tmp_path)])
     suite = tmp_path / "team" / "suite.yaml"
     (tmp_path / "job.yaml").write_text(JOB)

@@ -36,7 +36,7 @@ CREATED = yaml.safe_dump({"operation": "CREATE", "object": yaml.safe_load(TEMPLA
     [("audit", TEMPLATE), ("replay", TEMPLATE), ("replay", CREATED)],
     ids=["audit", "replay", "replay of a request"],
 )
-def test_a_template_of_the_same_input_is_there(command: str, other: str, tmp_path: Path, capsys):
+def test_a_template_in_the_same_input_exists(command: str, other: str, tmp_path: Path, capsys):
     file = tmp_path / "all.yaml"
     file.write_text(f"{POD}---\n{other}")
     assert run_command_line([command, str(file)]) == 0
@@ -52,7 +52,7 @@ def test_what_is_not_there_but_only_warned_of_does_not_change_the_exit_code(comm
     assert "ResourceClaimTemplate single not found" in out.replace("team/single", "single")
 
 
-def test_a_template_that_a_compute_domain_promises_is_no_finding(tmp_path: Path, capsys):
+def test_a_template_of_a_compute_domain_is_not_reported(tmp_path: Path, capsys):
     file = tmp_path / "domain.yaml"
     file.write_text(f"{POD.replace(', request: main', '')}---\n{DOMAIN}")
     assert run_command_line(["audit", str(file)]) == 0
@@ -63,7 +63,7 @@ LIMITS = [f"resources: {{limits: {{nvidia.com/gpu: {amount}}}}}" for amount in (
 TWICE = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n    image: x\n    "
 
 
-def test_a_key_that_stands_twice_is_told_by_replay_and_the_last_is_reviewed(tmp_path: Path, capsys):
+def test_replay_reports_a_repeated_key_and_reviews_the_last_value(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(TWICE + "\n    ".join(LIMITS))
     assert run_command_line(["replay", str(file)]) == 1
@@ -76,7 +76,7 @@ def test_a_key_that_stands_twice_is_told_by_replay_and_the_last_is_reviewed(tmp_
     assert "must be a whole number" not in capsys.readouterr().out
 
 
-def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
+def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(
         f"kind: ConfigMap\napiVersion: v1\nmetadata: {{name: c}}\n---\n{TWICE}" + "\n    ".join(LIMITS[::-1])
@@ -98,7 +98,7 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
     assert "repeated-key" not in capsys.readouterr().out
 
 
-def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path, capsys):
+def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, capsys):
     file = tmp_path / "list.json"
     head = '"apiVersion": "v1", "kind": "ConfigMap", "metadata"'
     first = f'{{{head}: {{"name": "a"}}, "data": {{"k": "1"}}}}'
@@ -115,7 +115,7 @@ def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path,
     )
 
 
-def test_a_key_that_stands_twice_outside_objects_is_told_beside_the_report(tmp_path: Path, capsys):
+def test_a_repeated_key_outside_objects_is_reported_on_stderr(tmp_path: Path, capsys):
     (tmp_path / "values.yaml").write_text("image: a\nimage: b\n")
     (tmp_path / "c.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\n")
     assert run_command_line(["audit", str(tmp_path)]) == 0

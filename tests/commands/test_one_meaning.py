@@ -72,7 +72,7 @@ def test_each_option_has_one_meaning(
 
 
 @all_rows("flag", ["--rule", "--skip"])
-def test_a_rule_that_nobody_has_is_an_error(
+def test_an_unknown_rule_is_an_error(
     flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

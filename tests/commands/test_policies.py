@@ -200,7 +200,7 @@ def test_one_rule_is_printed(capsys):
         pytest.param("x", "`claimgate policies rules` prints all of them", id="like no other"),
     ],
 )
-def test_a_rule_that_no_policy_states_is_said(rule, hint, capsys):
+def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):
     assert run_command_line(["policies", "rules", "--rule", rule]) == 2
     assert capsys.readouterr() == ("", f"error: no policy states the rule `{rule}`: {hint}\n")
 
@@ -238,7 +238,7 @@ def test_check_reads_standard_input(monkeypatch, capsys):
     assert "    portable: no: expands to the pod templates" in capsys.readouterr().out
 
 
-def test_a_policy_without_binding_is_found(tmp_path, capsys):
+def test_a_policy_without_binding_is_reported(tmp_path, capsys):
     text = yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value
     (tmp_path / "p.yaml").write_text(yamlfile.dump(text))
     assert run_command_line(["policies", "check", str(tmp_path)]) == 1

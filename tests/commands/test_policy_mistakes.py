@@ -80,14 +80,14 @@ def test_what_may_work_passes(manifests, tmp_path, capsys):
     assert (code, "fails for every object" in text) == (0, False)
 
 
-def test_a_field_that_is_asked_for_is_no_failure(tmp_path, capsys):
+def test_a_field_in_has_is_not_a_failure(tmp_path, capsys):
     code, text = checked(validating("!has(object.spec.nodeNam)"), tmp_path, capsys)
     assert code == 0
     assert "    field: `object.spec.nodeNam` does not exist in Pod: did you mean `nodeName`?\n" in text
 
 
 @pytest.mark.parametrize("reinvocation", ["Never", "IfNeeded"])
-def test_a_mutation_that_changes_its_own_result_is_told(reinvocation, tmp_path, capsys):
+def test_a_mutation_that_changes_its_own_result_is_reported(reinvocation, tmp_path, capsys):
     manifests = mutating(SIDECAR, reinvocationPolicy=reinvocation)
     code, text = checked(manifests, tmp_path, capsys)
     assert code == 0
@@ -121,7 +121,7 @@ def test_the_cases_of_the_suite_are_samples(tmp_path, capsys):
         ("dra", "dra.claims.size() < 9", ""),
     ],
 )
-def test_a_fact_that_means_less_of_a_template_is_told(facts, expression, told, tmp_path, capsys):
+def test_a_fact_that_is_incomplete_for_templates_is_reported(facts, expression, told, tmp_path, capsys):
     expanded = validating(expression, annotations={"expand": "pods", "facts": facts})
     code, text = checked(expanded, tmp_path, capsys)
     assert code == 0

@@ -40,7 +40,7 @@ def written(monkeypatch: pytest.MonkeyPatch, elapsed_s: float, ci: str = "") -> 
     return terminal.text
 
 
-def test_a_bar_needs_a_second_and_no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_appears_after_a_second_and_not_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written(monkeypatch, 0.9) == ""
     assert "2,000 objects" in written(monkeypatch, 2.0)
     assert written(monkeypatch, 2.0, ci="true") == ""

@@ -83,7 +83,7 @@ def test_an_object_that_is_told_nothing_of_any_more_loses_its_report(publish, se
     assert publish("--fails-only")[1] == ["DELETE uid-bad"]
 
 
-def test_a_part_of_the_cluster_leaves_the_reports_of_others_alone(publish, server):
+def test_an_audit_of_a_part_of_the_cluster_keeps_other_reports(publish, server):
     publish()
     server.objects[PODS] = []
     assert publish("--namespace", "b")[1] == ["DELETE uid-other"]
@@ -143,7 +143,7 @@ def test_without_the_kinds_of_reports_nothing_is_audited(publish, server):
         (500, "etcdserver: request is too large"),
     ],
 )
-def test_a_report_that_is_refused_keeps_no_other_from_being_written(publish, server, code, message):
+def test_a_refused_report_does_not_stop_other_reports(publish, server, code, message):
     server.refused_writes["uid-bad"] = code, {"message": message}
     exit_code, written, told = publish()
     assert (exit_code, sorted(written)) == (2, ["PATCH uid-bad", "PATCH uid-good", "PATCH uid-other"])
@@ -155,7 +155,7 @@ def test_a_report_that_is_refused_keeps_no_other_from_being_written(publish, ser
     assert publish()[1] == ["PATCH uid-bad"]  # a run later the report is written, and the others are as they were
 
 
-def test_a_removal_that_is_refused_keeps_no_other_from_being_done(publish, server):
+def test_a_refused_removal_does_not_stop_other_removals(publish, server):
     publish()
     server.objects[PODS] = []
     server.refused_writes["uid-bad"] = 403, {"message": "no"}
@@ -176,7 +176,7 @@ def test_where_every_write_is_refused_some_are_named_and_all_are_counted(publish
     assert "reports.openreports.io is forbidden" in told
 
 
-def test_a_server_that_answers_no_more_is_not_waited_for_again_and_again(publish, server):
+def test_a_silent_server_is_not_awaited_again_and_again(publish, server):
     server.objects[PODS] = [pod(f"pod-{number:02}") for number in range(9)]
     server.is_silent_to_writes = True
     code, written, told = publish()

@@ -156,7 +156,7 @@ def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.Captu
     assert told in capsys.readouterr().err
 
 
-def test_a_key_that_stands_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repeated_key_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a, name: b}\nspec: {}\n")
     assert run_command_line(["queues", str(file)]) == 0
@@ -199,7 +199,7 @@ def served(server: ApiServer) -> None:
         server.answers[f"{root}/{name}"] = page(*own)
 
 
-def test_a_cluster_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_cluster_shows_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = ApiServer()
     try:
         served(server)

@@ -117,7 +117,7 @@ def test_a_backtest_writes_what_a_single_process_writes(format_, logs):
     assert claimgate(*arguments, *RAY) == alone
 
 
-def test_a_baseline_holds_on_ray(manifests, tmp_path):
+def test_a_baseline_works_on_ray(manifests, tmp_path):
     baseline = tmp_path / "baseline.json"
     assert claimgate("audit", manifests / "f1.yaml", "--write-baseline", baseline, *RAY)[0] == 0
     alone = claimgate("audit", manifests, "--baseline", baseline, "-o", "ndjson")

@@ -161,7 +161,7 @@ def test_patches_that_cannot_be_used(patch):
         answered(allowed=True, patch=patch, patchType="JSONPatch")
 
 
-def test_a_denial_without_a_word_is_what_the_api_server_makes_of_it():
+def test_a_denial_without_a_message_gets_the_default_of_the_api_server():
     status = answered(allowed=False).status
     assert (status.code, status.reason, status.message) == (400, "", "denied without explanation")
 

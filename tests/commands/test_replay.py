@@ -159,7 +159,7 @@ def test_a_denied_line_has_status_and_no_patch(tmp_path, capsys):
     ("phase", "policies"),
     [("mutate", {"marks"}), ("validate", {"denies", "warns"}), ("auto", {"marks", "denies", "warns"})],
 )
-def test_a_phase_asks_only_its_policies(phase, policies, tmp_path, capsys):
+def test_a_phase_evaluates_only_its_policies(phase, policies, tmp_path, capsys):
     replay(write(tmp_path, pod()), "--phase", phase, "-o", "ndjson")
     [line] = lines(capsys)
     assert {made["policy"] for made in line["decisions"]} == policies

@@ -133,7 +133,7 @@ def test_what_says_nothing_is_no_good_answer(tmp_path: Path, capsys: Capture) ->
         pytest.param(METRIC + "0\n", 0, "nothing would be refused", id="a count of zero refuses nothing"),
     ],
 )
-def test_a_metric_counts_where_its_number_is_understood(
+def test_a_metric_with_an_unreadable_number_is_reported(
     text: str, code: int, said: str, tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "metrics"
@@ -142,7 +142,7 @@ def test_a_metric_counts_where_its_number_is_understood(
     assert said in capsys.readouterr().out
 
 
-def test_a_line_without_a_time_is_told_where_time_counts(tmp_path: Path, capsys: Capture) -> None:
+def test_a_line_without_a_time_is_reported_with_since(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "server.log"
     file.write_text('{"message": "review", "time": 5, "would_deny": ["b"]}\n')
     assert run_command_line(["rollout", str(file), "--since", "7d"]) == 0

@@ -174,7 +174,7 @@ def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Pat
         assert "[!]" not in client.get("/readyz?verbose").text
 
 
-def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_served_and_a_broken_one_is_not(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         server.wait("ready")
         kept = (tmp_path / "tls.key").read_bytes()
@@ -294,7 +294,7 @@ def test_nohup_keeps_the_server(tmp_path: Path) -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_certificate_of_tomorrow_is_not_ready(tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_valid_yet_makes_the_server_not_ready(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC) + timedelta(days=1), days=Days())
     with served(tmp_path, "--probe-port", "0") as server:
         line = server.wait("listening, and not ready yet")
@@ -337,7 +337,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("flags", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_bad_start_is_code_2_and_says_why(
+def test_a_failed_start_exits_with_2_and_the_reason(
     flags: list[str],
     message: str,
     pair: Path,

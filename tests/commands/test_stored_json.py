@@ -76,7 +76,7 @@ def told(
 
 @pytest.mark.parametrize("stored", some_quickly(STORED.values(), 3), ids=STORED.keys())
 @pytest.mark.parametrize("command", ["audit", "replay", "backtest", "simulate"])
-def test_a_command_says_the_same_of_stored_json(
+def test_a_command_reports_the_same_about_stored_json(
     command: str, stored: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = {"audit": CLAIM, "replay": REVIEW, "backtest": EVENT, "simulate": JOB}[command]
@@ -87,7 +87,7 @@ def test_a_command_says_the_same_of_stored_json(
 
 
 @stored_json
-def test_a_suite_says_the_same_of_stored_json(
+def test_a_suite_has_the_same_results_for_stored_json(
     stored: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copytree(Path(shipped.policies_folder()) / "nvidia-device-configs", tmp_path, dirs_exist_ok=True)

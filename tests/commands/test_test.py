@@ -103,7 +103,7 @@ def test_a_suite_names_no_file_outside_the_folder_of_the_run(name, suite, tmp_pa
     assert "s3cret" not in said
 
 
-def test_a_suite_may_name_files_of_the_folder_above_when_that_is_the_one_of_the_run(suite, tmp_path, capsys):
+def test_a_suite_may_name_files_in_the_folder_of_the_run(suite, tmp_path, capsys):
     (tmp_path / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
     case = {
         "name": "a case",
@@ -138,7 +138,7 @@ def test_suites_of_others_share_files_inside_the_folder_of_the_run(folder, file,
     assert "is outside" in "".join(capsys.readouterr())
 
 
-def test_a_failure_says_what_differs(suite, capsys):
+def test_a_failure_shows_the_difference(suite, capsys):
     folder = suite(
         {"name": "fine", "input": pod(), "expect": {"allowed": True}},
         {"name": "wrong", "input": pod(deny="1"), "expect": {"allowed": True}},
@@ -188,7 +188,7 @@ def test_policies_that_do_not_load_are_exit_2(suite, tmp_path, capsys):
     assert "expresion" in err
 
 
-def test_a_delete_needs_no_input_beside_what_goes(suite, capsys):
+def test_a_delete_needs_only_the_deleted_object(suite, capsys):
     text = (
         "cases:\n- {name: goes, operation: DELETE, oldInput: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
         "- {name: goes too, operation: DELETE, input: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
@@ -375,7 +375,7 @@ def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys
     assert run_command_line(["test", str(own_kinds.parent), "--require-tests"]) == 2
 
 
-def test_a_policy_that_no_file_has_is_a_mistake_of_the_suite(own_kinds, capsys):
+def test_a_missing_policy_is_a_mistake_of_the_suite(own_kinds, capsys):
     file = own_kinds / "kyverno-test.yaml"
     file.write_text(OWN_KINDS.replace("policy: c", "policy: lost"))
     assert run_command_line(["test", str(own_kinds.parent)]) == 2
@@ -452,7 +452,7 @@ def test_shipped_policies_pass_their_suites(capsys):
     assert run_command_line(["test", "--require-tests", "-o", "json"]) == 0, capsys.readouterr().out
 
 
-def test_a_param_of_a_case_that_names_no_rule_is_a_mistake_of_the_case(tmp_path, capsys):
+def test_a_param_of_a_case_with_an_unknown_rule_is_a_mistake_of_the_case(tmp_path, capsys):
     folder = tmp_path / "storage"
     shutil.copytree(shipped.policies_folder() / "storage", folder)
     (param,) = (each.value for each in yamlfile.read(folder / "params.yaml"))
@@ -494,7 +494,7 @@ def test_only_cases_that_match_are_run(suite, capsys):
     assert "--run: `(` is not a regular expression" in capsys.readouterr().err
 
 
-def test_a_mistake_in_a_policy_is_told_once(suite, capsys):
+def test_a_mistake_in_a_policy_is_reported_once(suite, capsys):
     folder = suite(*({"name": str(number), "input": pod(), "expect": {"allowed": True}} for number in range(3)))
     (Path(folder) / "broken.yaml").write_text(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: broken}\n"

@@ -112,7 +112,7 @@ def test_each_review_has_a_span_below_that_of_the_api_server(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("code", [0, 503])
-def test_a_collector_that_is_away_or_refuses_harms_nobody(code: int, tmp_path: Path) -> None:
+def test_a_collector_that_is_down_or_refuses_does_no_harm(code: int, tmp_path: Path) -> None:
     with collecting(code or 200) as collector:
         port = collector.port if code else 1
         to = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}

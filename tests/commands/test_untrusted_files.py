@@ -46,7 +46,7 @@ LINKS = ["../secret.yaml", "../denied.yaml", "/proc/self/environ", "/dev/zero", 
 
 @pytest.mark.parametrize("target", LINKS)
 @pytest.mark.parametrize("output", ["text", "json", "sarif"])
-def test_a_link_out_of_an_audited_folder_is_not_read_and_told(tree, capsys, monkeypatch, target, output):
+def test_a_link_out_of_an_audited_folder_is_skipped_and_reported(tree, capsys, monkeypatch, target, output):
     monkeypatch.setenv("CI_TOKEN", SECRET)
     (tree / "linked.yaml").symlink_to(target)
     code, out, err = audit(capsys, tree, "-o", output)
@@ -72,7 +72,7 @@ def test_a_link_inside_of_an_audited_folder_is_read(tree, capsys):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no such names")
 @pytest.mark.parametrize("output", ["text", "json", "junit", "sarif", "gitlab", "policyreport"])
-def test_a_file_whose_name_is_not_utf_8_is_not_read_and_told(tree, capsys, output):
+def test_a_file_with_a_name_that_is_not_utf_8_is_skipped_and_reported(tree, capsys, output):
     name = os.fsdecode(b"\xff.yaml")
     (tree / name).write_text(POD.format("bad", "deny"))
     code, _, err = audit(capsys, tree, "-o", output)
@@ -91,7 +91,7 @@ def test_a_file_whose_name_is_not_utf_8_is_not_read_and_told(tree, capsys, outpu
         pytest.param("x: &x [" + "a," * 999 + "]\ny: [" + "*x," * 101 + "]", id="aliases"),
     ],
 )
-def test_a_manifest_that_is_beyond_bounds_is_no_template(tree, capsys, beyond):
+def test_a_manifest_above_the_bounds_is_not_a_template(tree, capsys, beyond):
     (tree / "bad.yaml").write_bytes(f"{POD.format('bad', 'deny')}{beyond}\n# {{{{ x }}}}\n".encode("latin-1"))
     code, _, err = audit(capsys, tree)
     assert (code, "template" in err) == (2, False)
@@ -103,7 +103,7 @@ def test_a_report_does_not_repeat_a_long_name(tree, capsys):
     assert len(out) < 20_000
 
 
-def test_a_report_is_written_to_no_folder_that_a_link_leads_out_to(tree, capsys, monkeypatch):
+def test_a_report_is_not_written_through_a_link_out_of_the_folder(tree, capsys, monkeypatch):
     monkeypatch.chdir(tree)
     (tree.parent / "outside").mkdir()
     (tree / "reports").symlink_to("../outside")
@@ -122,7 +122,7 @@ def test_a_named_link_is_read(tree, capsys):
     assert (code, SECRET in out) == (1, True)
 
 
-def test_a_link_to_a_folder_outside_is_told(tree, capsys):
+def test_a_link_to_a_folder_outside_is_reported(tree, capsys):
     (tree.parent / "other").mkdir()
     (tree / "away").symlink_to("../other")
     code, out, err = audit(capsys, tree)
@@ -163,7 +163,7 @@ def test_a_special_ignore_file_is_refused(tree, capsys, made):
 
 
 @pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
-def test_a_special_configuration_that_is_found_is_refused(tree, capsys, monkeypatch, made):
+def test_a_discovered_configuration_that_is_a_special_file_is_refused(tree, capsys, monkeypatch, made):
     made(tree / "claimgate.yaml")
     monkeypatch.chdir(tree)
     code, out, err = audit(capsys, ".")
@@ -187,7 +187,7 @@ def test_special_files_in_folders_that_are_needed_are_refused(tree, capsys, made
 
 @pytest.mark.parametrize("field", ["policies", "context", "workloads"])
 @pytest.mark.parametrize("name", ["../secret.yaml", "/proc/self/environ", "linked/secret.yaml"])
-def test_a_configuration_that_is_found_names_nothing_outside(tree, capsys, monkeypatch, field, name):
+def test_a_discovered_configuration_names_no_files_outside_its_folder(tree, capsys, monkeypatch, field, name):
     monkeypatch.setenv("CI_TOKEN", SECRET)
     (tree / "linked").symlink_to("..")
     (tree / "claimgate.yaml").write_text(f"{field}: [{name}]\n")
@@ -282,7 +282,7 @@ def packed(tmp_path, name, text):
     return InputFile(str(file))
 
 
-def test_a_log_that_unpacks_to_far_more_than_a_log_does_ends(tmp_path, monkeypatch):
+def test_a_compressed_log_that_expands_too_much_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(log_lines, "_UNPACKED_ANYHOW", 1 << 20)
     parts = list(log_lines.read_log_parts(packed(tmp_path, "bomb.log.gz", b"\n" * (64 << 20))))
     assert "unpacks to more than 200 times its size" in str(parts[-1].problem)

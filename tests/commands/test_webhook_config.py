@@ -129,7 +129,7 @@ def test_what_no_policy_matches_is_not_asked_for(capsys: Capture, tmp_path: Path
         ("both", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]),
     ],
 )
-def test_a_validating_policy_is_registered_where_it_speaks(
+def test_a_validating_policy_is_registered_in_its_phases(
     phase: str, kinds: list[str], capsys: Capture, tmp_path: Path
 ) -> None:
     (tmp_path / "one.yaml").write_text(validating(f"{{claimgate.dev/phase: {phase}}}"))

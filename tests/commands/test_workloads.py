@@ -84,7 +84,7 @@ def test_a_row_for_a_known_kind_replaces_it(tmp_path, capsys):
     assert run_command_line(["replay", str(tmp_path / "job.yaml"), "--workloads", str(tmp_path / "rows.yaml")]) == 0
 
 
-def test_a_bad_row_is_said_before_anything_is_done(tmp_path, capsys):
+def test_an_invalid_row_is_reported_before_the_run(tmp_path, capsys):
     (tmp_path / "rows.yaml").write_text(ROW.replace("templates: mutable", "templates: sometimes"))
     assert run_command_line(["audit", str(tmp_path), "--workloads", str(tmp_path / "rows.yaml")]) == 2
     out, err = capsys.readouterr()

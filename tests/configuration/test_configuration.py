@@ -96,7 +96,7 @@ def found(capsys, *arguments):
         ("a: b\n---\nc: d\n", "expected one document with a map of fields, found 2 documents"),
     ],
 )
-def test_a_mistake_has_its_place(text, mistake, tmp_path):
+def test_a_mistake_is_reported_with_its_place(text, mistake, tmp_path):
     file = write(tmp_path, text)
     with pytest.raises(InputError) as error:
         read_configuration(file)
@@ -111,7 +111,7 @@ def test_a_mistake_has_its_place(text, mistake, tmp_path):
         ("report: {skip: [pod-resources/whole-numbr]}", "report.skip[0]"),
     ],
 )
-def test_a_rule_that_nobody_has_is_an_error_everywhere(text, place, tmp_path, capsys):
+def test_an_unknown_rule_is_an_error_in_every_verb(text, place, tmp_path, capsys):
     file = write(tmp_path, text)
     for verb in (["audit", str(JOB)], ["replay", str(JOB)], ["config", "check"], ["policies", "list"]):
         told = ["--config", str(file)] if verb[0] != "config" else [str(file)]
@@ -120,7 +120,7 @@ def test_a_rule_that_nobody_has_is_an_error_everywhere(text, place, tmp_path, ca
         assert f"{place}: unknown rule `pod-resources/whole-numbr`: did you mean `{NUMBER}`?" in err
 
 
-def test_a_group_that_nobody_has_is_an_error(tmp_path, capsys):
+def test_an_unknown_group_is_an_error(tmp_path, capsys):
     file = write(tmp_path, "levels: {groups: {pod-resource: warn}}")
     assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 2
     assert "unknown group `pod-resource`: did you mean `pod-resources`?" in capsys.readouterr().err
@@ -185,7 +185,7 @@ def test_an_exception_is_about_the_kind_of_the_group_that_it_names(kinds, except
 
 
 @pytest.mark.parametrize("verb", [["config", "check"], ["audit", str(JOB)], ["webhook-config"]])
-def test_a_kind_that_several_groups_have_is_told(verb, folder, capsys):
+def test_a_kind_of_several_groups_is_reported(verb, folder, capsys):
     write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Job, Service"))
     assert run_command_line(verb) == 2
     told = capsys.readouterr().err
@@ -195,7 +195,7 @@ def test_a_kind_that_several_groups_have_is_told(verb, folder, capsys):
     assert "PyTorchJob` is" not in told
 
 
-def test_a_kind_of_one_group_needs_none(folder):
+def test_a_kind_of_only_one_group_needs_no_group(folder):
     write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Deployment, Event, Mine, Mine.example.com"))
     assert run_command_line(["config", "check"]) == 0
 

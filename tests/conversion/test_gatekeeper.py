@@ -54,7 +54,7 @@ def test_namespaces_become_conditions(match, expected):
     assert condition["expression"] == f"[{NAMESPACE_IN_CEL}].exists(n, {expected})"
 
 
-def test_a_name_becomes_a_condition():
+def test_a_name_pattern_becomes_a_match_condition():
     [condition] = native({"name": "x-*"})[0]["spec"]["matchConditions"]
     named, _, generated = condition["expression"].partition(" || ")
     assert named == "[has(request.name) ? request.name : ''].exists(n, n != '' && n.startsWith(\"x-\"))"

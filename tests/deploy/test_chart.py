@@ -295,7 +295,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize(("value", "kinds"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
-def test_a_value_leaves_out_its_kinds_and_no_others(value: str, kinds: set[str]) -> None:
+def test_a_value_excludes_only_its_own_kinds(value: str, kinds: set[str]) -> None:
     usual = {one["kind"] for one in rendered(*EVERYTHING[:3])}
     assert kinds <= usual
     assert {one["kind"] for one in rendered(*EVERYTHING[:3], value)} == usual - kinds

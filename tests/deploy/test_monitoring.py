@@ -83,7 +83,7 @@ spec: {policyName: labels}
 
 
 @pytest.mark.parametrize(("title", "query"), QUERIES, ids=[title for title, _ in QUERIES])
-def test_a_query_asks_for_what_is_exported(title: str, query: str, exported: dict[str, set[str]]) -> None:
+def test_a_dashboard_query_uses_only_exported_metrics(title: str, query: str, exported: dict[str, set[str]]) -> None:
     known = {**exported, **API_SERVER}
     names = re.findall(r"\b((?:claimgate|process|apiserver)_[a-z_]+)\b", query)
     assert names, title

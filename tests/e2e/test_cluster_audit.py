@@ -94,7 +94,7 @@ def test_reports_are_stored_and_go_with_their_objects(cluster: ApiServer, api: s
     assert cluster.kubectl("get", reports, "-n", "audited", "-o", "name").stdout == ""
 
 
-def test_a_namespace_that_is_being_deleted_keeps_no_other_report_from_being_written(cluster: ApiServer) -> None:
+def test_a_namespace_in_deletion_does_not_stop_other_reports(cluster: ApiServer) -> None:
     reports = APIS["openreports"][0]
     cluster.kubectl("create", "namespace", "a-leaving")  # it comes before the other one
     leaving = job("portable", limits={"nvidia.com/gpu": 1, "amd.com/gpu": 1})

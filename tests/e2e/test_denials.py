@@ -73,7 +73,7 @@ def test_of_reason_invalid_kubectl_shows_the_causes(cluster: Cluster, tmp_path: 
     assert all(re.fullmatch(r"\* spec\.\S+: .+ \(claimgate: [a-z-]+/[a-z-]+\)", problem) for problem in problems)
 
 
-def test_a_client_is_given_message_and_causes(cluster: Cluster) -> None:
+def test_a_client_receives_message_and_causes(cluster: Cluster) -> None:
     status = answered(cluster)
     assert (status["code"], status["reason"]) == (400, "BadRequest")
     details = status["details"]

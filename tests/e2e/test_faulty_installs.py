@@ -87,7 +87,7 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_install_is_harmless_before_enforce_and_explained_in_it(
+def test_a_faulty_installation_is_harmless_before_enforce_and_explained_after(
     fault: str, server: ApiServer, tmp_path: Path
 ) -> None:
     breaks, told, way_out = FAULTS[fault]

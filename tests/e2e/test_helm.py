@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServer) -> None:
+def test_a_release_is_installed_enforced_rolled_back_and_removed(server: ApiServer) -> None:
     told = _helm(server, "install", *RELEASE, "--create-namespace", "--set", "enforce=true")
     assert "claimgate webhook-config --check --live" in told
     assert "pods.validate.claimgate.dev" in told, "a webhook without a bundle must not fail closed"

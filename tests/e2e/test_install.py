@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_a_cluster_survives_an_install_that_never_answers(server: ApiServer) -> None:
+def test_a_cluster_works_with_an_installation_that_never_answers(server: ApiServer) -> None:
     _apply(server, "base")
     server.apply(pod("before-any-bundle", GPU))
     with _certificates(server):

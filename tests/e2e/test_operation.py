@@ -32,7 +32,7 @@ def test_it_is_ready_with_every_kind_it_looks_up(cluster: Cluster) -> None:
     assert "[+]cluster ok" in answer.text
 
 
-def test_a_rotated_certificate_is_taken_up_without_a_failed_call(cluster: Cluster) -> None:
+def test_a_rotated_certificate_is_loaded_without_a_failed_call(cluster: Cluster) -> None:
     place = ["--dir", str(cluster.certificates), "--service", f"{NAMESPACE}/claimgate", "--name", "rotated.example"]
     claimgate("certs", "rotate", *place)
     end = time.monotonic() + PATIENCE_S

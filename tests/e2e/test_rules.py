@@ -51,14 +51,14 @@ def test_a_pod_with_portable_gpu_is_stored_with_the_clusters_own(cluster: Cluste
     assert stored["requests"] == {"nvidia.com/gpu": "2", "cpu": "1"}
 
 
-def test_a_pytorchjob_too(cluster: Cluster) -> None:
+def test_a_gpu_of_a_pytorchjob_is_translated_too(cluster: Cluster) -> None:
     cluster.server.apply(pytorchjob("portable", limits={"gpu": 4}))
     job = cluster.server.get("pytorchjobs.kubeflow.org", "portable")
     worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
     assert worker["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
 
 
-def test_a_pod_without_it_is_stored_as_it_was_sent(cluster: Cluster) -> None:
+def test_a_pod_without_gpu_is_stored_unchanged(cluster: Cluster) -> None:
     cluster.server.apply(pod("plain", {"cpu": "1"}))
     assert cluster.server.get("pod", "plain")["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
 
@@ -83,7 +83,7 @@ def test_a_manifest_is_applied_again_with_another_count(cluster: Cluster) -> Non
     cluster.server.kubectl("scale", "deployment/applied", "--replicas=1")
 
 
-def test_a_batchsandbox_that_wants_all_is_a_bad_request(cluster: Cluster) -> None:
+def test_a_batchsandbox_with_gpu_all_is_a_bad_request(cluster: Cluster) -> None:
     sandbox = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",
         "kind": "BatchSandbox",
@@ -97,7 +97,7 @@ def test_a_batchsandbox_that_wants_all_is_a_bad_request(cluster: Cluster) -> Non
 
 
 @pytest.mark.parametrize("value", ["all", " ALL "])
-def test_a_pod_that_wants_all_too(cluster: Cluster, value: str) -> None:
+def test_a_pod_with_gpu_all_is_a_bad_request(cluster: Cluster, value: str) -> None:
     # the API server reads quantities before it calls: " ALL " in a Pod never reaches a webhook
     refused = cluster.server.apply(pod("all", {"gpu": value}), code=1).stderr
     assert "BadRequest" in refused or "quantities must match" in refused
@@ -185,7 +185,7 @@ def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cl
     assert cluster.server.get("trainjobs.trainer.kubeflow.org", "warned-0")["metadata"]["uid"]
 
 
-def test_a_trainjob_of_an_unknown_runtime_is_told_only_that(cluster: Cluster) -> None:
+def test_a_trainjob_with_an_unknown_runtime_gets_only_this_finding(cluster: Cluster) -> None:
     (warning,) = cluster.server.apply(trainjob("unknown", "nowhere")).stderr.splitlines()
     assert warning.startswith(
         "Warning: spec.runtimeRef.name: names ClusterTrainingRuntime `nowhere`, which does not exist"

@@ -96,7 +96,7 @@ def config_map(name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
 
 
-def test_a_watch_through_a_silent_proxy_is_told_given_up_and_resumed(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_watch_through_a_silent_proxy_is_reported_stopped_and_resumed(cluster: Cluster, tmp_path: Path) -> None:
     with proxied(cluster, tmp_path) as (proxy, kubeconfig):
         view = WatchCluster(
             connect_to_cluster(kubeconfig),

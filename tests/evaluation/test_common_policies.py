@@ -320,7 +320,7 @@ def assert_not_evaluated(kind: str, found: list[tuple[str, str, str]]) -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_change_is_written_where_the_pods_come_from_and_nowhere_else(kind: str, name: str) -> None:
+def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str) -> None:
     obj = KINDS[kind](deepcopy(GOOD))
     before = deepcopy(obj)
     cluster = FilesCluster([namespace(), runtime(GOOD)])

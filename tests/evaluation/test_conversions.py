@@ -96,7 +96,7 @@ def test_each_resource_that_is_converted_field_by_field_has_its_conversion():
             assert convert_to_version({}, match(row["kind"], "v1"), Deadline()) == {"apiVersion": f"{GROUP}/v1"}
 
 
-def test_a_policy_for_v1beta1_is_asked_about_a_v1_claim_in_its_own_version():
+def test_a_policy_for_v1beta1_sees_a_v1_claim_as_v1beta1():
     rule = {"apiGroups": [GROUP], "apiVersions": ["v1beta1"], "operations": ["*"], "resources": ["resourceclaims"]}
     text = "object.apiVersion + ' ' + object.spec.devices.requests.map(r, r.deviceClassName).join(' ')"
     found = policies(validating({"expression": "false", "messageExpression": text}, rule=rule))

@@ -46,7 +46,7 @@ CLUSTER = FilesCluster([namespace()])
         (3_600_000_000_000, "1h0m0s"),
     ],
 )
-def test_a_duration_prints_as_gos(nanoseconds, text):
+def test_a_duration_prints_as_in_go(nanoseconds, text):
     assert patchvalues.go_duration(nanoseconds) == text
     assert patchvalues.apply_configuration_of_value(Struct("Object", [("x", Duration(nanoseconds))]))["x"].text == text
 
@@ -73,7 +73,7 @@ def test_text_where_a_map_belongs_is_named_with_its_go_type():
             decode_patched_object({**before, "spec": patched}, before, POD_KIND)
 
 
-def test_a_null_is_taken_for_absent():
+def test_a_null_counts_as_absent():
     before = {"kind": "Pod", "apiVersion": "v1", "spec": {}}
     assert decode_patched_object({**before, "spec": {"nodeName": None}}, before, POD_KIND)["spec"] == {}
 
@@ -82,7 +82,7 @@ class Names(dict[str, object]):
     """The values that expressions see."""
 
 
-def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
+def test_the_error_of_a_variable_that_does_not_compile_is_kept():
     budget = CostBudget(RUNTIME_BUDGET, None)
     variables = LazyVariables({"x": Expression("1 +", error="compilation failed")}, Names(), budget)
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_a_fact_that_no_expression_reads_is_not_computed():
     assert {decision.evaluation for decision in decisions} == {"admit"}
 
 
-def test_a_template_that_is_no_object_any_more_is_left_alone():
+def test_a_template_that_is_no_longer_an_object_is_skipped():
     obj = job()
     (podset,) = pod_templates(obj, TABLE)
     sent = request(obj)

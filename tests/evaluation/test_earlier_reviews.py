@@ -97,7 +97,7 @@ def test_conditions_about_a_parameter_are_asked_of_the_one_that_is_there() -> No
         assert decided(loaded, pod(), FilesCluster([config(on="no")])) == []
 
 
-def test_a_binding_is_asked_about_the_labels_that_a_namespace_has_by_now() -> None:
+def test_a_binding_matches_the_current_labels_of_a_namespace() -> None:
     loaded = policies(validating("false", binding=ONLY_GOLD))
     for _ in range(2):
         assert decided(loaded, pod(), FilesCluster([namespace(tier="gold")])) == [("deny", "")]
@@ -113,7 +113,7 @@ def test_what_is_created_has_a_changed_spec() -> None:
         assert decided(loaded, pod(), NOWHERE, operation="UPDATE", old=pod(hostNetwork=True)) == [("deny", "")]
 
 
-def test_a_pod_is_judged_alike_whoever_sends_it() -> None:
+def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
     """A file may hold what an API server would have refused, so its objects are decoded first."""
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     claim = {"resourceClaims": [{"name": "a"}], "containers": [{"name": "a", "resources": {"claims": [{"name": "b"}]}}]}

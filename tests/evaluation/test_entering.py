@@ -47,7 +47,7 @@ def test_what_has_a_kind_of_its_own_keeps_it():
 
 
 @pytest.mark.parametrize("version", [{}, {"apiVersion": ["v1"]}, {"apiVersion": 1}], ids=str)
-def test_a_pod_inside_that_has_no_readable_version_hinders_nobody(version):
+def test_an_embedded_pod_without_a_valid_version_does_not_stop_other_objects(version):
     job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, **JOB}
     (found,) = decide("object.metadata.namespace == 'x'", obj=wrapper({"kind": "Pod", **version}, job))
     assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
@@ -93,7 +93,7 @@ def test_webhook_rules_name_every_kind_that_may_hold_one():
     }
 
 
-def test_a_mutating_policy_cannot_enter():
+def test_a_mutating_policy_cannot_use_the_annotation_enter():
     with pytest.raises(PolicyError, match="is for validating policies"):
         policies(mutating("Object{}", rule=RULE, annotations=ENTER))
 

@@ -106,7 +106,7 @@ def test_what_the_installed_trainer_drops_of_a_patch_does_not_exist(release, wra
     assert ("deny" in said) is denied
 
 
-def test_a_release_that_nobody_can_read_is_an_error_of_the_policy():
+def test_an_unreadable_release_is_an_error_of_the_policy():
     installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": "latest"}}
     installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
     found = policies(validating(NO_CLAIMS, annotations=PATCHES))
@@ -118,7 +118,7 @@ def test_a_release_that_nobody_can_read_is_an_error_of_the_policy():
     )
 
 
-def test_a_pod_itself_is_asked_once():
+def test_a_pod_is_evaluated_once():
     found = decide(policies(validating(DENIED, annotations=EXPAND)), request(pod(hostNetwork=True)))
     assert [decision.path for decision in found] == ["spec.hostNetwork"]
 
@@ -200,7 +200,7 @@ def test_nothing_changed_is_no_patch():
     assert changed is sent.object
 
 
-def test_a_template_that_an_earlier_mutation_removed_is_left_alone():
+def test_a_template_removed_by_an_earlier_mutation_is_skipped():
     rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
     first = mutating('[JSONPatch{op: "remove", path: "/spec/template"}]', name="a", rule=rule)
     second = mutating("Object{}", name="b", annotations=EXPAND)
@@ -221,7 +221,7 @@ def test_metadata_that_is_still_to_be_filled_in_is_none():
     assert changed["spec"]["template"]["metadata"] == {"labels": {"a": "b"}}
 
 
-def test_a_bare_pod_spec_takes_mutations_of_its_spec():
+def test_a_bare_pod_spec_accepts_mutations_of_its_spec():
     from webhook.workloads.rows import PodSetRule, Row
     from webhook.workloads.table import Table
 

@@ -156,7 +156,7 @@ def test_thousands_of_templates_are_changed_in_their_places():
     assert len(verdict.patch) == 3
 
 
-def test_a_policy_of_the_whole_object_sees_each_state_of_it_as_another_object():
+def test_a_whole_object_policy_sees_each_state_as_a_separate_object():
     every = {"apiGroups": ["ray.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["rayclusters"]}
     note = (
         'Object{metadata: Object.metadata{annotations: {"%s": string(podSets.filter(p, '
@@ -188,7 +188,7 @@ def test_no_object_makes_decisions_without_bound():
     assert [each.evaluation for each in made.decisions].count("deny") == MOST_SPOKEN + 1
 
 
-def test_a_rule_that_speaks_late_is_heard():
+def test_the_first_decision_of_a_late_rule_is_kept():
     made = DecisionList()
     made.add([DENY] * MOST_SPOKEN)
     made.add([replace(DENY, index=1), replace(DENY, policy="q"), replace(ADMIT, audit_annotations={"a": "b"})])

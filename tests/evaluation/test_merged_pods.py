@@ -61,7 +61,7 @@ def test_the_pods_of_a_train_job_are_judged(count: JSON) -> None:
     assert said(train_job(trainer={"resourcesPerNode": gpus(4)}), AT_MOST_4, runtime()) == [("admit", "")]
 
 
-def test_a_field_is_told_where_it_comes_from() -> None:
+def test_a_problem_in_merged_pods_names_the_field_that_sets_it() -> None:
     at_path = validating({**AT_PATH, "message": AT_PATH["message"].replace("[nvidia.com/gpu]", '["nvidia.com/gpu"]')})
     at_path[0]["metadata"]["annotations"] = {"claimgate.dev/expand": "pods"}
     own = said(train_job(trainer={"resourcesPerNode": gpus(8)}), at_path, runtime())

@@ -42,7 +42,7 @@ def test_if_needed_runs_once_more_after_any_change():
     assert found["data"]["k"] == "vaa"
 
 
-def test_a_condition_that_no_longer_holds_stops_the_second_run():
+def test_a_condition_that_became_false_stops_the_second_run():
     conditions = [{"name": "c", "expression": "object.data.k == 'v'"}]
     found, _ = changed(append("a", reinvocationPolicy="IfNeeded", matchConditions=conditions))
     assert found["data"]["k"] == "va"
@@ -79,7 +79,7 @@ def test_an_undecodable_object_fails_the_request_under_ignore_and_nothing_runs_a
     assert (decision.policy, decision.action, decision.code, decision.reason) == ("a", "deny", 500, "InternalError")
 
 
-def test_a_missing_param_is_forbidden_and_comes_before_what_runs():
+def test_a_missing_param_is_forbidden_before_any_evaluation():
     kind = {"apiVersion": "v1", "kind": "Secret"}
     chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
     lacking = mutating("Object{}", name="z", rule=CONFIG_MAPS, paramKind=kind, binding=chosen)
@@ -87,7 +87,7 @@ def test_a_missing_param_is_forbidden_and_comes_before_what_runs():
     assert [(decision.policy, decision.reason) for decision in decisions] == [("z", "Forbidden"), ("a", "")]
 
 
-def test_a_selector_whose_namespace_nobody_knows_is_an_error_of_the_policy():
+def test_a_selector_on_an_unknown_namespace_is_an_error_of_the_policy():
     constraints = {"resourceRules": [CONFIG_MAPS], "namespaceSelector": {"matchLabels": {"a": "b"}}}
     found = policies(mutating("Object{}", rule=CONFIG_MAPS, matchConstraints=constraints))
     _, (decision,) = apply_mutating_policies(request(MAP), found, FilesCluster())
@@ -99,7 +99,7 @@ def test_a_failing_condition_denies():
     assert (decision.code, decision.index) == (403, None)
 
 
-def test_a_binding_narrows():
+def test_a_binding_restricts_its_policy():
     chosen = {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}
     found, decisions = changed(append("a", binding=chosen))
     assert (found, decisions) == (MAP, ())

@@ -52,7 +52,7 @@ ROWS = {
 }
 
 
-def test_a_pod_without_what_concerns_a_policy_is_not_its_business():
+def test_a_pod_without_the_concerns_of_a_policy_is_skipped():
     found = {
         name: {word for word in RESOURCE_CONCERNS if not answer(request(obj), concerned(word)).allowed}
         for name, (obj, _) in ROWS.items()
@@ -70,7 +70,7 @@ def test_another_word_is_left_to_the_conditions():
     assert not answer(request(ROWS["nothing"][0]), concerned("claims, queues")).allowed
 
 
-def test_a_policy_without_conditions_is_asked_about_every_pod():
+def test_a_policy_without_conditions_is_evaluated_on_every_pod():
     assert not answer(request(ROWS["nothing"][0]), validating("false", annotations={"concerns": "claims"})).allowed
 
 
@@ -115,7 +115,7 @@ def _pod(draw):
     return pod(**spec)
 
 
-def test_a_pod_whose_resources_nobody_has_the_time_to_read_gets_the_failure_policy():
+def test_a_pod_without_time_to_read_its_resources_gets_the_failure_policy():
     attributes = request(pod(containers=[container(limits={f"a/{i}": 1 for i in range(500)})]))
     listed = policies(concerned("devices", name="a"), concerned("claims", name="b", failurePolicy="Ignore"))
     verdict = answer_request(attributes, listed, CLUSTER, phase=Phase.VALIDATE, deadline=Deadline(0.0, BudgetExceeded))

@@ -103,7 +103,7 @@ def test_an_update_that_makes_a_number_better_is_not_new(new: JSON, is_allowed: 
     assert any(SAID in each for each in verdict.warnings) is (is_allowed and new != mpi_job(8))
 
 
-def test_a_new_problem_denies_and_the_old_one_warns_beside_it() -> None:
+def test_a_new_problem_denies_and_a_stored_problem_warns() -> None:
     verdict = update(deployment(BAD, GOOD), deployment(BAD, {**GOOD, "resources": HALF}))
     assert verdict.status is not None
     assert "containers[1]" in verdict.status.message
@@ -145,7 +145,7 @@ def actions(old: JSON, new: JSON, expression: JSON = NO_HOST, **annotations: str
 
 
 @pytest.mark.parametrize(("old", "new", "said"), UPDATES.values(), ids=UPDATES)
-def test_a_policy_that_says_so_lets_be_what_was_stored(old: JSON, new: JSON, said: list[str]) -> None:
+def test_a_policy_with_stored_warn_only_warns_about_stored_problems(old: JSON, new: JSON, said: list[str]) -> None:
     pods = of_pod(old, hostPID=True), of_pod(new, hostPID=True)
     assert actions(*pods, stored="warn") == said
     assert actions(*pods) == actions(*pods, stored="deny") == ["Deny"]  # as in the API server
@@ -157,7 +157,7 @@ ROOT: Any = {
 }
 
 
-def test_a_policy_that_lists_mistakes_lets_be_those_that_are_left() -> None:
+def test_a_policy_with_a_list_of_mistakes_warns_about_the_remaining_ones() -> None:
     one, two, other = ({"name": name, "image": "x"} for name in ("a", "b", "c"))
     both = pod(containers=[one, two])
     assert actions(both, pod(containers=[{**one, "image": "y"}, two]), ROOT, stored="warn") == ["Warn"]
@@ -165,7 +165,7 @@ def test_a_policy_that_lists_mistakes_lets_be_those_that_are_left() -> None:
     assert actions(both, pod(containers=[one, two, two]), ROOT, stored="warn") == ["Deny"]
 
 
-def test_a_policy_that_says_so_refuses_new_problems_and_what_it_names() -> None:
+def test_a_policy_with_stored_warn_denies_new_problems_and_named_conditions() -> None:
     assert actions(pod(), pod(hostPID=True), stored="warn") == ["Deny"]
     named = {"expression": "object.metadata.?finalizers.orValue([]).size() > 0"}
     assert actions(of_pod({"finalizers": ["a/b"]}), pod(), named, stored="warn") == ["Deny"]

@@ -57,7 +57,7 @@ def test_a_denial_carries_reason_code_and_the_bindings_actions():
 @pytest.mark.parametrize(
     ("annotation", "validate_phase", "mutate_phase"), [("validate", 1, 0), ("mutate", 0, 1), ("both", 1, 1)]
 )
-def test_a_policy_speaks_in_its_phase(annotation, validate_phase, mutate_phase):
+def test_a_policy_is_evaluated_only_in_its_phase(annotation, validate_phase, mutate_phase):
     found = policies(validating("true", annotations={"phase": annotation}))
     assert len(decide(found)) == validate_phase
     assert len(decide(found, phase=Phase.MUTATE)) == mutate_phase
@@ -70,7 +70,7 @@ def test_nothing_is_said_about_other_resources_and_policies_themselves():
     assert decide(policies(validating("false")), request({"apiVersion": "v1", "kind": "Secret"})) == ()
 
 
-def test_a_binding_narrows():
+def test_a_binding_restricts_its_policy():
     chosen = {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}
     assert decide(policies(validating("false", binding=chosen))) == ()
 
@@ -85,7 +85,7 @@ KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
 BY_NAME = {"paramRef": {"name": "limit", "parameterNotFoundAction": "Deny"}}
 
 
-def test_a_param_is_named_in_the_decision():
+def test_a_decision_names_its_param():
     (found,) = decide(
         policies(validating("params.data.n == '2'", paramKind=KIND, binding=BY_NAME)),
         cluster=FilesCluster([namespace(), PARAM]),
@@ -93,14 +93,14 @@ def test_a_param_is_named_in_the_decision():
     assert (found.param, found.action) == ("team/limit", "deny")
 
 
-def test_a_param_beside_the_policies_counts_where_the_cluster_has_none():
+def test_a_param_next_to_the_policies_applies_if_the_cluster_has_none():
     found = policies(validating("params.data.n == '2'", paramKind=KIND, binding=BY_NAME), PARAM)
     assert decide(found)[0].action == "deny"
     other = {**PARAM, "data": {"n": "2"}}
     assert decide(found, cluster=FilesCluster([namespace(), other]))[0].action == "admit"
 
 
-def test_a_missing_param_denies_whatever_the_actions():
+def test_a_missing_param_denies_with_every_action():
     (found,) = decide(policies(validating("true", paramKind=KIND, binding=BY_NAME, actions=["Warn"])))
     assert (found.action, found.actions, found.index) == ("deny", (ValidationAction.DENY,), None)
     assert found.message.startswith("failed to configure binding: no params found")
@@ -226,7 +226,7 @@ def test_an_authorizer_answers_and_without_one_a_check_is_not_known():
     assert decide(found)[0].evaluation == "unknown"
 
 
-def test_a_fact_that_lacks_something_makes_an_admission_unknown():
+def test_a_fact_with_missing_objects_makes_the_answer_unknown():
     claim = {"name": "c", "resourceClaimTemplateName": "absent"}
     sent = request(pod(resourceClaims=[claim], containers=[{"name": "m", "resources": {"claims": [{"name": "c"}]}}]))
     found = policies(

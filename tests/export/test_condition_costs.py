@@ -34,7 +34,7 @@ def test_whatever_policies_concern_no_object_exhausts_a_condition(place):
 
 
 @pytest.mark.parametrize("make", some_quickly(SHAPES.values(), 3), ids=SHAPES.keys())
-def test_a_large_object_with_a_gpu_is_asked_about(make):
+def test_a_large_object_with_a_gpu_is_evaluated(make):
     for obj in kinds_with(*make(BYTES)):
         created = request(obj)
         assert asked(created, Phase.VALIDATE), obj["kind"]
@@ -92,7 +92,7 @@ BOUNDED = (
         ),
     ],
 )
-def test_a_check_tells_which_conditions_of_a_site_a_large_object_exhausts(
+def test_a_check_reports_conditions_that_a_large_object_exhausts(
     conditions, failure_policy, expected, tmp_path, capsys
 ):
     file = tmp_path / "site.yaml"

@@ -353,7 +353,7 @@ def agree_on(table, obj, rule):
 SPEC_X = {"expression": "!has(object.spec.x)", "messageExpression": "'spec.x: is ' + string(object.spec.x)"}
 
 
-def test_a_single_pod_spec_of_a_sites_own_kind():
+def test_a_custom_kind_with_one_pod_spec():
     table = rows(PodSetRule(template="spec.pod-spec", name="p", embeds="podSpec", unless="spec.other"))
     assert agree_on(table, {"spec": {"pod-spec": {"x": 1}}}, SPEC_X) == {"spec.pod-spec.x: is 1": 1}
     assert agree_on(
@@ -380,7 +380,7 @@ def test_a_kind_of_both_shapes_is_left_out():
     assert len(found.manifests) == 2
 
 
-def test_a_policy_that_nobody_asks_about_templates_stays_alone():
+def test_a_policy_that_never_matches_templates_gets_no_second_policy():
     assert len(native(validating("true", annotations=EXPAND, rule={**PODS, "operations": ["CONNECT"]}))) == 2
 
 

@@ -72,7 +72,7 @@ def test_rules_about_any_pod_are_few_and_exist():
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_a_resource_is_asked_about_by_one_webhook(phase):
+def test_each_resource_is_registered_in_one_webhook(phase):
     named = [
         (group, resource)
         for webhook in REGISTERED[phase].webhooks
@@ -92,7 +92,7 @@ def test_conditions_stay_far_below_the_limits_of_an_api_server(phase):
     assert all(not policy.gate().conditions or policy.body() for policy in CONDITIONS[phase].validating)
 
 
-def test_a_policy_that_does_not_say_what_concerns_it_is_asked_about_everything():
+def test_a_policy_without_concerns_is_evaluated_on_every_object():
     found = webhook_registrations(policies(validating("true", rule=PODS)), Phase.VALIDATE)
     assert [(webhook.name, webhook.conditions) for webhook in found.webhooks] == [("every-update", ())]
     concerned = policies(validating("true", rule=PODS, annotations={"concerns": "claims"}))
@@ -138,7 +138,7 @@ def test_an_update_that_only_keeps_track_of_an_object_is_not_asked_about(obj):
         assert not asked(request(new, "UPDATE", old), Phase.VALIDATE), name
 
 
-def test_a_policy_as_the_api_server_knows_it_is_asked_about_every_update():
+def test_a_native_policy_is_evaluated_on_every_update():
     """One with `stored: warn` sees the fields that it names, and where it shares a kind, the kind's webhook does."""
     native = validating("true", rule={**PODS, "resources": ["pods/ephemeralcontainers"]}, name="native")
     maps = {**PODS, "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
@@ -159,7 +159,7 @@ VARIABLES = {  # the arguments and variables of a container that has no device, 
 }
 
 
-def test_a_variable_in_a_command_is_no_launcher():
+def test_a_variable_in_a_command_is_not_a_launcher():
     for name, (words, env, is_asked) in VARIABLES.items():
         started = pod(containers=[{"name": "c", "image": "a", "args": words, "env": env}])
         assert asked(request(started), Phase.VALIDATE) is is_asked, name

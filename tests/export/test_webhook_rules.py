@@ -29,7 +29,7 @@ def test_webhook_rules_say_what_policies_match():
     ]
 
 
-def test_a_policy_that_is_not_registered_has_no_rule():
+def test_a_policy_that_is_not_registered_has_no_webhook_rule():
     found = policies(
         validating("true"), validating("true", name="b", annotations={"registered": "false"}, rule=CONFIG_MAPS)
     )
@@ -58,7 +58,7 @@ def test_webhook_rules_hold_no_wildcard_beside_what_it_covers(resources, kept):
     assert [resources for _, _, resources, *_ in shown(webhook_rules(found, Phase.VALIDATE))] == [kept]
 
 
-def test_a_version_or_operation_wildcard_stands_alone():
+def test_a_version_or_operation_wildcard_must_be_the_only_entry():
     found = policies(
         validating("true", name="a", rule={**PODS, "apiVersions": ["*"], "operations": ["*"]}),
         validating("true", name="b", rule={**PODS, "operations": ["*"]}),

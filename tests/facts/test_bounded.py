@@ -40,7 +40,7 @@ def test_what_no_process_can_be_given_is_not_followed(container):
     assert launch_of_json(container).by == ""
 
 
-def test_a_command_line_ends_in_time():
+def test_parsing_a_command_line_ends_at_the_deadline():
     with pytest.raises(BudgetExceeded):
         launch_of_json({"command": ["bash", "-c", "true\n" * 10_000]}, Deadline(-1.0))
 
@@ -62,7 +62,7 @@ def test_options_that_add_up_are_joined_once():
     assert shell.ReadingBudget().left == shell.ReadingBudget.MOST
 
 
-def test_a_name_longer_than_names_are_is_near_none():
+def test_a_too_long_name_has_no_similar_name():
     assert nearest_name("a" * 318, ["a" * 317]) == ""
     assert nearest_name("a" * 200, ["a" * 199]) == "a" * 199
 
@@ -75,7 +75,7 @@ def test_one_fact_compares_so_many_names_and_no_more():
     assert view.nearest("abcdefg", ["abcdefh"]) == ""
 
 
-def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference():
+def test_a_repeated_claim_in_a_template_is_reported_once_for_each_difference():
     claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
     template = {"spec": {"containers": [], "resourceClaims": claims}}
     found = shards.ShardTemplate(template).notes_on_patch({"spec": {"hostname": "x"}}, ("at",))
@@ -88,7 +88,7 @@ def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference(
     )
 
 
-def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
+def test_a_patch_of_an_existing_container_gets_no_finding():
     template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
     assert (
         shards.ShardTemplate(template).notes_on_patch({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",))
@@ -208,7 +208,7 @@ def test_every_walk_over_a_shard_patch_and_its_template_is_charged(patch, least)
     assert looks.count >= least
 
 
-def test_a_long_script_is_told_before_it_is_split():
+def test_a_long_script_is_charged_before_it_is_split():
     looks = Looks()
     launch_of_json({"command": ["bash", "-c", "$(" * 20_000 + ")" * 20_000]}, looks)
     assert looks.longest_s > 0.01

@@ -74,7 +74,7 @@ class Unreadable(FilesCluster):
         raise LookupFailed("PodDisruptionBudget n/deep: it is nested deeper than 200 levels and cannot be read")
 
 
-def test_a_namespace_whose_budgets_cannot_be_read_is_not_said_to_have_none() -> None:
+def test_unreadable_budgets_of_a_namespace_are_not_reported_as_missing() -> None:
     assert told(cluster=Unreadable(is_whole=True)) == ["PodDisruptionBudget not looked up"]
 
 

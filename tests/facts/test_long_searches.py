@@ -68,7 +68,7 @@ def test_a_search_of_many_short_texts_reads_the_clock():
         main.is_found_in(re.compile("none"), main.words)
 
 
-def test_a_pattern_is_found_in_a_command_line_and_over_its_words():
+def test_a_pattern_matches_across_the_words_of_a_command_line():
     main = Container.of(container(command=["ray"], args=["start"]))
     assert main.runs(re.compile("ray start"))
     assert not main.runs(re.compile("start ray"))

@@ -13,5 +13,5 @@ def test_a_long_command_that_runs_no_test_is_searched_once(piece):
 
 
 @pytest.mark.parametrize("text", ["my-test.py", "run_tests_2.sh", "9test_x.py", "x/test.py", "nccl-tests"])
-def test_a_command_that_runs_a_test_is_told(text):
+def test_the_name_of_a_test_script_is_recognized(text):
     assert _RUNS_TEST.search(text)

@@ -73,7 +73,7 @@ def test_nothing_has_facts_too(name: str) -> None:
     assert result.missing_objects_of_fields() == ()
 
 
-def test_a_package_has_the_facts_that_the_list_says() -> None:
+def test_a_package_has_the_facts_of_the_list() -> None:
     import importlib
 
     for package in SHIPPED.packages:

@@ -80,7 +80,7 @@ def test_every_record_is_a_rule_of_the_registry() -> None:
     assert written == set(RULES)
 
 
-def test_a_record_is_used_in_its_module() -> None:
+def test_a_rule_record_is_used_in_its_module() -> None:
     """Another module may compare with the id of a rule, and no more."""
     records = {(each.module, name) for each in modules() for name in each.records}
     imported = [

@@ -86,7 +86,7 @@ def test_pods_of_one_request_look_up_a_claim_once() -> None:
     assert cluster.asked["ResourceClaimTemplate"] == 1
 
 
-def test_a_fact_is_not_begun_when_the_time_is_up() -> None:
+def test_a_fact_is_not_computed_after_the_deadline() -> None:
     one = subject(train_job(), runtime())
     one.cluster.deadline = Deadline(-1.0)
     with pytest.raises(BudgetExceeded):

@@ -105,5 +105,5 @@ def test_no_other_check_charges_a_deadline():
         ("x.get(1)", 0),
     ],
 )
-def test_a_guard_is_known(text, count):
+def test_a_guarded_expression_is_recognized(text, count):
     assert len(list(guards(ast.parse(text)))) == count

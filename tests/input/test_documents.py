@@ -30,7 +30,7 @@ def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
     assert (inputs.files, inputs.problems) == (2, ())
 
 
-def test_a_file_comes_once_however_often_it_is_named(folder):
+def test_a_file_that_is_named_twice_is_read_once(folder):
     assert len(documents.read_documents([folder, folder / "b.yaml"]).documents) == 4
 
 
@@ -95,7 +95,7 @@ def test_an_item_costs_no_step_for_each_list_around_it(begin, end):
     assert functions_entered(lambda: read(90)) < 12 * functions_entered(lambda: read(1))  # eight walks for places
 
 
-def test_a_place_in_very_many_lists_is_that_of_a_list_around_it():
+def test_a_place_in_too_many_nested_lists_is_that_of_an_outer_list():
     text = "[\n" * 12 + '{"kind": "Pod"},\n{"kind": "Job"}' + "]" * 12
     read = documents.documents_of_text(text, "x.json")
     assert [each.place().line for each in read.documents] == [9, 9]

@@ -73,7 +73,7 @@ def test_standard_input_is_read_once_and_given_often(monkeypatch):
     files.close()
 
 
-def test_a_document_that_is_too_large_is_told_and_what_stands_before_is_read(tmp_path, monkeypatch):
+def test_a_too_large_document_is_reported_and_earlier_documents_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(document_stream, "MAX_BYTES", 1000)
     file = tmp_path / "a.yaml"
     file.write_text("a: 1\n" * 20 + "---\nb: |\n" + "  x\n" * 2000)

@@ -73,7 +73,7 @@ def test_the_oldest_objects_count_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert "only the oldest have an effect" in message(made, "p3")
 
 
-def test_a_shipped_policy_cannot_be_taken_away_and_may_be_bound_again() -> None:
+def test_a_shipped_policy_cannot_be_removed_and_may_be_bound_again() -> None:
     shipped = live(policy("shipped", "false"), binding("shipped", "shipped")).policies
     made = live(policy("shipped"), binding("more", "shipped"), binding("shipped", "shipped"), files=shipped)
     (one,) = made.policies.validating
@@ -177,7 +177,7 @@ def test_what_did_not_change_is_not_compiled_again() -> None:
     assert changed.policy is not first.policy
 
 
-def test_a_fault_of_ours_takes_one_object_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_affects_only_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_policy = live_compile.compile_policy
 
     def failing(manifest: Any, *arguments: Any, **named: Any) -> Any:
@@ -213,7 +213,7 @@ def many(name: str, day: int = 1) -> dict[str, Any]:
     return stored("ValidatingPolicy", name, {**policy(name)["spec"], "validations": validations}, day=day)
 
 
-def test_a_policy_that_takes_long_to_compile_is_refused_and_takes_no_other_away() -> None:
+def test_a_policy_that_compiles_too_long_is_refused_and_others_stay() -> None:
     clock = Slow()
     compiling = compiler(clock)
     clock.step = 0.03  # each expression takes two looks

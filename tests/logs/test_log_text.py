@@ -40,7 +40,7 @@ def test_a_message_cannot_begin_a_line_of_its_own():
     assert log_line_as_text({**HEAD, "message": "a\n::error::b"}) == r"T info    a\n::error::b"
 
 
-def test_a_log_writes_it_where_text_is_chosen():
+def test_a_log_in_format_text_writes_plain_lines():
     stream = io.StringIO()
     log = Log(stream=stream, clock=lambda: 1.5, format="text")
     log.warning("reloaded", what="policies", reason=None, names=["a b"])

@@ -71,7 +71,7 @@ def test_lines_that_come_together_are_one_system_call(tmp_path: Path) -> None:
     assert len(batches) < 15
 
 
-def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, int]) -> None:
+def test_a_full_pipe_loses_only_log_lines(pipe: tuple[int, int]) -> None:
     now = [0.0]
     made = LogWriter(pipe[1], clock=lambda: now[0])
     log = Log(writer=made)
@@ -126,7 +126,7 @@ def test_a_non_blocking_pipe_is_waited_for(pipe: tuple[int, int]) -> None:
     assert (kept, made.dropped) == (b"x" * 200_000 + b"\n", 0)
 
 
-def test_a_reader_that_went_away_and_a_closed_stderr_are_counted(pipe: tuple[int, int]) -> None:
+def test_log_lines_lost_on_a_closed_stderr_are_counted(pipe: tuple[int, int]) -> None:
     os.close(pipe[0])
     for descriptor in (pipe[1], None):
         made = LogWriter(descriptor)
@@ -136,7 +136,7 @@ def test_a_reader_that_went_away_and_a_closed_stderr_are_counted(pipe: tuple[int
         assert made.dropped == 2
 
 
-def test_a_child_does_not_write_what_its_parent_has_waiting(pipe: tuple[int, int]) -> None:
+def test_a_child_does_not_write_buffered_lines_of_its_parent(pipe: tuple[int, int]) -> None:
     made = LogWriter(pipe[1])
     made._process = -1  # as in a process that was forked off
     assert made.stop()

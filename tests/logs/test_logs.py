@@ -78,7 +78,7 @@ class _Failing:
 @pytest.mark.parametrize(
     "name", ["\x1b[2J", "\x85", "a\u202eb", "\u2028", "\u200b", "\ud800", "\x7f", "\U000e0041", "é漢 \u3000"]
 )
-def test_a_line_is_exact_by_parsing_and_holds_nothing_that_a_terminal_obeys(name):
+def test_a_log_line_parses_exactly_and_has_no_terminal_control_characters(name):
     stream = io.StringIO()
     Log(stream=stream).info("review", name=name)
     (line,) = lines(stream)

@@ -126,7 +126,7 @@ def test_a_binding_of_claimgate_may_name_a_native_policy() -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_is_told_at_its_place(text: str, told: str) -> None:
+def test_a_mistake_is_reported_at_its_place(text: str, told: str) -> None:
     with pytest.raises(PolicyError) as caught:
         loaded(text)
     assert told in str(caught.value)

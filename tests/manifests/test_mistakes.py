@@ -167,7 +167,7 @@ def test_the_texts_are_good_as_they_stand(loaded):
     ("text", "old", "new", "place", "path", "message"),
     [pytest.param(*mistake[1:], id=mistake[0]) for mistake in MISTAKES],
 )
-def test_a_mistake(loaded, text, old, new, place, path, message):
+def test_a_mistake_in_a_policy_is_reported_with_its_place(loaded, text, old, new, place, path, message):
     assert text.count(old) == 1
     others = {"policy": POLICY} if text is BINDING else {"binding": BINDING} if text is POLICY else {}
     with pytest.raises(PolicyError) as caught:
@@ -193,7 +193,7 @@ def test_the_same_name_twice_names_both_places(loaded):
     assert problem.file.endswith("b.yaml")
 
 
-def test_a_binding_is_not_dangling_while_something_is_unread(loaded):
+def test_a_binding_is_not_dangling_if_a_file_was_not_read(loaded):
     with pytest.raises(PolicyError) as caught:
         loaded(
             a=POLICY.replace("validations:", "validation:"),

@@ -34,7 +34,7 @@ def test_a_merge_gives_what_the_go_library_gives(case):
 
 
 @all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["error"][:60])
-def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(case):
+def test_an_invalid_configuration_is_refused_with_the_same_message(case):
     with pytest.raises(PatchError) as raised:
         apply_configuration(case["document"], case["configuration"], POD)
     assert claims(str(raised.value).removeprefix("error applying patch: ")) == claims(case["error"])
@@ -158,7 +158,7 @@ def test_templates_of_built_in_workloads_are_known():
     assert schema_of_kind(GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")) == "#resource.v1.ResourceClaim"
 
 
-def test_a_custom_kind_without_schema_takes_anything_and_replaces_lists():
+def test_a_custom_kind_without_schema_accepts_any_patch_and_replaces_lists():
     before = {"spec": {"l": [1, 2], "m": {"a": 1}}, "metadata": {"labels": {"a": "b"}}}
     after = apply_configuration(
         before, {"spec": {"l": [9], "m": {"b": [1]}}, "metadata": {"labels": {"c": "d"}}}, WIDGET
@@ -277,7 +277,7 @@ def test_a_version_without_schema_is_an_unknown_kind():
         assert apply_configuration({}, {"spec": {"plain": [1]}}, gvk, crd=CRD) == {"spec": {"plain": [1]}}
 
 
-def test_a_use_of_a_type_may_say_that_it_is_not_replaced_whole():
+def test_a_use_of_an_atomic_type_may_be_declared_not_atomic():
     shape = shape_of_node({"ref": "core.v1.ObjectReference", "atomic": False})
     assert shape.map is not None
     assert not shape.map.is_atomic

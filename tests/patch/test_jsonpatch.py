@@ -65,7 +65,7 @@ def test_an_object_that_is_absent_has_no_paths():
         apply_operations(None, [{"op": "add", "path": "/a", "value": 1}])
 
 
-def test_a_failed_test_is_told_apart():
+def test_a_failed_test_operation_is_recognized():
     with pytest.raises(FailedTest, match="testing value /a failed: test failed"):
         apply_operations({"a": 1}, [{"op": "test", "path": "/a", "value": 1.0}])
 
@@ -145,7 +145,7 @@ def test_shared_parts_are_not_looked_into():
     )
 
 
-def test_a_copy_of_what_was_changed_before_is_another_value() -> None:
+def test_a_copy_of_a_changed_object_is_a_new_value() -> None:
     operations = [
         {"op": "add", "path": "/a/x", "value": 1},
         {"op": "copy", "from": "/a", "path": "/b"},

@@ -44,7 +44,7 @@ def test_an_expression_shows_what_it_read_gave_and_cost():
     ]
 
 
-def test_a_policy_without_binding_is_evaluated_and_that_is_said():
+def test_a_policy_without_binding_is_evaluated_and_reported():
     answer = evaluated({"object": POD, "cluster": own("true")}).json()
     assert answer["notes"] == ["policy own has no binding; it is evaluated here as if one denied"]
     assert answer["reviews"][0]["kubectl"] == ["pod/p created"]

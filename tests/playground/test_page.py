@@ -91,7 +91,7 @@ def barriers(page):
     return json.loads(found["result"]["value"])
 
 
-def test_a_finding_that_denies_stands_first(page):
+def test_a_denying_finding_is_listed_first(page):
     page.look(1440, "light")
     choose(page, "0")
     evaluate(page)

@@ -55,7 +55,7 @@ def test_kinds_are_known_without_an_import_of_checks() -> None:
     assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests(of_audits=True)}
 
 
-def test_a_server_holds_no_workloads_for_advice_that_only_audits_show() -> None:
+def test_a_server_does_not_hold_workloads_for_advice() -> None:
     scaled = {("apps", "Deployment"), ("apps", "StatefulSet")}
     of_server, of_audits = (
         {each.kind for each in shipped_policies().interests(of_audits=of_audits) if not each.scope.name}
@@ -66,7 +66,7 @@ def test_a_server_holds_no_workloads_for_advice_that_only_audits_show() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_verdict_needs_only_what_is_of_interest(folder: Path) -> None:
+def test_a_verdict_needs_only_the_declared_interests(folder: Path) -> None:
     differs = {case.id: said for case in cases(folder) if (said := differences(case))}
     assert differs == {}
 

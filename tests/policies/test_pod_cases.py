@@ -56,7 +56,7 @@ def expected_words(text: str) -> tuple[str, ...]:
 
 
 @all_rows("case", CASES, ids=lambda case: case["name"])
-def test_a_pod_is_judged_as_kubernetes_judges_it(case: dict) -> None:
+def test_a_pod_gets_the_verdict_of_kubernetes(case: dict) -> None:
     allowed, message = answer(case["object"], "validate")
     assert allowed is case["valid"], message
     if not allowed:
@@ -64,7 +64,7 @@ def test_a_pod_is_judged_as_kubernetes_judges_it(case: dict) -> None:
 
 
 @all_rows("case", CASES, ids=lambda case: case["name"])
-def test_a_template_that_kubernetes_does_not_see_is_judged_the_same(case: dict) -> None:
+def test_a_template_of_a_custom_kind_gets_the_same_verdict(case: dict) -> None:
     template = {"metadata": case["object"]["metadata"], "spec": case["object"]["spec"]}
     obj = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",

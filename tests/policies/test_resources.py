@@ -85,7 +85,7 @@ def template(kind: str, spec: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "BatchSandbox"])
-def test_a_template_is_judged_as_the_pod_that_is_made_of_it(kind: str) -> None:
+def test_a_template_gets_the_verdict_of_its_pod(kind: str) -> None:
     for row in ROWS:
         allowed, said = judged(pod(row["spec"]))
         inside, heard = judged(template(kind, row["spec"]))

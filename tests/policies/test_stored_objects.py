@@ -149,7 +149,7 @@ def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
 
 @pytest.mark.parametrize("folder", some_quickly(FOLDERS, 3), ids=lambda folder: folder.name)
 @pytest.mark.parametrize("change", SPEC_CHANGES)
-def test_a_stored_problem_that_nobody_else_refuses_does_not_stop_an_update(folder: Path, change: str) -> None:
+def test_a_stored_problem_that_only_claimgate_finds_does_not_stop_an_update(folder: Path, change: str) -> None:
     assert [problem for is_ours, problem in refusals(folder, change) if is_ours] == []
 
 

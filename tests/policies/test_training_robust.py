@@ -59,7 +59,7 @@ def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
 
 
 @all_rows("job", jobs)
-def test_a_null_is_as_good_as_nothing(job: JSON) -> None:
+def test_a_null_has_the_findings_of_an_unset_field(job: JSON) -> None:
     """The findings about a job stay the same if every unset field is null instead."""
 
     def said(obj: JSON) -> list[str]:

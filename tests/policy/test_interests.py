@@ -44,7 +44,7 @@ def test_without_a_binding_no_parameter_is_asked_for():
     assert of_params(policies(validating("true", paramKind=KIND))) == []
 
 
-def test_a_shipped_parameter_is_hidden_by_the_clusters_own_though_not_selected():
+def test_a_parameter_of_the_cluster_replaces_the_shipped_one():
     found = policies(bound(selector={"matchLabels": {"a": "b"}}, namespace="n"))
     shipped = {**KIND, "metadata": {"name": "s", "namespace": "n", "labels": {"a": "b"}}}
     other = {"apiVersion": "example.com/v1", "kind": "ConfigMap", "metadata": {"name": "t"}}
@@ -91,7 +91,7 @@ def test_namespaces_are_held_with_what_expressions_read(expression, fields):
 @pytest.mark.parametrize(
     "expression", ["[namespaceObject].size() > 0", "namespaceObject.metadata == namespaceObject.metadata"]
 )
-def test_a_namespace_that_is_read_otherwise_is_held_whole(expression):
+def test_a_namespace_with_other_reads_is_kept_as_a_whole(expression):
     (found,) = policies(validating(expression)).interests()
     assert {"spec", "status", "metadata.annotations", "metadata.labels"} <= found.fields
 
@@ -125,7 +125,7 @@ LAYS_OVER, PATCHES = "Object{metadata: Object.metadata{}}", "[JSONPatch{op: 'rem
         (PATCHES, ["ex.io"], ["widgets"], []),
     ],
 )
-def test_a_policy_that_lays_over_custom_kinds_needs_their_definitions(expression, groups, resources, names):
+def test_a_policy_that_patches_custom_kinds_needs_their_definitions(expression, groups, resources, names):
     rule = {**PODS, "apiGroups": groups, "resources": resources}
     found = [each for each in policies(mutating(expression, rule=rule)).interests() if each.gvk == CRD]
     assert [each.scope for each in found] == [ObjectScope(name=name) for name in names]

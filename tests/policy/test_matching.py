@@ -73,12 +73,12 @@ def asked(attributes, labels=None, **resources):
         pytest.param({"scope": "*"}, {"namespace": ""}, True, id="any scope"),
     ],
 )
-def test_a_rule(changes, attributes, expected):
+def test_a_rule_matches_these_requests(changes, attributes, expected):
     assert bool(asked(request(**attributes), resource_rules=[rule(**changes)])) is expected
 
 
 @pytest.mark.parametrize(("scope", "expected"), [("Cluster", True), ("Namespaced", False)])
-def test_a_namespace_is_cluster_scoped_although_the_request_names_it(scope, expected):
+def test_a_namespace_is_cluster_scoped_even_if_the_request_has_a_namespace(scope, expected):
     found = asked(
         request(resource="namespaces", kind="Namespace", namespace="team"),
         resource_rules=[rule(resources=["namespaces"], scope=scope)],
@@ -168,7 +168,7 @@ def test_a_namespaces_name_label_needs_no_look_up():
     assert not asked(request(namespace="other"), None, namespace_selector=selector)
 
 
-def test_a_namespaces_name_is_known_when_nobody_can_look_it_up():
+def test_the_name_of_a_namespace_is_known_without_a_lookup():
     def fails():
         raise LookupFailed("not synced")
 
@@ -209,7 +209,7 @@ def test_exact_takes_the_version_as_requested():
     assert asked(converted, resource_rules=[rule(**WIDGETS)]).conversion == "none"
 
 
-def test_a_conversion_that_changes_fields_is_told_apart():
+def test_a_conversion_that_changes_fields_is_recognized():
     sent = request("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
     rules = [rule(api_groups=["autoscaling"], api_versions=["v2"], resources=["horizontalpodautoscalers"])]
     assert asked(sent, resource_rules=rules).conversion == "impossible"
@@ -271,7 +271,7 @@ def test_the_versions_of_kinds_of_kubernetes_are_all_known():
     )
 
 
-def test_a_rule_that_names_the_version_as_it_came_is_asked_about_that():
+def test_a_rule_for_the_sent_version_matches_the_sent_version():
     """The API server converted the object for a webhook that registers only v2; claimgate cannot convert it back."""
     scalers = {"api_groups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
     sent = replace(

@@ -70,14 +70,14 @@ def test_every_expression_can_be_prepared():
     found.compile_ahead_of_requests()
 
 
-def test_a_policy_says_why_it_is_not_portable():
+def test_the_reason_why_a_policy_is_not_portable_is_reported():
     rule = {"expression": "dra != null", "reason": "BadRequest"}
     (own,) = policies(validating(rule, annotations={"facts": "dra", "expand": "pods", "phase": "both"})).validating
     assert [text.split(" ")[0] for text in own.obstacles] == ["uses", "expands", "is", "denies"]
     assert policies(validating("true"), mutating("Object{}")).validating[0].obstacles == ()
 
 
-def test_a_policy_about_changes_is_exported_with_the_condition_that_it_stands_for():
+def test_a_policy_about_changes_is_exported_with_its_condition():
     own, binding = validating("object.spec.x == 1", annotations={"updates": "spec", "severity": "low"})
     assert [text.split(" ")[0] for text in policies([own, binding]).validating[0].obstacles] == ["leaves"]
     exported = expand_updates_annotation(own)
@@ -176,7 +176,7 @@ def test_a_thousand_policies_for_other_kinds_cost_nothing():
     assert (perf_counter() - start) / 1000 < 200e-6
 
 
-def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_then():
+def test_a_lazy_policy_is_compiled_on_first_use_and_its_mistakes_become_errors():
     from msgspec.structs import replace
 
     from tests.literals import namespace
@@ -195,7 +195,7 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
         load_documents(documents, OPTIONS)
 
 
-def test_a_lazy_load_still_finds_what_is_no_expression():
+def test_a_lazy_load_still_reports_invalid_expressions():
     from msgspec.structs import replace
 
     from webhook.yamltext.yamlfile import Document

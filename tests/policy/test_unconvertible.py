@@ -47,7 +47,7 @@ def named(name, of, versions, bound=True, **spec):
         ),
     }.values(),
 )
-def test_a_version_that_cannot_be_converted_is_told(ours, theirs, expected):
+def test_a_version_that_cannot_be_converted_is_reported(ours, theirs, expected):
     loaded = policies(ours, theirs)
     assert [
         text for policy in loaded.policies if policy.name == "ours" for text in unconvertible_resources(policy, loaded)

@@ -76,7 +76,7 @@ def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
     assert "is not allowed; remove it" in capsys.readouterr().out
 
 
-def test_a_run_that_cannot_start_leaves_the_file_as_it_is(tmp_path, pods):
+def test_a_run_that_cannot_start_does_not_change_the_file(tmp_path, pods):
     kept = tmp_path / "kept.json"
     kept.write_text("before")
     assert run_command_line(["audit", "--only", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
@@ -115,7 +115,7 @@ def reported(outputs, monkeypatch):
         report.end(Totals())
 
 
-def test_a_file_is_complete_when_the_reader_of_stdout_goes_away(tmp_path, monkeypatch):
+def test_a_file_is_complete_even_if_stdout_is_closed(tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     with pytest.raises(BrokenPipeError):
         reported([output.Output("words"), output.Output("words", str(kept))], monkeypatch)

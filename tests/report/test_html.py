@@ -59,7 +59,7 @@ def test_every_element_is_closed_and_each_finding_is_there(page: str) -> None:
     assert "hidden" in read.named("form")[0], "without a script filters would do nothing"
 
 
-def test_a_browser_may_run_and_load_nothing_but_what_stands_in_the_page(page: str) -> None:
+def test_a_browser_runs_and_loads_only_content_of_the_page(page: str) -> None:
     (policy,) = [own["content"] for own in Page(page).named("meta", **{"http-equiv": "Content-Security-Policy"})]
     for element in ("style", "script"):
         (text,) = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)

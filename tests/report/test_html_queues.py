@@ -63,7 +63,7 @@ def test_many_jobs_are_summed_up():
     assert "and 30 more" in told
 
 
-def test_a_queue_that_nobody_has_is_named():
+def test_an_unknown_queue_is_reported():
     lost = {QueueKey("Kueue", "team", "mian"): Demand(1, Counter(), [QueuedJob("Job team/a", {})])}
     assert "Queue team/mian was not found. 1 job Job team/a: nothing" in text(
         queue_sections([QueueTrees("Kueue", trees().overview, lost)])
@@ -98,7 +98,7 @@ def test_context_has_queues_too(tmp_path):
     assert "Queues of Volcano" in told
 
 
-def test_a_report_of_no_queues_says_nothing_of_them(tmp_path):
+def test_a_report_without_queues_has_no_queue_section(tmp_path):
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n")
     run_command_line(["audit", str(tmp_path / "pod.yaml"), "-o", f"html={tmp_path / 'report.html'}"])
     assert "Queues of" not in (tmp_path / "report.html").read_text()

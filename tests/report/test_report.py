@@ -72,7 +72,7 @@ def test_result_words(decision, expected):
     assert finding.result_of_decision(decision) is expected
 
 
-def test_a_content_policy_passes_once_and_a_speaking_one_never():
+def test_a_policy_that_passes_is_listed_once_and_a_failing_policy_only_as_failed():
     found = made(
         decided("a", "admit"),
         decided("a", "admit", index=1),

@@ -41,7 +41,7 @@ class Latin(io.StringIO):
         pytest.param(io.StringIO(), {"COLUMNS": "wide"}, PLAIN, id="COLUMNS that is no number"),
     ],
 )
-def test_a_screen(stream, variables, expected):
+def test_a_screen_is_detected_from_stream_and_variables(stream, variables, expected):
     assert screen_of(stream, variables) == expected
 
 

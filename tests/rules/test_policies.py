@@ -231,14 +231,14 @@ def test_such_a_policy_is_not_portable_and_holds_what_its_checks_look_up():
     assert ("", "Node") in {interest.kind for interest in found.interests()}
 
 
-def test_a_rule_that_misses_an_object_is_not_evaluated():
+def test_a_rule_with_a_missing_object_is_not_evaluated():
     (decision, _) = said(policies(), article(price="1", shelf="s", label="l"), param())
     assert (decision.action, decision.evaluation, decision.rule) == ("admit", "unknown", "shop/shelf-exists")
     assert decision.message == "data.shelf: not evaluated: Node s not found"
     assert [str(each) for each in decision.missing] == ["Node s not found"]
 
 
-def test_a_rule_that_does_not_speak_of_it_is_evaluated():
+def test_a_rule_that_does_not_read_a_missing_object_is_evaluated():
     deny = """
 - expression: problems.all(p, p.action != "Deny")
   messageExpression: problems.filter(p, p.action == "Deny")
@@ -335,7 +335,7 @@ def test_the_examples_of_the_readme_compile(example):
     assert compiled_engine().compile(example, place)
 
 
-def test_a_fault_of_a_check_is_reported_as_such():
+def test_a_bug_in_a_check_is_reported_as_a_bug():
     """It must surface as what it is, not as a missing attribute that CEL's `||` absorbs."""
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')

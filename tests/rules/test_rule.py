@@ -13,7 +13,7 @@ PODS = RuleGroup("pods", refused_by="the API server", source="somewhere", fails=
 FIRST = PODS.rule("pods/first", title="A title.", why="It fails.", function="validateThis")
 
 
-def test_a_rule_takes_from_its_group_what_it_does_not_say():
+def test_a_rule_inherits_unset_texts_from_its_group():
     other = PODS.rule("pods/other", title="T", why="W", source="elsewhere", refused_by="", fails="silent", level="warn")
     assert (FIRST.source, FIRST.refused_by, FIRST.fails, FIRST.level) == (
         "somewhere",
@@ -31,7 +31,7 @@ def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise():
     assert [rule.severity for rule in (FIRST, warns, low)] == ["", "medium", "low"]
 
 
-def test_a_rule_says_who_reported_it():
+def test_a_rule_names_the_issue_that_reported_it():
     issue, pull = "https://github.com/a/b/issues/1", "https://github.com/a/c.d/pull/2"
     rule = PODS.rule("pods/a", title="T", why="W", source=issue, issues=(pull,))
     assert rule.issue_links_by_name == {"a/b#1": issue, "a/c.d#2": pull}
@@ -93,7 +93,7 @@ def test_an_id_belongs_to_one_rule():
         catalogue_of_rules((FIRST, again))
 
 
-def test_a_catalogue_is_read_when_somebody_looks_for_a_rule():
+def test_the_catalogue_is_read_on_the_first_lookup_of_a_rule():
     def read():
         reads.append("read")
         return catalogue_of_rules((FIRST,))

@@ -45,7 +45,7 @@ def test_problems_that_found_something_else_are_not_the_same():
     assert message_of_problems(found, 5000) == "spec.a: `1m` must be whole; spec.a: `2m` must be whole"
 
 
-def test_a_text_that_nobody_here_made_may_end_early():
+def test_a_foreign_text_may_be_shortened():
     assert shorten_text("word " * 10, 12) == "word word …"
     assert join_fitting_texts(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
     assert join_fitting_texts(["x" * 100], 60) == f"{'x' * 40} …"

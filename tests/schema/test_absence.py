@@ -24,10 +24,10 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("value", BARE.values(), ids=BARE)
-def test_a_bare_value_is_told(value):
+def test_a_bare_value_is_reported(value):
     assert has_no_null_or_dollar_key(value, Deadline())
 
 
 @pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
-def test_a_value_that_may_have_more_is_looked_at(value):
+def test_a_value_that_may_have_more_fields_is_checked(value):
     assert not has_no_null_or_dollar_key(value, Deadline())

@@ -117,7 +117,7 @@ def test_an_object_is_measured_by_its_kind(kind: tuple[str, str, str], spec: Any
     assert [each.path for each in found.mismatches] == [path]
 
 
-def test_a_kind_that_nobody_declares_is_left_as_it_is() -> None:
+def test_a_kind_without_a_definition_is_not_changed() -> None:
     obj = {"spec": None, "metadata": 1}
     found = decode_object(obj, GroupVersionKind("example.com", "v1", "Thing"))
     assert found.value is obj

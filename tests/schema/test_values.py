@@ -97,7 +97,7 @@ def test_what_fits_makes_no_note(value: dict) -> None:
         ({"moved": 1}, ("unknownField", "moved", "moved", "", "")),
     ],
 )
-def test_a_breach_is_one_note(value: dict, note: tuple[str, ...]) -> None:
+def test_a_violation_is_noted_once(value: dict, note: tuple[str, ...]) -> None:
     assert notes(GOOD | value) == [note]
 
 

@@ -50,7 +50,7 @@ class Exhausted:
         self.listening.close()
 
 
-def test_a_lack_of_file_descriptors_is_a_line_and_a_pause() -> None:
+def test_a_lack_of_file_descriptors_is_logged_and_pauses_accepting() -> None:
     with listening(Running()) as server:
         idle = socket.create_connection(("127.0.0.1", server.port))
         until(lambda: server.running.counters.connections["reviews",] == 1)
@@ -126,7 +126,7 @@ MODES = {0o600: False, 0o400: False, 0o640: True, 0o644: True, 0o604: True, 0o66
 
 
 @pytest.mark.parametrize(("mode", "is_warned"), MODES.items(), ids=map(oct, MODES))
-def test_a_key_of_ours_is_for_us_alone(mode: int, is_warned: bool, tmp_path: Path) -> None:
+def test_a_created_key_is_readable_only_by_its_owner(mode: int, is_warned: bool, tmp_path: Path) -> None:
     key = tmp_path / "tls.key"
     key.write_text("")
     key.chmod(mode)
@@ -139,9 +139,7 @@ def test_a_key_of_ours_is_for_us_alone(mode: int, is_warned: bool, tmp_path: Pat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize(("mode", "is_warned"), [(0o440, False), (0o640, False), (0o444, True), (0o460, True)])
-def test_a_key_of_a_secret_volume_may_be_read_by_the_group_that_kubernetes_gave_us(
-    mode: int, is_warned: bool, tmp_path: Path
-) -> None:
+def test_a_key_in_a_secret_volume_may_be_readable_by_the_group(mode: int, is_warned: bool, tmp_path: Path) -> None:
     key = tmp_path / "tls.key"
     key.write_text("")
     os.chown(key, 12345, os.getegid())

@@ -18,7 +18,7 @@ REQUESTS = {"a page": b"GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n", "a review": S
 
 
 @pytest.mark.parametrize("request_bytes", REQUESTS.values(), ids=REQUESTS.keys())
-def test_a_request_before_a_broken_record_is_no_internal_fault(tmp_path: Path, request_bytes: bytes) -> None:
+def test_a_request_before_a_broken_record_is_not_an_internal_error(tmp_path: Path, request_bytes: bytes) -> None:
     pki, running = Pki(tmp_path), Running()
     with listening(running, pki.files) as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -40,7 +40,7 @@ def test_decisions_that_are_made_anew_are_not_recognized():
     assert not counters.standing
 
 
-def test_a_rule_that_an_exception_lets_pass_is_counted_as_excepted():
+def test_a_rule_with_an_exception_is_counted_as_excepted():
     counters = Counters()
     excepted = replace(FAILS, rule="a/b", lets_pass=True, exception="excepted until 2027-01-31 by us: for now")
     reviewed(counters, excepted, replace(excepted, evaluation="unknown", rule="a/c"), replace(FAILS, rule="a/d"))

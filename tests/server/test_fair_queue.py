@@ -106,7 +106,7 @@ def test_a_wait_ends_in_time():
     run(scenario)
 
 
-def test_a_turn_of_somebody_who_just_went_away_is_not_given():
+def test_a_cancelled_request_gets_no_turn():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT, OTHER)
         waiting.tasks[0].cancel()
@@ -116,7 +116,7 @@ def test_a_turn_of_somebody_who_just_went_away_is_not_given():
     run(scenario)
 
 
-def test_a_turn_that_was_given_and_lost_is_told():
+def test_a_turn_that_was_given_and_lost_is_reported():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT)
         following = waiting.queue.pop()
@@ -173,7 +173,7 @@ def test_whoever_used_much_while_nobody_waited_owes_nothing():
     run(scenario)
 
 
-def test_a_namespace_that_comes_anew_each_time_does_not_go_before_others_for_ever():
+def test_new_namespaces_do_not_always_go_first():
     async def scenario(waiting: Waiting) -> None:
         waiting.queue.charge(OTHER.namespace, 0.0)
         await waiting.enter(OTHER, OTHER)
@@ -225,7 +225,7 @@ def test_one_long_piece_of_work_puts_nobody_behind_for_its_whole_length():
     run(scenario)
 
 
-def test_a_debt_of_an_earlier_crowd_is_forgotten_by_the_next():
+def test_usage_of_an_earlier_busy_period_does_not_count_in_the_next():
     async def scenario(waiting: Waiting) -> None:
         waiting.queue = FairQueue(waiting.usage, waiting.lost.append, 0.001, most_debt_s=0.003)
         await waiting.enter(OTHER, LIGHT)
@@ -238,7 +238,7 @@ def test_a_debt_of_an_earlier_crowd_is_forgotten_by_the_next():
     run(scenario)
 
 
-def test_a_heavy_tenant_that_becomes_light_has_no_claim_to_what_others_had_meanwhile():
+def test_a_heavy_tenant_that_becomes_light_is_not_compensated():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(*[HEAVY] * 8, *[LIGHT] * 8)
         for _ in range(6):
@@ -256,7 +256,7 @@ def test_a_heavy_tenant_that_becomes_light_has_no_claim_to_what_others_had_meanw
 
 
 @pytest.mark.parametrize("is_first_gone", [False, True])
-def test_a_tenant_whose_use_fades_does_not_wait_while_ever_new_light_ones_come(
+def test_a_tenant_with_fading_use_is_not_starved_by_new_light_tenants(
     monkeypatch: pytest.MonkeyPatch, is_first_gone: bool
 ):
     async def scenario(waiting: Waiting) -> None:

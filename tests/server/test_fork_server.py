@@ -112,7 +112,7 @@ def test_what_a_worker_raises_ends_it_alone():
     assert [answer(forks.start_worker(soon())) for _ in range(2)] == [b"", b""]
 
 
-def test_a_retired_one_ends_after_its_last_worker():
+def test_a_retired_fork_server_ends_after_its_last_worker():
     async def run() -> None:
         forks = ForkServer(tell_and_sleep, MB)
         workers = [forks.start_worker(soon()) for _ in range(2)]

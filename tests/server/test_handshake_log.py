@@ -123,7 +123,7 @@ def test_a_failed_handshake_is_a_line_and_a_count(
     assert [line["reason"] for line in lines] == ([] if reason == "closed" else [reason])
 
 
-def test_a_line_says_nothing_that_a_client_sent() -> None:
+def test_a_line_has_no_text_that_a_client_sent() -> None:
     stream, counters = io.StringIO(), Counters()
 
     async def scenario() -> None:

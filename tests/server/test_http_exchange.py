@@ -206,7 +206,7 @@ def test_requests_that_follow_one_another_are_answered_in_their_order(tmp_path: 
         client.close()
 
 
-def test_a_client_that_asks_first_may_go_on_at_once(tmp_path: Path) -> None:
+def test_a_client_that_expects_100_continue_receives_it_at_once(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)

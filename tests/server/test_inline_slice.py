@@ -34,7 +34,7 @@ def test_the_time_that_a_thread_waits_is_not_charged():
 
 
 @pytest.mark.parametrize("ask", [InlineTimeSlice.require_time_for_call, InlineTimeSlice.check_clock_before_slow_call])
-def test_a_call_that_may_take_too_long_is_not_begun(ask):
+def test_a_call_that_may_take_too_long_is_not_started(ask):
     used = InlineTimeSlice()
     used.limit_evaluation(0.05, inf)
     time.sleep(0.1)
@@ -43,7 +43,7 @@ def test_a_call_that_may_take_too_long_is_not_begun(ask):
         ask(used, 0.06)
 
 
-def test_a_long_call_that_cannot_be_interrupted_is_left_to_a_worker_however_much_time_there_is():
+def test_a_long_call_without_interruption_always_goes_to_a_worker():
     used = InlineTimeSlice()
     used.limit_evaluation(1.0, inf)
     used.check_clock_before_slow_call(1.1 * HEAVY_S)
@@ -51,7 +51,7 @@ def test_a_long_call_that_cannot_be_interrupted_is_left_to_a_worker_however_much
         used.require_time_for_call(1.1 * HEAVY_S)
 
 
-def test_a_call_is_not_begun_that_would_end_too_late():
+def test_a_call_that_would_end_too_late_is_not_started():
     used = InlineTimeSlice()
     used.limit_evaluation(0.05, time.monotonic() + 0.01)
     with pytest.raises(InlineBudgetSpent):
@@ -113,7 +113,7 @@ def test_it_was_chance_where_the_next_as_large_fits():
     assert not overruns.expects(ANN, SIZE, 1.0)
 
 
-def test_a_smaller_one_that_fits_says_nothing_of_larger_ones():
+def test_a_smaller_review_in_time_does_not_count_for_larger_reviews():
     overruns = overrun((SIZE, 0.0))
     overruns.record_review_in_time(ANN, SIZE - 1)
     overruns.add(ANN, SIZE, 1.0)

@@ -37,7 +37,7 @@ def test_its_beginnings_are_bounded() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a worker is a fork")
-def test_a_fork_lets_go_of_them() -> None:
+def test_a_forked_child_can_close_all_bodies() -> None:
     body = LargeBody(MB, [b"body"])
 
     def child() -> bytes:

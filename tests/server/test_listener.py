@@ -113,7 +113,7 @@ def test_what_is_no_http_is_answered_with_a_status() -> None:
         assert json.loads(heard.partition(b"\r\n\r\n")[2])["reason"] == "BadRequest"
 
 
-def test_a_body_over_the_limit_gets_its_answer_though_the_client_still_writes(tmp_path: Path) -> None:
+def test_a_body_above_the_limit_is_answered_while_the_client_still_writes(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     limits = Limits(body_bytes=200_000)
     with listening(Running(limits=limits), pki.files) as server, httpx.Client(verify=pki.trust()) as client:

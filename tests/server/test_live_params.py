@@ -51,7 +51,7 @@ class Process:
         return [json.loads(line)["mistakes"] for line in self.stream.getvalue()[before:].splitlines()]
 
 
-def test_a_mistake_is_told_once_for_each_change() -> None:
+def test_a_mistake_is_reported_once_for_each_change() -> None:
     process = Process()
     assert process.look() == []
     assert process.params.describe_mistakes() == ""
@@ -94,7 +94,7 @@ SELECTED: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("row", SELECTED)
-def test_a_param_that_a_binding_selects_is_looked_at(row: str, tmp_path: Path) -> None:
+def test_a_param_that_a_binding_selects_is_checked(row: str, tmp_path: Path) -> None:
     reference, is_told = SELECTED[row]
     for document in yaml.safe_load_all((shipped.policies_folder() / "storage" / "policy.yaml").read_text()):
         (tmp_path / f"{document['metadata']['name']}.yaml").write_text(yaml.safe_dump(document))

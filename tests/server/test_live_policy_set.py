@@ -120,7 +120,7 @@ def test_stored_objects_come_and_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
-def test_a_broken_one_decides_nothing(folder: Path, failure_policy: str) -> None:
+def test_a_broken_policy_decides_nothing(folder: Path, failure_policy: str) -> None:
     found = live_set(folder, Stored(policy("p", "nonsense", failurePolicy=failure_policy), binding("p", "p")))
     assert verdict(found).allowed
     assert found.describe_problems() == "with errors: ValidatingPolicy/p"
@@ -185,7 +185,7 @@ def test_an_api_server_that_is_away_takes_nothing_away(folder: Path) -> None:
     assert (found.poll(), names(found), found.explain_missing_policy_list()) == (False, ["of-a-file", "p"], "")
 
 
-def test_a_server_that_never_saw_what_is_stored_is_not_ready(folder: Path) -> None:
+def test_a_server_that_never_read_the_stored_policies_is_not_ready(folder: Path) -> None:
     view = Stored(policy("p"))
     view.is_away = True
     found = live_set(folder, view)

@@ -126,7 +126,7 @@ def test_docs_are_served_without_another_host() -> None:
     assert running.call("GET", "/redoc").status_code == 404
 
 
-def test_a_fault_in_the_application_is_a_status_too() -> None:
+def test_an_error_in_the_application_is_also_answered_with_a_status() -> None:
     running = Running(readiness=Readiness(checks={"broken": lambda: str(1 / 0)}))
     with pytest.raises(ZeroDivisionError):
         running.call("GET", "/readyz")

@@ -50,7 +50,7 @@ def test_during_a_drain_each_connection_is_closed_after_its_next_answer(asked: b
             client.close()
 
 
-def test_a_stop_answers_whom_the_system_had_accepted(tmp_path: Path) -> None:
+def test_a_stop_answers_connections_that_the_system_accepted(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         trust = pki.trust()
@@ -63,7 +63,7 @@ def test_a_stop_answers_whom_the_system_had_accepted(tmp_path: Path) -> None:
             client.close()
 
 
-def test_a_request_that_is_here_is_answered_before_its_connection_is_closed(tmp_path: Path) -> None:
+def test_a_received_request_is_answered_before_its_connection_is_closed(tmp_path: Path) -> None:
     """Idle when the server stops, with a request in the system's buffers, which the loop was too busy to read."""
     pki, stopping = Pki(tmp_path), threading.Event()
 

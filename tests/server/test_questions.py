@@ -71,7 +71,7 @@ def test_each_answer_begins_the_review_anew(body: dict[str, Any], allowed: bool)
 
 
 @BOTH
-def test_a_review_may_not_ask_for_ever(body: dict[str, Any]) -> None:
+def test_a_review_may_not_ask_for_an_unlimited_timeout(body: dict[str, Any]) -> None:
     book = Book({f"/{number}" for number in range(20)})
     running = Running(asks=asks(*sorted(book.allowed)), authority=book)
     status = running.post("/validate", body).json()["response"]["status"]

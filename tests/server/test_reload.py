@@ -38,7 +38,7 @@ def test_the_first_value_must_be_good(folder: Path) -> None:
         numbers(folder)
 
 
-def test_a_change_is_taken_up_when_two_polls_saw_the_same(folder: Path) -> None:
+def test_a_change_is_loaded_after_two_equal_polls(folder: Path) -> None:
     found = numbers(folder)
     assert (found.poll(), found.current) == (False, 1)
     (folder / "b").write_text("20")
@@ -64,7 +64,7 @@ def test_a_broken_change_keeps_the_last_good_value_and_is_tried_once(folder: Pat
     assert (found.current, found.error, found.reloads) == (7777, "", 1)
 
 
-def test_a_folder_that_goes_away_is_an_error_that_heals(folder: Path) -> None:
+def test_a_deleted_folder_is_an_error_until_it_is_restored(folder: Path) -> None:
     below = folder / "below"
     below.mkdir()
     (below / "a").write_text("1")
@@ -78,7 +78,7 @@ def test_a_folder_that_goes_away_is_an_error_that_heals(folder: Path) -> None:
     assert (found.current, found.error) == (22, "")
 
 
-def test_a_folder_that_comes_back_as_it_was_is_no_error_any_more(folder: Path) -> None:
+def test_a_restored_folder_is_no_longer_an_error(folder: Path) -> None:
     below = folder / "below"
     below.mkdir()
     (below / "a").write_text("1")
@@ -90,7 +90,7 @@ def test_a_folder_that_comes_back_as_it_was_is_no_error_any_more(folder: Path) -
     assert not found.poll()
 
 
-def test_a_broken_file_that_is_replaced_by_the_one_in_service_is_no_error_any_more(folder: Path) -> None:
+def test_a_broken_file_replaced_by_the_served_file_is_no_longer_an_error(folder: Path) -> None:
     found = numbers(folder)
     (folder / "a").rename(folder.parent / "kept")
     (folder / "a").write_text("x")
@@ -99,7 +99,7 @@ def test_a_broken_file_that_is_replaced_by_the_one_in_service_is_no_error_any_mo
     assert (found.poll(), found.error, found.current) == (True, "", 1)
 
 
-def test_a_mounted_configmap_is_one_swapped_link(tmp_path: Path) -> None:
+def test_a_mounted_config_map_changes_by_swapping_one_link(tmp_path: Path) -> None:
     for version, number in (("..1", "1"), ("..2", "2")):
         (tmp_path / version).mkdir()
         (tmp_path / version / "a").write_text(number)
@@ -114,7 +114,7 @@ def test_a_mounted_configmap_is_one_swapped_link(tmp_path: Path) -> None:
     assert [found.poll(), found.poll(), found.current] == [False, True, 2]
 
 
-def test_a_file_that_goes_away_while_looked_at_is_left_out(tmp_path: Path) -> None:
+def test_a_file_that_is_deleted_during_the_scan_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
     names = create_file_state_function(lambda: [tmp_path / "a", tmp_path / "gone"])()
     assert [entry[0] for entry in names] == [str(tmp_path / "a")]  # type: ignore[attr-defined]

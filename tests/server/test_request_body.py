@@ -102,7 +102,7 @@ def test_large_bodies_are_reserved_until_they_are_answered(
 
 
 @pytest.mark.parametrize("pieces", [(100,), (100, 200), (FREE_BYTES - 1, 1)], ids=str)
-def test_a_first_message_that_was_received_already_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
+def test_a_received_first_message_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
     async def one() -> None:
         client, budget = Client(*pieces), BodyBudget(LIMIT)
         first = await client.receive()
@@ -161,7 +161,7 @@ def test_a_body_that_stops_gives_its_bytes_back_at_the_deadline() -> None:
     run(one)
 
 
-def test_a_client_that_goes_away_gives_its_bytes_back() -> None:
+def test_a_client_that_disconnects_releases_its_bytes() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         with pytest.raises(ClientGone):
@@ -235,7 +235,7 @@ def test_who_leaves_in_the_moment_of_its_turn_keeps_nothing() -> None:
     run(one)
 
 
-def test_a_queue_that_is_full_sends_away_at_once() -> None:
+def test_a_full_queue_refuses_at_once() -> None:
     async def one() -> None:
         budget = BodyBudget(100)
         await budget.reserve(100, "holder")
@@ -251,7 +251,7 @@ def test_a_queue_that_is_full_sends_away_at_once() -> None:
     run(one)
 
 
-def test_a_queue_that_one_address_fills_has_room_for_another() -> None:
+def test_a_queue_filled_by_one_address_has_room_for_another() -> None:
     async def one() -> None:
         budget = BodyBudget(100)
         await budget.reserve(100, "holder")
@@ -297,7 +297,7 @@ def test_large_bodies_together_are_read_at_a_pace() -> None:
     assert budget.pace.record_read(BURST_BYTES, 110.0) == 0.0
 
 
-def test_a_body_that_is_thrown_away_is_read_at_a_pace_until_its_call_ends() -> None:
+def test_a_discarded_body_is_read_slowly_until_its_call_ends() -> None:
     async def read() -> None:
         budget = BodyBudget(LIMIT)
         budget.discarding.record_read(100 * DISCARDED_BYTES_PER_S, monotonic())
@@ -310,7 +310,7 @@ def test_a_body_that_is_thrown_away_is_read_at_a_pace_until_its_call_ends() -> N
     run(read)
 
 
-def test_a_body_that_comes_fast_lets_others_in_between_and_is_not_charged_for_it() -> None:
+def test_a_fast_body_yields_to_other_requests_and_is_not_charged_for_waiting() -> None:
     async def read() -> None:
         budget, client = BodyBudget(LIMIT), Client(LARGE, LARGE, 1)
         budget.pace.record_read(BURST_BYTES + BYTES_PER_S // 10, monotonic())

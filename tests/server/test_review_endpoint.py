@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "streamed"])
 @pytest.mark.parametrize("limit", [2_000, 200_000], ids=["a small limit", "a large one"])
 @pytest.mark.parametrize("times", [1.5, 9], ids=["too large", "far too large"])
-def test_a_review_that_is_too_large_is_left_to_the_policies(declared: bool, limit: int, times: float) -> None:
+def test_a_too_large_review_is_decided_by_failure_policies(declared: bool, limit: int, times: float) -> None:
     request = {**review_of()["request"], "object": {"x": "y" * int(limit * times)}}
     body = json.dumps({**review_of(), "request": request}).encode()
     running = Running(limits=Limits(body_bytes=limit))
@@ -114,7 +114,7 @@ def test_what_is_too_large_closes_the_connection() -> None:
     assert answer.headers["connection"] == "close"
 
 
-def test_a_client_that_goes_away_gets_nothing_and_breaks_nothing() -> None:
+def test_a_client_that_disconnects_does_no_harm() -> None:
     sent: list[Any] = []
 
     async def gone() -> dict[str, Any]:
@@ -207,7 +207,7 @@ def test_timeout_is_the_deadline(query: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["10", "s", "-5s", "ten", "5s5", "٥s"])
-def test_a_timeout_that_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_timeout_is_refused(text: str) -> None:
     answer = Running().post(f"/validate?timeout={text}", review_of())
     assert (answer.status_code, answer.json()["message"]) == (
         400,
@@ -227,7 +227,7 @@ def _fail_deeply(attributes: Attributes, phase: Phase, deadline: Deadline) -> Ve
 
 
 @pytest.mark.parametrize("reviewer", [_fail_with_contents, _fail_deeply], ids=["an exception", "a recursion"])
-def test_a_fault_of_our_own_is_500_and_says_where_but_not_what(reviewer: Any) -> None:
+def test_an_internal_error_is_500_and_names_the_place_without_contents(reviewer: Any) -> None:
     running = Running(reviewer)
     answer = running.post("/validate", review_of(object={"metadata": {"name": SECRET}}))
     assert answer.status_code == 500
@@ -271,7 +271,7 @@ def test_one_line_a_review_without_the_object() -> None:
     }
 
 
-def test_a_line_has_the_beginning_of_what_a_user_made_long() -> None:
+def test_a_log_line_has_the_beginning_of_long_user_text() -> None:
     running = Running()
     long = "é" * 30_000
     answered = running.post("/validate", review_of(long, name=long, userInfo={"username": long}))
@@ -295,7 +295,7 @@ class _Closed(io.StringIO):
         raise BrokenPipeError
 
 
-def test_a_log_that_cannot_be_written_costs_no_answer() -> None:
+def test_a_log_that_cannot_be_written_does_not_prevent_answers() -> None:
     running = Running(stream=_Closed())
     assert running.post("/validate", review_of()).json()["response"]["allowed"] is True
     assert running.post("/validate", b"").status_code == 400

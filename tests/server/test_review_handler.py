@@ -82,7 +82,7 @@ def test_a_body_of_numbers_that_take_long_to_decode_goes_to_a_worker():
     assert running.counters.lanes == {("worker",): 1}
 
 
-def test_a_review_that_takes_long_is_begun_anew_by_a_worker():
+def test_a_long_review_starts_again_in_a_worker():
     running = Running(slowly)
     assert running.post("/mutate", review_of()).json()["response"] == {"uid": "U", "allowed": True}
     assert running.counters.lanes == {("inline_overrun",): 1, ("worker",): 1}
@@ -109,7 +109,7 @@ def test_evaluation_ends_before_the_worker_is_killed():
     assert killed_at - 0.31 < float(answer["response"]["warnings"][0]) < killed_at - 0.29
 
 
-def test_a_deadline_that_ends_an_evaluation_outside_of_every_policy_is_no_fault():
+def test_a_deadline_outside_every_policy_is_not_an_internal_error():
     def late(deadline: Deadline) -> None:
         deadline.at = 0.0
         deadline.check_clock()
@@ -121,7 +121,7 @@ def test_a_deadline_that_ends_an_evaluation_outside_of_every_policy_is_no_fault(
     assert running.lines()[-1]["message"] == "review not evaluated"
 
 
-def test_a_limit_that_is_no_deadline_is_a_fault_outside_of_every_policy():
+def test_another_limit_outside_every_policy_is_an_internal_error():
     def costly(_deadline: Deadline) -> None:
         raise BudgetExceeded
 
@@ -202,7 +202,9 @@ def test_a_large_body_that_cannot_be_read_is_refused(body: bytes, code: int):
     ],
     ids=["another type", "cut off", "old object", "user", "options"],
 )
-def test_a_review_whose_head_alone_can_be_read_is_left_to_the_policies(field: str, held: bytes, told: str, size: int):
+def test_a_review_with_only_a_readable_head_is_decided_by_failure_policies(
+    field: str, held: bytes, told: str, size: int
+):
     request = {**review_of()["request"], "object": {"x": "y" * size}}
     head = {key: value for key, value in request.items() if key != "object"}
     body = json.dumps({**review_of(), "request": {**head, "object": request["object"], field: "here"}}).encode()
@@ -228,7 +230,7 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
 
 
 @pytest.mark.parametrize("has_head", [True, False])
-def test_a_body_that_is_read_slowly_for_longer_than_there_is_time_is_no_fault(has_head: bool):
+def test_a_body_that_arrives_too_slowly_is_not_an_internal_error(has_head: bool):
     """msgspec refuses it, and reading it otherwise would take more than the second that is left."""
     review = json.dumps(review_of(object="here")) if has_head else '{"kind": "here"}'
     answer = Running().post("/validate?timeout=1s", review.encode().replace(b"here", b"\xff" * (3 << 20)))

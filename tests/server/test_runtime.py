@@ -64,7 +64,7 @@ def test_a_warm_up_that_fails_does_not_keep_the_server_from_being_ready(tmp_path
 LEVELS = "levels: {{rules: {{named: {}}}}}"
 
 
-def test_a_mistake_in_the_configuration_keeps_the_last_good_one(tmp_path: Path) -> None:
+def test_a_mistake_in_the_configuration_keeps_the_last_valid_one(tmp_path: Path) -> None:
     file = tmp_path / "claimgate.yaml"
     file.write_text(LEVELS.format("warn"))
     folder = tmp_path / "policies"

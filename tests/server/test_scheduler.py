@@ -53,7 +53,7 @@ def test_who_comes_behind_a_crowd_waits_for_one_of_them():
     assert run(order(*[CROWD] * 20, VICTIM, heavy=(CROWD,))) == [CROWD, VICTIM, *[CROWD] * 19]
 
 
-def test_a_crowd_that_is_new_takes_turns_with_others():
+def test_new_busy_tenants_take_turns_with_others():
     done = run(order(*[CROWD] * 20, *[VICTIM] * 3))
     assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]  # a first long one costs less
 

@@ -62,9 +62,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize(("said", "reason"), SLOW.values(), ids=SLOW.keys())
-def test_a_client_that_never_says_goodbye_is_gone_all_the_same(
-    said: tuple[bytes, ...], reason: str, tmp_path: Path
-) -> None:
+def test_a_client_that_never_closes_tls_is_disconnected(said: tuple[bytes, ...], reason: str, tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
@@ -101,7 +99,7 @@ def test_more_headers_than_anybody_needs_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "code"), [(4000, b"200"), (5000, b"400")], ids=["long", "too long"])
-def test_a_url_that_is_longer_than_anybody_needs_is_refused(tmp_path: Path, size: int, code: bytes) -> None:
+def test_a_too_long_url_is_refused(tmp_path: Path, size: int, code: bytes) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
@@ -130,7 +128,7 @@ def test_a_refused_client_is_read_no_more(tmp_path: Path) -> None:
         client.close()
 
 
-def test_a_handshake_that_stands_still_is_ended_and_noted(tmp_path: Path) -> None:
+def test_a_stalled_handshake_is_ended_and_noted(tmp_path: Path) -> None:
     with listening(Running(), Pki(tmp_path).files, timeouts=HURRIED) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             until(lambda: server.running.counters.connections["reviews",] == 1)
@@ -142,7 +140,7 @@ def test_a_handshake_that_stands_still_is_ended_and_noted(tmp_path: Path) -> Non
         assert line["peer"].startswith("127.0.0.1:")
 
 
-def test_a_client_that_does_not_read_its_answer_is_ended(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_its_answer_is_disconnected(tmp_path: Path) -> None:
     patch = ({"op": "add", "path": "/x", "value": "x" * 20_000_000},)  # more than the system buffers
     running, pki = Running(lambda *_: Verdict(allowed=True, patch=patch)), Pki(tmp_path)
     with listening(running, pki.files, timeouts=HURRIED) as server:
@@ -189,7 +187,7 @@ def test_connections_that_end_early_leave_nothing_for_the_garbage_collector(tmp_
 
 
 @pytest.mark.parametrize(("size", "code"), [(1, b"400"), (1000, b"200")], ids=["a byte each", "a kilobyte each"])
-def test_a_body_in_countless_chunks_is_refused_where_they_are_small(tmp_path: Path, size: int, code: bytes) -> None:
+def test_a_body_in_too_many_small_chunks_is_refused(tmp_path: Path, size: int, code: bytes) -> None:
     pki = Pki(tmp_path)
     body = BODY + b" " * 3000 * size
     chunks = b"".join(
@@ -313,7 +311,7 @@ def test_who_is_sent_away_from_the_queue_may_use_the_connection_again(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["p", "p" * 600_000], ids=["a Pod", "a name of 600 KB before the object"])
-def test_a_body_that_stops_is_answered_by_what_its_beginning_says(tmp_path: Path, name: str) -> None:
+def test_a_body_that_stops_is_answered_by_the_head_that_arrived(tmp_path: Path, name: str) -> None:
     pki = Pki(tmp_path)
     late = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: 2000000\r\n\r\n"
     review = review_of(name=name)

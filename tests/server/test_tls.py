@@ -108,7 +108,7 @@ def test_a_change_of_key_type_is_served(pki: Pki) -> None:
         assert shown(server) == (pki.folder / "tls.crt").read_bytes()
 
 
-def test_a_mismatched_pair_leaves_the_last_good_one(pki: Pki) -> None:
+def test_a_mismatched_pair_keeps_the_last_valid_pair(pki: Pki) -> None:
     with listening(Running(), pki.files) as server:
         assert server.certificates is not None
         before = shown(server)

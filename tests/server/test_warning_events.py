@@ -198,7 +198,7 @@ def test_what_waits_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 200_000], ids=["on the loop", "by a worker"])
-def test_a_review_gives_what_it_warned_of_and_logs_none_of_it(size: int) -> None:
+def test_a_review_returns_its_warnings_and_does_not_log_them(size: int) -> None:
     offered: list[Any] = []
 
     class Events(WarningEvents):

@@ -144,7 +144,7 @@ def test_of_those_who_wait_the_one_who_used_least_is_next():
     assert order == ["a", "b", "c", "a", "a"]
 
 
-def test_a_worker_is_given_back_by_those_who_went_away():
+def test_a_cancelled_request_frees_its_worker():
     lane = lane_of(1)
 
     async def run() -> bytes:
@@ -173,7 +173,7 @@ def test_without_a_worker_the_deadline_ends_the_wait():
         run(1, 30)
 
 
-def test_a_long_review_of_an_earlier_crowd_puts_its_namespace_behind_few_others():
+def test_a_long_review_of_an_earlier_busy_period_delays_its_namespace_little():
     lane = lane_of(1)
     order: list[str] = []
 

@@ -64,7 +64,7 @@ def test_one_that_was_killed_is_replaced():
     assert len(set(parents(iter([1, 1]), kill))) == 2
 
 
-def test_a_worker_has_the_state_of_the_moment_at_which_its_review_came():
+def test_a_worker_has_the_state_of_the_arrival_of_its_review():
     state = ["before"]
 
     async def run() -> list[bytes]:

@@ -88,7 +88,7 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
         assert str(error.value) == f"{origin}: {message}"
 
 
-def test_a_path_that_cannot_be_looked_at_is_left_to_its_reader():
+def test_a_path_that_cannot_be_inspected_is_reported_by_its_reader():
     long = "x" * 300
     assert read_settings(ServerSettings, {}, {"CLAIMGATE_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
 

@@ -54,7 +54,7 @@ def test_jobs_of_a_team(job, code, answer, rules, capsys):
 
 
 @pytest.mark.parametrize("job", ["good/pytorchjob", "good/trainjob", "good/inference", "broken/pytorchjob-processes"])
-def test_a_job_that_is_compared_with_no_node_is_not_said_to_start(job, capsys):
+def test_a_job_without_known_nodes_is_not_reported_as_starting(job, capsys):
     got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE)
     assert (got, told["answer"], told["starts"]) == (0, "nothing-found", None)
     assert told["unknown"] == [{"what": "nodes not compared: none is known", "aspects": ["nodes"], "rules": []}]
@@ -144,7 +144,7 @@ def test_the_worst_of_several_jobs_counts(tmp_path, capsys):
     assert (code, [each["answer"] for each in told]) == (1, ["can-start", "never"])
 
 
-def test_a_job_without_a_namespace_is_in_the_one_that_is_named(capsys, tmp_path):
+def test_a_job_without_a_namespace_is_in_the_given_namespace(capsys, tmp_path):
     text = (EXAMPLES / "good" / "pytorchjob.yaml").read_text()
     (tmp_path / "job.yaml").write_text(text.replace("namespace: research", "labels2: {}").replace("labels2: {}, ", ""))
     _, [told] = simulated(capsys, tmp_path / "job.yaml", "-n", "research", *WHOLE)

@@ -39,7 +39,7 @@ QUOTA = next(each for each in STORIES if each["story"] == "no quota in Kueue")
         ("train", "why: `train` does not name an object: write KIND/NAME, such as job/train"),
     ],
 )
-def test_a_name_that_means_no_object(asked, says, tmp_path, capsys):
+def test_a_name_that_is_not_an_object_is_refused(asked, says, tmp_path, capsys):
     code, said = ask({**GATED, "ask": asked}, tmp_path, capsys)
     assert (code, said.err.startswith(f"error: {says}")) == (2, True), said.err
 

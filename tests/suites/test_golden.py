@@ -38,7 +38,7 @@ def expected(folder):
     return file, yamlfile.read(file)[0].value
 
 
-def test_a_recorded_review_is_answered_alike(tmp_path, capsys):
+def test_a_recorded_review_gets_the_same_answer(tmp_path, capsys):
     assert record(tmp_path, EXAMPLES / "broken" / "pytorchjob-too-many-gpus.yaml", *CONTEXT) == 0
     file, answer = expected(tmp_path)
     assert file.parent.name == "000-PyTorchJob-research-finetune-large"
@@ -139,7 +139,7 @@ def test_only_a_folder_that_was_recorded_is_written_anew(tmp_path, capsys):
     assert "already exists, and was not recorded: name another folder" in capsys.readouterr().err
 
 
-def test_a_server_tells_nothing_to_record(capsys):
+def test_a_running_server_cannot_be_recorded(capsys):
     assert record("x", EXAMPLES / "broken" / "mpijob-slots.yaml", "--server", "https://localhost:1") == 2
     assert "--record: needs what was looked up" in capsys.readouterr().err
 

@@ -85,7 +85,7 @@ CASES = {
 
 
 @all_rows("policies, case, code, told", CASES.values(), ids=CASES)
-def test_a_case_says(
+def test_a_case_gets_this_result(
     policies: list[Any], case: Any, code: int, told: str, suite: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(["test", suite(policies, {"input": POD, **case})]) == code

@@ -41,7 +41,7 @@ def mistake(**fields):
         ({"nam": ""}, "unknown field"),
     ],
 )
-def test_a_mistake(fields, text):
+def test_a_mistake_in_a_policy_is_reported_with_its_place(fields, text):
     found = mistake(**fields)
     assert describe_model_error(found) == text
     assert is_unknown_field_error(found) == (text == "unknown field")

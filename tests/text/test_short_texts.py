@@ -14,7 +14,7 @@ HALF = LONGEST_KEPT // 2
     [("", "", 1), ("a" * HALF, "b" * HALF, 1), ("a" * HALF, "b" * (HALF + 1), 2), ("a" * (LONGEST_KEPT + 1), "", 2)],
     ids=["empty", "as long as may be", "together too long", "one too long"],
 )
-def test_a_function_is_asked_again_of_long_texts(first: str, second: str, times: int) -> None:
+def test_a_function_is_called_again_for_long_texts(first: str, second: str, times: int) -> None:
     asked = []
 
     @cache_for_short_texts(1 << 20)

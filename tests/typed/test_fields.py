@@ -71,11 +71,11 @@ def test_a_field_has_its_value_or_its_default(attribute, json, value, default):
         assert getattr(sample(**{name: object()}), attribute) == default
 
 
-def test_a_truth_value_is_no_number():
+def test_a_boolean_is_not_a_number():
     assert (sample(number=True).number, sample(optionalNumber=True).optional_number) == (7, None)
 
 
-def test_a_part_knows_where_it_stands():
+def test_a_part_knows_its_path():
     read = sample(part={"name": "a"}, parts=[{"name": "b"}], partMap={"k": {"name": "c"}})
     assert (read.part.name, read.part.path("name")) == ("a", ("spec", "part", "name"))
     assert (read.parts[0].name, read.parts[0].at) == ("b", ("spec", "parts", 0))
@@ -87,11 +87,11 @@ def test_an_object_under_a_name_of_nobodys_class_knows_where_it_stands():
     assert (there.name, there.at, bool(not_there), not_there.name) == ("a", ("spec", "any"), False, "")
 
 
-def test_a_part_that_is_not_there_is_false_and_empty():
+def test_a_missing_part_is_false_and_empty():
     assert (bool(sample().part), sample().part.name, bool(sample(part={}).part)) == (False, "", True)
 
 
-def test_a_value_that_is_no_object_is_a_false_one():
+def test_a_value_that_is_not_an_object_is_false():
     assert (bool(Inner.of("text")), bool(Inner.of(None)), Inner.of({"name": "a"}, ("x",)).path("name")) == (
         False,
         False,
@@ -104,7 +104,7 @@ def test_an_entry_that_is_no_object_keeps_the_place_of_the_others():
     assert (bool(first), second.name, second.at) == (False, "b", ("spec", "parts", 1))
 
 
-def test_a_field_counts_as_set_where_its_value_is_still_to_be_filled_in():
+def test_an_omitted_field_counts_as_set():
     read = Sample({"text": None}, ("spec",), ReadingContext(omitted=frozenset({("spec", "part")})))
     assert (read.has("part"), read.has("text"), read.is_omitted("part")) == (True, False, True)
 

@@ -16,7 +16,7 @@ def test_a_condition_is_the_first_of_its_type():
     assert not status.is_true("Ready")
 
 
-def test_a_condition_that_is_not_there_is_false():
+def test_a_missing_condition_is_false():
     status = node(conditions=[None]).status
     assert not status.condition("Ready")
     assert status.condition("Ready").status == ""

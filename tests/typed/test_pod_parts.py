@@ -61,7 +61,7 @@ def test_names_stand_for_every_place_of_a_pod():
         ),
     ],
 )
-def test_a_part_is_seen(spec, parts):
+def test_a_part_of_a_pod_is_recognized(spec, parts):
     assert has(**spec).present == set(parts)
 
 

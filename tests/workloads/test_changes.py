@@ -39,7 +39,7 @@ def test_what_becomes_of_a_change(obj: object, old: object, expected: str) -> No
     assert change_of_template(obj, old, TABLE) == expected
 
 
-def test_a_change_is_one_of_the_pod_spec() -> None:
+def test_a_change_of_a_template_is_a_change_of_its_pod_spec() -> None:
     (before,) = pod_templates(workload("apps/v1", "Deployment", template={"spec": {"a": 1}}), TABLE)
     (same,) = pod_templates(workload("apps/v1", "Deployment", template={"metadata": {}, "spec": {"a": 1}}), TABLE)
     (other,) = pod_templates(workload("apps/v1", "Deployment", template={"spec": {"a": 2}}), TABLE)

@@ -54,7 +54,7 @@ def test_the_object_is_as_it_stands_but_for_its_kind() -> None:
     assert found.row.resource == "trainjobs"
 
 
-def test_a_wrapper_in_a_wrapper_ends_somewhere() -> None:
+def test_nested_wrappers_are_followed_to_a_bound() -> None:
     obj = TRAIN_JOB
     for _ in range(9):
         obj = wrapper(obj)

@@ -311,7 +311,7 @@ def test_pod_sets(obj: object, expected: list) -> None:
     assert [(p.name, paths.path_as_text(p.path), p.count) for p in pod_templates(obj, TABLE)] == expected
 
 
-def test_a_name_that_is_no_text_names_no_pod_set() -> None:
+def test_a_name_that_is_not_a_string_names_no_pod_set() -> None:
     jobs = [{"name": name, "template": {"spec": {"template": POD}}} for name in ("a", ["b"] * 1000, {"c": 1}, 7)]
     found = pod_templates(workload("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs), TABLE)
     assert [podset.name for podset in found] == ["a", "1", "2", "7"]
@@ -371,7 +371,7 @@ def test_pods_get_the_labels_of_the_objects_that_the_row_names() -> None:
     assert paths.path_as_text(podset.locate(("metadata", "labels"))) == "spec.template.cliques[0].labels"
 
 
-def test_a_template_is_located_as_it_stands() -> None:
+def test_the_place_of_a_template_is_its_path_in_the_object() -> None:
     (podset,) = pod_templates(workload("apps/v1", "Deployment", template=POD), TABLE)
     assert paths.path_as_text(podset.locate(("spec", "containers", 0))) == "spec.template.spec.containers[0]"
 
@@ -420,7 +420,7 @@ def test_old_overrides_are_bare_pod_specs() -> None:
     assert fragment.template == {"spec": {"nodeSelector": {"a": "b"}}}
 
 
-def test_a_table_made_by_hand() -> None:
+def test_pod_sets_of_a_custom_table_row() -> None:
     rule = PodSetRule(
         template="spec.a[].b{}", name="n", count=(Factor(path="r"), Factor(path="s", default=5, less=1, floor=2))
     )

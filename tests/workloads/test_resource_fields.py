@@ -36,7 +36,7 @@ def test_a_component_has_resources_in_any_of_its_fields() -> None:
     ]
 
 
-def test_a_service_of_one_container_has_its_resources_beside_its_replicas() -> None:
+def test_a_service_with_one_container_sets_resources_next_to_replicas() -> None:
     kind = {"apiVersion": "apps.nvidia.com/v1alpha1", "kind": "NIMService"}
     parallel = {"multiNode": {"parallelism": {"pipeline": 2}}}
     obj = {**kind, "spec": {"replicas": 3, "resources": LIMITS, **parallel}}

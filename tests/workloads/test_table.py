@@ -290,7 +290,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         *("same kind twice", "reference to nothing"),
     ],
 )
-def test_a_bad_row_is_named_with_its_place(tmp_path: Path, text: str, place: str, message: str) -> None:
+def test_an_invalid_row_is_reported_with_its_place(tmp_path: Path, text: str, place: str, message: str) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(text)
     with pytest.raises(InputError) as raised:

@@ -106,7 +106,7 @@ def test_what_is_no_regular_file_is_not_opened(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("other", ["link", "pipe"])
-def test_a_file_that_becomes_something_else_after_the_check_is_not_read(folder, monkeypatch, other):
+def test_a_file_that_is_replaced_after_the_check_is_not_read(folder, monkeypatch, other):
     """The check sees a regular file; when it is opened, a link or a pipe is in its place."""
     file = folder / "sub" / "inside.yaml"
     really_open = os.open
@@ -137,7 +137,7 @@ def test_a_folder_that_becomes_a_link_after_the_check_is_not_entered(folder, mon
         read(folder, "sub/inside.yaml")
 
 
-def test_a_walk_tells_what_is_not_read(folder):
+def test_a_walk_reports_what_is_not_read(folder):
     (folder / "out.yaml").symlink_to("../secret.yaml")
     (folder / "in.yaml").symlink_to("sub/inside.yaml")
     (folder / "gone.yaml").symlink_to("absent.yaml")

@@ -23,7 +23,7 @@ from webhook.yamltext.placeholders import (
         *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
     ],
 )
-def test_a_text_that_something_fills_in(text: str) -> None:
+def test_a_placeholder_is_recognized(text: str) -> None:
     assert is_placeholder(text)
 
 
@@ -44,7 +44,7 @@ def test_a_finished_text(text: str) -> None:
     ("text", "expected"),
     [("g-$N", True), ("${N}", True), ("$(N)", True), ("{{ .n }}", True), ("*$@", False), ("a$", False)],
 )
-def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
+def test_a_single_dollar_sign_names_no_variable(text: str, expected: bool) -> None:
     assert has_placeholder_variable(text) is expected
 
 
@@ -62,7 +62,7 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
         ("_", False),
     ],
 )
-def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+def test_an_upper_case_word_for_a_number_is_a_placeholder(text: str, expected: bool) -> None:
     assert is_placeholder_for_non_text(text) is expected
 
 
@@ -70,7 +70,7 @@ def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str,
     ("text", "expected"),
     [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
 )
-def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+def test_an_upper_case_name_is_a_placeholder(text: str, expected: bool) -> None:
     assert is_placeholder_for_name(text) is expected
 
 

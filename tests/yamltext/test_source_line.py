@@ -116,7 +116,7 @@ def test_long_lines_are_cut_around_the_place():
     assert line.within(3).length == 1
 
 
-def test_a_place_inside_of_what_is_hidden_is_its_beginning():
+def test_a_place_in_a_hidden_value_is_the_start_of_the_value():
     assert source_line("a: secret", 6, [(3, 9)]) == SourceLine("a: ***", 4, 3)
 
 
@@ -148,7 +148,7 @@ spec:
         pytest.param((), ("vllm",), (1, 1), id="the object as a whole"),
     ],
 )
-def test_a_word_of_a_field_is_its_place(path, words, place):
+def test_the_place_of_a_word_in_a_field_is_found(path, words, place):
     (document,) = yamlfile.load(COMMANDS)
     assert document.position(path, words) == place
     as_json = json.dumps(document.value)

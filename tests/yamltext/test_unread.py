@@ -83,7 +83,7 @@ def test_a_part_is_copied_and_sent_to_other_processes() -> None:
         assert (made.text, made.reason) == (DEEP.text, DEEP.reason)
 
 
-def test_a_message_says_why_a_part_was_not_read() -> None:
+def test_a_message_gives_the_reason_for_an_unread_part() -> None:
     assert json.dumps({"a": DEEP}, default=str) == '{"a": "(not read: it is deep)"}'
     with pytest.raises(EvaluationError, match=r"^a part of the object was not read: it is deep$"):
         len(DEEP)  # type: ignore[arg-type]

@@ -277,7 +277,7 @@ def test_every_document_of_a_text_has_its_own_places(text, path, place):
     assert load(text)[-1].position(paths.parse_path(path)) == place
 
 
-def test_a_document_is_placed_without_the_nodes_of_the_others():
+def test_a_document_gets_its_places_without_the_nodes_of_other_documents():
     places = yamltext.Places(YAML)
     assert [number for number, _ in yamltext.read_documents(places, [])] == [0, 1]
     assert (places.position(0), places.position(1)) == ((2, 1), (16, 1))
@@ -352,7 +352,7 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
     assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "sub/e.jsonl", "notes.txt", "-"]
 
 
-def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path):
+def test_a_pipe_in_a_folder_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
     listed = listing([tmp_path])

@@ -57,7 +57,7 @@ def test_every_list_is_a_review_that_grows_with_n(maker):
 
 
 @pytest.mark.parametrize("one", slow_expressions.OWN, ids=lambda one: one.name)
-def test_a_slow_policy_is_false_at_its_end(own, one):
+def test_a_slow_policy_is_false_where_it_ends(own, one):
     """`ranges` and `texts of numbers` are always slow, and meet the limit of costs."""
     verdict = reviewed(review(one.pod(10)), own)
     spoke = [decision for decision in verdict.decisions if decision.policy == one.label]
@@ -191,7 +191,7 @@ def test_an_answer_that_comes_early_is_read_before_all_is_sent():
     assert codes == [408, 408]
 
 
-def test_a_connection_that_was_ended_while_idle_is_made_anew():
+def test_a_closed_idle_connection_is_opened_again():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         to = Connection(listening.getsockname()[1], None, 10)
         ended = threading.Semaphore(0)

@@ -369,7 +369,7 @@ def test_any_words_have_a_fact(found: list[str], joint: str) -> None:
         assert isinstance(launch(container), LaunchedProgram)
 
 
-def test_a_command_that_is_kept_does_not_keep_the_deadline_of_its_review():
+def test_a_cached_command_does_not_keep_the_deadline_of_its_review():
     class OfReview(Deadline):
         """One that shows whether anything still refers to it."""
 

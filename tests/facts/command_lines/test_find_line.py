@@ -9,5 +9,5 @@ TEXTS = st.text("EO\nx", max_size=80).map(lambda text: "\n" + text * 3)
 
 
 @given(TEXTS, st.sampled_from(["\n", "\nE", "\nEO", "\nEOE", "\n\nE"]), st.integers(0, 40))
-def test_a_line_is_found_where_find_finds_it(text, sign, start):
+def test_a_line_search_finds_the_same_line_as_find(text, sign, start):
     assert _find_newline_and_sign(text, sign, start) == text.find(sign, start)

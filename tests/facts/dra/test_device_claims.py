@@ -43,7 +43,7 @@ CONTEXT = (template("g", GPU), template("c", CHANNEL), template("x", "x"), devic
 CLAIMS = [{"name": name, "resourceClaimTemplateName": name} for name in ("g", "c")]
 
 
-def test_a_gpu_is_asked_for_twice_by_the_same_vendor_alone() -> None:
+def test_a_gpu_counts_as_requested_twice_only_for_the_same_vendor() -> None:
     other = user({"name": "c"})
     for container, twice in (
         (user({"name": "g"}, **{"nvidia.com/gpu": 1}), True),
@@ -90,7 +90,7 @@ def test_what_is_missing_belongs_to_the_rule_that_needs_it() -> None:
     ]
 
 
-def test_a_claim_of_two_sources_or_none_refers_to_nothing() -> None:
+def test_a_claim_with_two_sources_or_none_refers_to_no_object() -> None:
     claims = [{"name": "a", "resourceClaimName": "a", "resourceClaimTemplateName": "a"}, {"name": "b"}]
     obj = pod(claims, user({"name": "a", "request": "r"}, {"name": "b", "request": "r"}))
     assert (broken(obj), unchecked(obj)) == ([], [])

@@ -60,7 +60,7 @@ def test_another_name_or_source_is_another_claim(claim: object, differs: str) ->
     ]
 
 
-def test_a_group_that_is_not_there_is_missing() -> None:
+def test_an_unknown_group_is_missing() -> None:
     assert problems(SHARED, context=()) == ["spec.schedulingGroup.podGroupName: PodGroup g not found"]
 
 

@@ -239,7 +239,7 @@ def test_a_cluster_scoped_owner_has_no_namespace_to_look_in() -> None:
     assert (fact["claims"][0]["found"], fact["claims"][0]["absent"], fact["missing"]) == (False, False, [])
 
 
-def test_a_compute_domain_promises_its_template() -> None:
+def test_a_compute_domain_counts_as_having_its_template() -> None:
     domain = {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
@@ -252,7 +252,7 @@ def test_a_compute_domain_promises_its_template() -> None:
     assert (claim["promised"], claim["absent"]) == (True, False)
 
 
-def test_a_view_that_cannot_say_is_missing_too() -> None:
+def test_an_object_of_an_unsynced_view_is_reported_as_missing() -> None:
     class Deaf:
         def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> dict | None:
             raise LookupFailed("watch not synced")
@@ -301,7 +301,7 @@ def test_references_know_their_claims_and_requests() -> None:
     assert found == [(True, True, True, ""), (True, True, False, "main"), (False, False, False, "")]
 
 
-def test_a_claim_object_tells_its_own_requests() -> None:
+def test_a_claim_object_lists_its_own_requests() -> None:
     own = template("t", exactly("r", count=2))
     fact = of(own, device_class("other"))
     assert [(r["name"], r["devices"], r["classFound"]) for r in fact["requests"]] == [("r", 2, False)]

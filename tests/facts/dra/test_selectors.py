@@ -75,7 +75,7 @@ def test_lists_wait_for_their_feature_gate() -> None:
         ),
     ],
 )
-def test_a_problem_says_what_was_found(expression: str, problem: str) -> None:
+def test_a_problem_has_the_value_that_was_found(expression: str, problem: str) -> None:
     assert selectors.check_selector(expression, Deadline()).problem == problem
 
 

@@ -97,7 +97,7 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
         ("nvidia.com/gpu-a100", ""),
     ],
 )
-def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
+def test_a_misspelt_name_gets_the_nearest_known_name(name: str, meant: str) -> None:
     assert devices.nearest_known_resource(name) == meant
 
 
@@ -105,7 +105,7 @@ OTHERS = (Path(__file__).parents[2] / "data" / "cases" / "other_resources.txt").
 
 
 @all_rows("name", OTHERS)
-def test_a_resource_of_something_else_is_not_misspelt(name: str) -> None:
+def test_a_resource_of_another_vendor_is_not_a_misspelling(name: str) -> None:
     assert devices.nearest_known_resource(name) == ""
 
 
@@ -223,7 +223,7 @@ def test_what_says_that_a_gpu_is_meant() -> None:
 
 
 @pytest.mark.parametrize("runtime_class", [[], {"a": 1}, 1])
-def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
+def test_a_runtime_class_that_is_not_a_string_is_ignored(runtime_class: object) -> None:
     (podset,) = of(pod(container(image="x"), runtimeClassName=runtime_class))["podSets"]
     assert (podset["gpuRuntime"], podset["runtimeClass"]) == (False, "")
 
@@ -317,7 +317,7 @@ def test_they_come_beside_what_a_template_asks_for() -> None:
     assert fact["devices"] is None
 
 
-def test_a_scheduled_application_too() -> None:
+def test_a_gpu_of_a_scheduled_application_is_translated_too() -> None:
     obj = {**spark(template=spark(executor={"gpu": GPU})["spec"]), "kind": "ScheduledSparkApplication"}
     assert outside(obj)["containers"][0]["path"] == "spec.template.executor.gpu"
 
@@ -334,7 +334,7 @@ def test_a_scheduled_application_too() -> None:
         {**GPU, "name": ["x"]},
     ],
 )
-def test_a_field_that_is_no_gpu_is_none(field: object) -> None:
+def test_a_field_that_is_not_gpu_is_ignored(field: object) -> None:
     assert outside(spark(driver={"gpu": field}))["podSets"] == []
 
 

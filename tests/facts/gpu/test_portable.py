@@ -82,7 +82,7 @@ def test_a_limit_and_its_request(resources: JSON, *, equal: bool, every: bool, a
     assert (ask["isEqual"], ask["isAll"], ask["asked"]["path"]) == (equal, every, at)
 
 
-def test_a_null_asks_for_nothing_and_is_there() -> None:
+def test_a_null_requests_nothing_and_counts_as_set() -> None:
     (ask,) = asks(pod({"limits": {"gpu": None}}))
     assert (ask["isNull"], ask["count"], ask["limit"]["isSet"], ask["limit"]["isNull"]) == (True, "", True, True)
 

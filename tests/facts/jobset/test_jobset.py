@@ -260,7 +260,7 @@ def test_the_pods_of_a_runtime_are_not_counted_yet() -> None:
     assert list(validate_create(typed(spec), is_counted=False)) == []
 
 
-def test_a_job_set_is_checked_where_it_stands() -> None:
+def test_a_job_set_is_checked_at_its_place() -> None:
     obj = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
@@ -286,7 +286,7 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
         ({"volumeClaimPolicies": claims("a" * 30)}, (32, "claim", "a" * 30)),
     ],
 )
-def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: tuple) -> None:
+def test_the_limit_of_a_name_depends_on_the_objects_named_after_it(spec: dict, expected: tuple) -> None:
     """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
     limit, of, name = names_and_keys.strictest_name_limit(typed(spec))
     assert (limit, of, name) == expected
@@ -298,7 +298,7 @@ def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: t
     assert made is None or len(made) <= 63
 
 
-def test_a_name_after_which_nothing_is_named_may_be_long() -> None:
+def test_a_name_that_is_not_part_of_other_names_may_be_long() -> None:
     obj = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j" * 200}, "spec": {}}
     assert problems_of_group("job-set", subject(obj)).problems == ()
     obj["spec"] = {"replicatedJobs": [job()]}

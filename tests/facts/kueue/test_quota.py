@@ -101,7 +101,7 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
         assert not pod_sets_not_fitting_together(asked, lambda pair: grown[int(pair[0])])
 
 
-def test_a_deep_tree_needs_no_deep_stack() -> None:
+def test_a_deep_tree_is_processed_without_deep_recursion() -> None:
     """Thousands of cohorts, each below the one before."""
     root = node = QuotaNode(name="0", is_cohort=True, quotas={PAIR: FlavorQuota(nominal=1)})
     for index in range(1, 5000):

@@ -148,7 +148,7 @@ PENDING = {
 
 
 @all_rows("workloads, pending, before", PENDING.values(), ids=list(PENDING))
-def test_a_strict_queue_counts_who_waits(workloads: list[JSON], pending: int | None, before: int) -> None:
+def test_a_strict_queue_counts_waiting_jobs(workloads: list[JSON], pending: int | None, before: int) -> None:
     """Where Workloads that hold quota are missing, those that wait are counted by the status, too."""
     status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
     spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}

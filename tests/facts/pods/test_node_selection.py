@@ -43,7 +43,7 @@ def test_labels_meet_a_requirement(requirement, is_met):
         ({"matchLabels": {"zone": "a"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}, False),
     ],
 )
-def test_a_selector_selects_what_meets_all_of_it(selector, is_met):
+def test_a_selector_selects_objects_that_meet_all_requirements(selector, is_met):
     assert is_selected(LABELS, LabelSelector.of(selector)) is is_met
     assert selector_json_matches(selector, LABELS, Deadline()) is is_met
 

@@ -68,13 +68,13 @@ def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
     ],
     ids=["a few files", "a whole cluster", "a similar one", "another namespace"],
 )
-def test_a_pool_is_absent_or_nobody_can_say(known: list[JSON], fix: str, missing: list[str]) -> None:
+def test_a_missing_pool_is_reported_as_absent_or_unknown(known: list[JSON], fix: str, missing: list[str]) -> None:
     (found,) = said(batch("python"), *known)
     assert (found.code, found.path, found.fix) == ("sandbox/reference-exists", "spec.poolRef", fix)
     assert [str(each) for each in found.missing] == missing
 
 
-def test_a_pool_that_is_there_is_no_problem() -> None:
+def test_an_existing_pool_is_not_a_problem() -> None:
     assert said(batch("python"), pool("python")) == []
 
 
@@ -84,7 +84,7 @@ def test_no_pool_is_named(reference: JSON) -> None:
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, []), (2, ["spec.replicas"]), (None, []), ("2", [])])
-def test_a_pool_may_have_so_many_pods(most: JSON, expected: list[str]) -> None:
+def test_a_pool_limits_the_number_of_pods(most: JSON, expected: list[str]) -> None:
     assert [each.path for each in said(batch("p", replicas=3), pool("p", most=most))] == expected
 
 
@@ -109,7 +109,7 @@ def test_a_pool_lacks_what_a_template_asks_for() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, {"containers": None}, {"containers": [], "nodeSelector": {}}])
-def test_a_template_that_asks_for_nothing_finds_any(spec: JSON) -> None:
+def test_a_template_without_requests_fits_any_pool(spec: JSON) -> None:
     assert lacks(spec) == ""
 
 

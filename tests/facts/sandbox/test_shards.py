@@ -112,5 +112,5 @@ def test_what_is_said_of_a_patch(patch: JSON, expected: list[tuple[str, str, boo
 
 
 @pytest.mark.parametrize("template", [None, "x", {}, {"spec": None}, {"spec": "x"}, {"spec": {"containers": [None]}}])
-def test_a_template_that_is_none_is_laid_under_nothing(template: JSON) -> None:
+def test_a_patch_of_an_invalid_template_adds_its_container(template: JSON) -> None:
     assert [what for what, _, _ in said(containers({"name": "a", "image": "x"}), template)] == ["added"]

@@ -37,7 +37,7 @@ PLACES = {
 
 
 @all_rows(("at", "expected"), PLACES.values(), ids=PLACES)
-def test_a_field_stands_in_spec_trainer_or_elsewhere(at: str, expected: str | None) -> None:
+def test_a_field_is_in_spec_trainer_or_elsewhere(at: str, expected: str | None) -> None:
     trained, other = subject(job(trainer=TRAINER), ON_RUNTIME).once(virtual_pods)
     assert trained.path_in_trainer_spec(parse_path(f"spec.{at}")) == (
         None if expected is None else parse_path(expected)
@@ -57,7 +57,7 @@ TOLD = {
 
 
 @all_rows(("path", "expected"), TOLD.values(), ids=TOLD)
-def test_a_problem_is_told_of_the_train_job(path: str, expected: tuple[str, str]) -> None:
+def test_a_problem_is_reported_for_the_train_job(path: str, expected: tuple[str, str]) -> None:
     asked = subject(job(trainer=TRAINER), ON_RUNTIME)
     told = relocate_problem_to_train_job(Problem(code="g/r", path=path, message="is old", fix=""), asked)
     assert (told.path, told.message) == expected

@@ -172,7 +172,7 @@ def test_an_initializer_needs_its_step(jobs: list, release: tuple, expected: lis
     assert all(text.startswith(words) for (_, text), words in zip(found, expected, strict=True))
 
 
-def test_a_trainer_that_lands_nowhere_is_told_once_with_all_its_fields() -> None:
+def test_a_trainer_without_effect_is_reported_once_with_all_its_fields() -> None:
     asked = job(trainer={"image": "i", "env": [{"name": "A"}], "numNodes": 2, "args": None})
     fact = of(asked, runtime(replicated("node", node())))
     ((path, text),) = fact.told("train-job/trainer-step")
@@ -187,7 +187,7 @@ def test_a_trainer_that_lands_nowhere_is_told_once_with_all_its_fields() -> None
     assert fact.told("ignored-nodes") == []
 
 
-def test_a_node_of_mpi_gets_variables_and_resources_without_the_label() -> None:
+def test_an_mpi_node_gets_variables_and_resources_without_the_label() -> None:
     base = runtime(replicated("node", node()), policy={"mpi": {"runLauncherAsNode": True}})
     fact = of(job(trainer={"env": [{"name": "A"}], "resourcesPerNode": {"limits": {}}, "command": ["a"]}), base)
     assert [path for path, _ in fact.told("train-job/trainer-step")] == ["spec.trainer.command"]
@@ -269,7 +269,7 @@ def test_what_is_the_runtimes_own_is_told_apart_from_the_patches() -> None:
     ]
 
 
-def test_a_lost_toleration_hides_nothing_else() -> None:
+def test_a_lost_toleration_does_not_hide_other_findings() -> None:
     base = runtime(
         replicated(
             "node", node(volumeMounts=[{"name": "x", "mountPath": "/x"}]), step="trainer", tolerations=[{"key": "a"}]

@@ -321,7 +321,7 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_a_runtime_of_almost_that_name_is_offered() -> None:
+def test_a_similar_runtime_name_is_suggested() -> None:
     other = runtime()
     other["metadata"]["name"] = "torch-distributed"
     (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other, is_whole=True).problems

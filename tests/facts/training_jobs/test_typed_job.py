@@ -113,7 +113,7 @@ def test_a_role_whose_template_cannot_be_decoded_is_open() -> None:
     assert read_job(given).roles["Worker"].is_open
 
 
-def test_a_container_that_is_still_to_be_named_may_be_the_main_one() -> None:
+def test_a_container_with_a_placeholder_name_may_be_the_main_one() -> None:
     found = role("TFJob", "tfReplicaSpecs", pods({"name": "${NAME}", "image": "x"}))
     assert (found.has_main, found.is_open) == (True, False)
 

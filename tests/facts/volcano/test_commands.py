@@ -40,7 +40,7 @@ def read_by(script: str, **more: JSON) -> tuple[str, ...]:
     return command.reads
 
 
-def test_a_command_reads_what_it_does_not_set() -> None:
+def test_a_command_reads_variables_that_it_does_not_set() -> None:
     rows = {
         "three spellings": (read_by("a $ONE ${TWO} $(THREE) $ONE"), ("ONE", "TWO", "THREE")),
         "parts of a value": (read_by("a ${ONE%%,*} ${TWO#x}"), ("ONE", "TWO")),
@@ -58,7 +58,7 @@ def test_a_command_reads_what_it_does_not_set() -> None:
     assert {name: pair for name, pair in rows.items() if pair[0] != pair[1]} == {}
 
 
-def test_a_plugin_gives_what_is_read() -> None:
+def test_a_plugin_sets_the_variables_that_a_command_reads() -> None:
     mine = {"volumeMounts": [{"name": "v", "mountPath": "/etc/volcano/"}]}
     keys = {"volumes": [{"name": "k", "secret": {"secretName": "keys"}}]}
     scratch = {"volumes": [{"name": "k", "emptyDir": {}}]}

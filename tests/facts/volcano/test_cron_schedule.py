@@ -79,5 +79,5 @@ def test_days_that_no_year_has(schedule: str, never: bool) -> None:
         ("/".join("a" * 1000), False),
     ],
 )
-def test_a_time_zone(name: str, good: bool) -> None:
+def test_a_time_zone_is_valid_or_not(name: str, good: bool) -> None:
     assert (zone_error(name) == "") is good

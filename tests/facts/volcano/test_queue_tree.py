@@ -53,7 +53,7 @@ def queues(**parents: str) -> QueueTree:
     return subject(None, *listed).once(read_queues)
 
 
-def test_a_queue_has_those_above_and_below_it() -> None:
+def test_a_queue_has_its_parents_and_children() -> None:
     tree = queues(a="", b="a", c="b", d="a")
     assert [queue.name for queue in tree.ancestors("c")] == ["b", "a"]
     assert [queue.name for queue in tree.children_of("a")] == ["b", "d"]

@@ -36,7 +36,7 @@ def told(topology: JSON, *world: JSON, part: JSON = None) -> list[str]:
     return [each.code.partition("/")[2] + "?" * bool(each.missing) for each in problems]
 
 
-def test_a_gang_is_placed_within_a_tier_that_there_is() -> None:
+def test_a_gang_is_placed_within_an_existing_tier() -> None:
     rack, row = hyper_node(1, "rack"), hyper_node(2, "row")
     rows = {
         "the lowest": (told({"highestTierAllowed": 1}, rack, row), []),
