@@ -68,7 +68,7 @@ def test_every_table_on_the_page_is_in_the_code() -> None:
             assert re.search(rf"\b{attribute}\b", sources), name
 
 
-def test_an_undeclared_cache_is_found() -> None:
+def test_an_undeclared_cache_is_reported() -> None:
     written = "@cache\ndef a(): ...\n@functools.lru_cache(maxsize=4)\ndef b(): ...\n_c = lru_cache(maxsize=2)(b)\n"
     assert list(caches_of(ast.parse(written + "_D: Final = TwoGenerationCache(1)\n"))) == ["a", "b", "_c", "_D"]
 

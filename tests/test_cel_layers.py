@@ -54,7 +54,7 @@ def test_a_planted_circle_is_found(tmp_path):
     assert circles(imported_modules(modules(tmp_path, "p"))) == [{"p.left", "p.right"}]
 
 
-def test_imports_for_types_alone_are_no_circle(tmp_path):
+def test_imports_only_for_types_do_not_make_a_circle(tmp_path):
     (tmp_path / "a.py").write_text("from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from p.b import c\n")
     (tmp_path / "b.py").write_text("from p.a import d\n")
     assert circles(imported_modules(modules(tmp_path, "p"))) == []

@@ -17,7 +17,7 @@ def test_the_clock_is_read_after_each_step_of_work():
     assert late.left == STEP
 
 
-def test_much_work_at_once_is_refused_before_it_is_done():
+def test_too_much_work_is_refused_before_it_starts():
     with pytest.raises(BudgetExceeded):
         Deadline(time.monotonic() - 1).spend(10 * STEP)
 

@@ -160,7 +160,7 @@ def test_the_action_says_whose_configuration_holds(given, said, code, files, pul
         assert audited_files(folder) == files
 
 
-def test_git_of_the_action_runs_nothing_of_the_checkout(pull_request, tmp_path):
+def test_git_in_the_action_runs_no_program_of_the_checkout(pull_request, tmp_path):
     folder, base = pull_request
     hostile_folder_files.fill(folder, tmp_path / "mark")
     shutil.move(folder / ".git", folder / "git")
@@ -173,7 +173,7 @@ def test_git_of_the_action_runs_nothing_of_the_checkout(pull_request, tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
-def test_inputs_reach_the_shell_as_variables_alone():
+def test_inputs_reach_the_shell_only_as_variables():
     """An input that is put into a script would be run by it."""
     assert [name for name, step in STEPS.items() if "${{" in step.get("run", "")] == []
 
@@ -341,7 +341,7 @@ NO_NETWORK = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0"}
         ),
     ],
 )
-def test_nothing_of_an_audited_folder_is_run(run, tmp_path):
+def test_no_program_of_an_audited_folder_is_started(run, tmp_path):
     folder, mark = hostile_folder(tmp_path)
     (tools := tmp_path / "tools").mkdir()
     done = run(folder, tools)

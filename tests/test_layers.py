@@ -161,7 +161,7 @@ def test_every_module_has_a_layer():
     assert folders - {"__init__"} <= set(LAYER)
 
 
-def test_imports_go_strictly_down():
+def test_modules_import_only_from_lower_layers():
     assert list(upward(PACKAGE)) == []
 
 
@@ -194,7 +194,7 @@ def test_third_party_packages_stay_in_their_folders():
     assert list(strangers(ROOT / "certs", "certs")) == []
 
 
-def test_certs_knows_nothing_of_the_webhook_and_few_folders_know_certs():
+def test_certs_does_not_import_webhook_and_few_folders_import_certs():
     assert [
         name for path in (ROOT / "certs").rglob("*.py") for name in imports(path) if name.startswith("webhook")
     ] == []
@@ -323,7 +323,7 @@ def test_exported_names_exist_and_are_sorted(path):
 BANNED = {"utils", "util", "helpers", "common", "base", "manager", "engine", "core", "misc"}
 
 
-def test_modules_are_named_for_what_is_inside():
+def test_modules_are_named_after_their_content():
     assert [path.name for path in PACKAGE.rglob("*.py") if path.stem in BANNED] == []
 
 
@@ -331,7 +331,7 @@ def test_every_module_says_what_it_knows():
     assert [path for path in PACKAGE.rglob("*.py") if not parsed(path).docstring] == []
 
 
-def test_heavy_packages_are_imported_only_when_used():
+def test_large_packages_are_imported_only_when_used():
     """Start-up time: neither the package nor its folders of data import what only a live cluster or a server needs."""
     import subprocess
     import sys

@@ -55,7 +55,7 @@ def test_a_rule_is_declared_once():
     assert repeated([*checks, *own]) == []
 
 
-def test_facts_and_groups_of_checks_are_listed_once():
+def test_facts_and_groups_of_checks_are_listed_in_one_place():
     assert repeated(SHIPPED.fact_names) == []
     assert repeated(SHIPPED.check_groups) == []
 

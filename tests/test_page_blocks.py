@@ -53,7 +53,7 @@ def test_the_blocks_of_a_page_work_in_one_shell(page: str, tmp_path: Path) -> No
         pytest.fail("\n".join([*wrong, "`python -m tests.test_readme` writes blocks anew"]), pytrace=False)
 
 
-def test_every_block_says_what_it_is_and_why_it_is_not_run() -> None:
+def test_every_code_block_has_a_language_and_a_reason_if_it_is_not_run() -> None:
     assert [(page, block.text) for page, block in ALL if block.language not in LANGUAGES] == []
     assert [(page, block.marker) for page, block in ALL if block.marker not in ("", "cluster", "not run", "file")] == []
     reasons = [(page, block.reason) for page, block in ALL if block.marker in ("cluster", "not run")]
@@ -62,7 +62,7 @@ def test_every_block_says_what_it_is_and_why_it_is_not_run() -> None:
     assert typed == [], "a block with a command is `console`"
 
 
-def test_no_block_is_an_indented_paragraph() -> None:
+def test_no_code_block_is_indented() -> None:
     indented = [
         (path.name, match["line"])
         for path in PAGES
@@ -72,7 +72,7 @@ def test_no_block_is_an_indented_paragraph() -> None:
     assert indented == [], "fence the block, and say with the language what it is"
 
 
-def test_commands_for_a_cluster_have_verbs_flags_and_folders_that_exist() -> None:
+def test_documented_cluster_commands_use_existing_verbs_flags_and_folders() -> None:
     known = dict(flags_of_verbs())
     wrong = []
     for page, block in ALL:

@@ -24,7 +24,7 @@ def test_the_installed_versions_have_what_is_used(room):
     room.check_installed_version()
 
 
-def test_other_words_of_msgspec_are_told(monkeypatch):
+def test_unknown_messages_of_msgspec_are_reported(monkeypatch):
     monkeypatch.setattr(messages, "_SHAPE", re.compile("Wanted (?P<wanted>.)"))
     with pytest.raises(
         DependencyChanged,
@@ -34,7 +34,7 @@ def test_other_words_of_msgspec_are_told(monkeypatch):
     assert isinstance(error.value, ConfigurationError)  # exit code 2, one line
 
 
-def test_another_program_of_re2_is_told(monkeypatch):
+def test_a_changed_re2_program_is_reported(monkeypatch):
     monkeypatch.setattr(patterns, "compiled_re2_program", lambda _pattern, _options: None)
     with pytest.raises(DependencyChanged, match=r"^google-re2 "):
         patterns.check_installed_version()
@@ -49,7 +49,7 @@ def test_a_kubernetes_client_without_pool_manager_is_reported(monkeypatch):
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "uvloop", "httptools", "kubernetes", "msgspec", "google-re2"])
-def test_each_package_that_is_used_so_has_an_upper_bound(package):
+def test_each_package_with_private_use_has_an_upper_bound(package):
     (declared,) = [one for one in DEPENDENCIES if re.match(rf"{package}[<>=]", one)]
     assert ",<" in declared
 

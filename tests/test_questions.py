@@ -44,7 +44,7 @@ def linked_pages(page):
 
 
 @pytest.mark.parametrize("front", ["README.md", "docs/index.md"])
-def test_every_question_has_its_page_within_two_clicks(front):
+def test_every_question_has_a_page_within_two_clicks(front):
     first = linked_pages(front)
     reached = first.union(*(linked_pages(page) for page in first))
     assert {how: page for how, page in PAGE_OF_QUESTION.items() if page not in reached} == {}

@@ -46,7 +46,7 @@ def test_readme_is_short():
     assert [line for line in lines if len(line) > MOST_COLUMNS and not line.startswith("$ ")] == []
 
 
-def test_links_lead_to_files():
+def test_every_link_leads_to_a_file():
     pages = {**PAGES, **{path: path.read_text() for path in (ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md")}}
     lost = [
         (path.name, to) for path, text in pages.items() for to in LINK.findall(text) if not (path.parent / to).exists()
@@ -141,7 +141,7 @@ def test_every_table_is_what_its_source_says(name):
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
-def test_help_says_of_each_setting_what_the_table_says(name, capsys):
+def test_the_help_of_each_setting_is_that_of_the_table(name, capsys):
     command = dict(commands())[name]
     assert run_command_line([*name.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())

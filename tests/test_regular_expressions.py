@@ -61,7 +61,7 @@ def test_the_page_is_the_code_s() -> None:
     assert user_text_page.PAGE.read_text() == user_text_page.page(), "run make docs"
 
 
-def test_expressions_are_made_by_re_alone() -> None:
+def test_expressions_are_compiled_only_with_re() -> None:
     """Nothing escapes the list by another name of `re`."""
     for path in (ROOT / "webhook").rglob("*.py"):
         lines = [
@@ -170,7 +170,7 @@ def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
             yield make
 
 
-def test_options_of_read_are_looked_at_once() -> None:
+def test_options_of_read_are_parsed_once() -> None:
     """Each place of `read` is replaced together with its options, so no text is read twice."""
     script = "$X; read " + "-read " * 2_000
     assert [match.span() for match in _READ_INTO.finditer(script)] == [(4, len(script))]

@@ -203,13 +203,13 @@ def test_a_parsed_review_is_refused_in_the_same_words() -> None:
         (123456789012345680000, 1.2345678901234568e20),
     ],
 )
-def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: int, read: float) -> None:
+def test_an_integer_outside_int64_is_a_double_as_in_the_api_server(number: int, read: float) -> None:
     found = decode_review_bytes(body(review(object={"spec": {"list": [{"n": number}], "n": number}}))).object
     assert found == {"spec": {"list": [{"n": read}], "n": read}}
     assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
 
 
-def test_integers_stay_integers_beside_many_digits() -> None:
+def test_integers_stay_integers_next_to_long_numbers() -> None:
     listed = [2**63 - 1, -(2**63), *range(1234567, 1234600)]
     held = {"n": listed, "uid": "a1b2c3" * 20, "digest": "0" * 64, "at": "2026-11-23T10:00:00.000000000Z"}
     assert decode_review_bytes(body(review(object=held))).object == held
@@ -279,7 +279,7 @@ def test_whatever_an_api_server_stores_is_read_as_it_reads_it(stored: bytes, rea
         assert repr(found.object["spec"]) == repr(found.old_object["spec"]) == repr(read)
 
 
-def test_only_what_is_too_deep_is_not_read() -> None:
+def test_only_too_deep_parts_are_not_read() -> None:
     deep = "[" * 500 + "]" * 500
     held = json.dumps({"before": [1, {"a": "["}], "deep": "here", "after": {"b": [2]}}).replace('"here"', deep)
     found = decode_review_bytes(body(review(object={"spec": "here"})).replace(b'"here"', held.encode())).object["spec"]
@@ -311,7 +311,7 @@ def test_user_is_read_whole() -> None:
     assert (read.username, read.uid, read.groups, read.extra) == ("u", "1", ("g",), {"k": ("v",), "n": ()})
 
 
-def test_operations_are_the_api_servers() -> None:
+def test_patch_operations_equal_those_of_the_api_server() -> None:
     assert [decode_request(request(operation=verb)).operation for verb in Operation] == list(Operation)
 
 
@@ -411,7 +411,7 @@ def test_a_message_has_the_beginning_of_long_values(sent):
         ('"\\u4e16\\u00e9"', False),
     ],
 )
-def test_many_numbers_that_take_long_to_decode_are_seen(text: str, takes_long: bool) -> None:
+def test_many_numbers_that_take_long_to_decode_are_recognized(text: str, takes_long: bool) -> None:
     many = ", ".join([text] * 2000).encode()
     assert takes_long_to_decode(b'{"x": [' + many + b"]}") is takes_long
     assert not takes_long_to_decode(b'{"x": [' + b"1.0, " * 5000 + text.encode() + b"]}")

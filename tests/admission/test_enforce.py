@@ -69,7 +69,7 @@ def test_the_same_denial_is_told_once():
     assert verdict_of_decisions([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
 
 
-def test_many_denials_are_told_whole_as_far_as_there_is_room():
+def test_many_denials_are_reported_completely_up_to_the_limit():
     denials = [denial(message=f"spec.containers[{number}] " + "x" * 80) for number in range(5000)]
     message = verdict_of_decisions(denials, attributes()).status.message
     told, more = message.rsplit("\n* and ", 1)
@@ -241,11 +241,11 @@ def test_one_very_long_warning_ends_early():
     assert found.endswith(" …")
 
 
-def test_of_a_far_too_long_warning_only_the_beginning_is_read():
+def test_only_the_beginning_of_a_too_long_warning_is_read():
     assert without_control_characters("x" * 10**6) == "x" * (4 * MAX_WARNINGS)
 
 
-def test_no_character_can_make_the_api_server_drop_a_warning():
+def test_no_character_makes_the_api_server_drop_a_warning():
     assert without_control_characters("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
 
 
@@ -269,7 +269,7 @@ def test_what_policies_publish_is_joined_by_policy_and_key():
     assert verdict_of_decisions(published, attributes()).audit_annotations == {"p/k": "one, two"}
 
 
-def test_an_ignored_error_says_nothing():
+def test_an_ignored_error_has_no_message():
     ignored = Decision(policy="p", binding="b", evaluation="error", lets_pass=True, actions=(DENY, AUDIT), message="x")
     verdict = verdict_of_decisions([ignored], attributes())
     assert (verdict.allowed, verdict.audit_annotations) == (True, {})

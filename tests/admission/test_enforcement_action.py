@@ -76,7 +76,7 @@ def test_what_only_audits_leaves_annotations_alone():
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
-def test_an_object_is_denied_warned_of_or_left_alone(most):
+def test_an_object_is_denied_warned_or_allowed(most):
     options = ReviewOptions(enforcement_action=most)
     verdict = answer_request(asked({"gpu": "all"}), POLICIES, CLUSTER, phase=Phase.VALIDATE, options=options)
     assert verdict.allowed is (most != "deny")
@@ -85,7 +85,7 @@ def test_an_object_is_denied_warned_of_or_left_alone(most):
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
-def test_nothing_is_changed_by_what_only_audits(most):
+def test_policies_that_only_audit_change_nothing(most):
     options = ReviewOptions(enforcement_action=most)
     verdict = answer_request(asked({"gpu": "2"}), POLICIES, CLUSTER, phase=Phase.MUTATE, options=options)
     assert bool(verdict.patch) is (most != "audit")

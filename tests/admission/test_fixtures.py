@@ -93,7 +93,7 @@ def test_operations_carry_what_the_api_server_sends(
     assert read.options == (options and {"apiVersion": "meta.k8s.io/v1", "kind": options})
 
 
-def test_an_update_keeps_the_old_object_it_is_given() -> None:
+def test_an_update_keeps_the_given_old_object() -> None:
     old = {**POD, "metadata": {"name": "old"}}
     given = attributes_of_object(POD, operation=Operation.UPDATE, old_object=old).old_object
     assert given["metadata"]["name"] == "old"
@@ -134,6 +134,6 @@ def test_what_is_no_object_is_shown(value: object, message: str) -> None:
 @pytest.mark.parametrize(
     "spec", [{"(length(containers))": 1}, {"containers": [{"(name == 'a')": True}]}, {"([0])": {"a": 1}}]
 )
-def test_an_assertion_is_no_object(spec):
+def test_an_assertion_is_not_an_object(spec):
     with pytest.raises(CallError, match="is an assertion"):
         attributes_of_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})

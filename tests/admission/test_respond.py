@@ -87,7 +87,7 @@ def test_every_answer_passes_the_api_servers_rules(verdict: Verdict, phase: Phas
     assert outcome == ("allowed" if verdict.allowed else "denied")
 
 
-def test_an_allowed_review_says_only_that() -> None:
+def test_an_allowed_review_has_only_allowed_and_uid() -> None:
     assert answer(ALLOWED) == {"uid": "U", "allowed": True}
 
 
@@ -140,11 +140,11 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("key", "kept"), KEYS.values(), ids=KEYS.keys())
-def test_audit_annotation_keys_are_ones_the_audit_log_keeps(key: str, kept: str) -> None:
+def test_audit_annotation_keys_are_valid_in_the_audit_log(key: str, kept: str) -> None:
     assert sanitize_audit_annotations({key: "v"}) == {kept: "v"}
 
 
-def test_audit_annotation_keys_that_meet_stay_apart_and_empty_ones_go() -> None:
+def test_colliding_audit_annotation_keys_are_kept_apart_and_empty_ones_dropped() -> None:
     long = "k" * MAX_KEY
     given = {"a/b": "1", "a b": "2", "a_b": "3", "///": "4", long: "5", long + "!": "6"}
     kept = {"a_b": "1", "a_b-2": "2", "a_b-3": "3", long: "5", "k" * 61 + "-2": "6"}
@@ -161,7 +161,7 @@ class _Watched(dict[str, str]):
         return super().__contains__(key)
 
 
-def test_many_audit_annotation_keys_that_meet_cost_no_long_searches() -> None:
+def test_many_colliding_audit_annotation_keys_take_linear_time() -> None:
     taken, last = _Watched(), dict[str, int]()
     for number in range(1000):
         for name in ("short", f"{'k' * 60}{number % 10}ab"):

@@ -55,7 +55,7 @@ def allows(loaded, view, phase=Phase.VALIDATE):
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
 @pytest.mark.parametrize("selector", [NOT_IN, ABSENT, EQUAL], ids=["NotIn", "DoesNotExist", "In"])
-def test_labels_that_nobody_knows_ignore_nothing(selector, view):
+def test_unknown_labels_do_not_ignore_an_object(selector, view):
     assert not allows(configured(selector), view)
 
 
@@ -65,7 +65,7 @@ def test_the_name_of_a_namespace_is_always_known(selector, view):
     assert allows(configured(selector), view)
 
 
-def test_labels_that_are_known_ignore():
+def test_known_labels_can_ignore_an_object():
     assert allows(configured(NOT_IN), LABELLED)
     assert allows(configured(ABSENT), FilesCluster([{**POD, "kind": "Namespace", "metadata": {"name": "new"}}]))
     assert not allows(configured(EQUAL), LABELLED)

@@ -13,7 +13,7 @@ def test_a_subdomain_is_accepted(name):
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a..b", "x" * 254])
-def test_other_text_is_no_subdomain(name):
+def test_other_text_is_not_a_subdomain(name):
     assert names.dns1123_subdomain_errors(name)
 
 

@@ -39,12 +39,12 @@ def test_every_printed_path_reads_back(path):
         ('a["\\x"]', ("a", "\\x")),
     ],
 )
-def test_keys_as_kubernetes_prints_them_are_read(text, path):
+def test_keys_in_the_spelling_of_kubernetes_are_read(text, path):
     assert paths.parse_path(text) == path
 
 
 @pytest.mark.parametrize("text", [".spec", "spec.", "spec..x", "a b", "a[", "a[]", '["x', "[0]x"])
-def test_other_text_is_no_path(text):
+def test_other_text_is_not_a_path(text):
     with pytest.raises(ValueError, match="is not a field path"):
         paths.parse_path(text)
 

@@ -38,7 +38,7 @@ def test_a_quantity_behaves_as_in_the_go_library(case):
 
 
 @all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["text"])
-def test_other_text_is_refused_with_the_go_librarys_words(case):
+def test_other_text_is_refused_with_the_message_of_the_go_library(case):
     with pytest.raises(ValueError) as raised:
         parse_quantity(case["text"])
     assert str(raised.value) == case["error"]
@@ -100,7 +100,7 @@ def test_json_forms(value, text):
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}, "all", "x" * 99])
-def test_other_json_is_no_quantity(value):
+def test_other_json_is_not_a_quantity(value):
     assert quantity.read_quantity_or_none(value) is None
 
 

@@ -31,7 +31,7 @@ def test_a_recorded_review_is_answered_from_bytes_to_bytes(phase):
     assert (response["uid"], response["allowed"]) == (sent, True)
 
 
-def test_own_times_name_functions_with_their_lines():
+def test_profiled_times_name_functions_with_their_lines():
     rows = own_times(answering(str(RECORDED), POLICIES, Phase.VALIDATE), 3)
     assert rows == sorted(rows, reverse=True)
     assert any(name.startswith("webhook/admission/decode.py:") and calls == 1 for _, calls, name in rows)

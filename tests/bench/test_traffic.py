@@ -39,5 +39,5 @@ def test_pods_differ_in_name_image_labels_environment_and_namespace():
 
 
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
-def test_no_two_are_equal(kind):
+def test_no_two_versions_are_equal(kind):
     assert len(set(traffic.reviews(kind, range(300)))) == 300

@@ -16,7 +16,7 @@ ENVIRONMENT = Environment(variables={"a": ANY, "m": map_of(STRING, ANY), "d": DY
     "expression",
     ["a == 'x'", "a > 1", "a.b.c == 1", "a['b'] == 1", "a[0] == 1", "1 in a", "a in [1]", "a && true", "m.b + 1 == 2", "has(a.b)", "a.?b.hasValue()"],
 )  # fmt: skip
-def test_any_fits_everything(expression: str) -> None:
+def test_type_any_fits_every_type(expression: str) -> None:
     assert compiled_engine().compile(expression, ENVIRONMENT).result == BOOL
 
 
@@ -28,7 +28,7 @@ def test_any_fits_everything(expression: str) -> None:
         ("{'a': a, 'b': 1} == {}", "expected type 'any' but found 'int'"),
     ],
 )
-def test_any_is_no_loops_range_and_does_not_mix(expression: str, complaint: str) -> None:
+def test_type_any_cannot_be_a_loop_range_or_mixed_in_a_list(expression: str, complaint: str) -> None:
     with pytest.raises(CompileError, match=complaint.replace("'", ".")):
         compiled_engine().compile(expression, ENVIRONMENT)
 

@@ -161,7 +161,7 @@ def test_types(source, result):
         ),
     ],
 )
-def test_complaints(source, message):
+def test_an_ill_typed_expression_gets_this_message(source, message):
     assert complaint(source).startswith(f"ERROR: <input>:{message}")
 
 

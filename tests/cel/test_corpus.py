@@ -44,7 +44,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("name, rows", ROWS)
-def test_kubernetes_answers(name, rows):
+def test_corpora_have_the_answers_of_kubernetes(name, rows):
     found = counters(name)
     assert [(each.id, each.expression, each.expected, each.actual) for each in found.failed] == []
     assert found.total == rows
@@ -115,7 +115,7 @@ def test_an_unreadable_row_is_a_failure(row):
     assert [outcome.passed for outcome in found] == [False, True]
 
 
-def test_an_error_may_have_to_have_a_text():
+def test_a_row_may_require_the_exact_text_of_an_error():
     row = {"id": "a", "expr": "1 / 0", "expect_error": "division by zero", "error_phase": "runtime", "exact": True}
     other = {**row, "expect_error": "no such key"}
     assert [outcome.passed for outcome in corpus.evaluate_rows([row, other], compiled_engine())] == [True, False]

@@ -59,7 +59,7 @@ def test_no_evaluation_costs_more_than_the_worst_case(name):
         ("cel_unused", None, (1, 1)),
     ],
 )
-def test_bounds(text, size, expected):
+def test_the_estimated_cost_is_the_upper_bound(text, size, expected):
     environment = Environment(variables={"x": DYN, "cel_unused": DYN})
     program = compiled_engine().compile(text, environment)
     assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected

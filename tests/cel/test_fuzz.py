@@ -44,7 +44,7 @@ def test_laws_of_logic(seed):
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40))
-def test_any_text_has_an_outcome(text):
+def test_every_random_expression_has_an_outcome(text):
     assert outcome(compiled_engine(), ENVIRONMENT, text) in ("value", "failed", "refused")
 
 

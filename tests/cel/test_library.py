@@ -104,7 +104,7 @@ def test_behaviour_follows_the_cel_go_of_the_version(expression, version, expect
         "'%.60000e%.60000e'.format([1.0, 1.0]).replace('', s)",
     ],
 )
-def test_no_call_runs_away(expression: str) -> None:
+def test_no_call_runs_without_bound(expression: str) -> None:
     variables = {
         "s": "x" * 20_000,
         "l": ["a"] * 3_000,
@@ -114,7 +114,7 @@ def test_no_call_runs_away(expression: str) -> None:
         _value(expression, **variables)
 
 
-def test_hostile_patterns_come_to_an_end() -> None:
+def test_matching_of_hostile_patterns_ends() -> None:
     """An engine that backtracks would need more steps than there is time."""
     assert _value("s.matches('^(a+)+$')", s="a" * 200_000 + "!") is False
     assert _value("s.find('(x+x+)+y')", s="x" * 50_000) == ""
@@ -153,14 +153,14 @@ def test_a_part_is_where_index_of_says(text: str, part: str) -> None:
 
 
 @given(st.lists(VALUES, max_size=8))
-def test_distinct_keeps_one_of_each(values: list[object]) -> None:
+def test_distinct_keeps_one_of_equal_values(values: list[object]) -> None:
     kept = extended_lists.distinct(Deadline(), values)
     assert extended_lists.distinct(Deadline(), kept) == kept
     assert all(any(are_equal(value, other) for other in kept) for value in values)
 
 
 @given(st.lists(VALUES, max_size=8), VALUES)
-def test_members_are_what_equality_says(values: list[object], value: object) -> None:
+def test_membership_uses_equality(values: list[object], value: object) -> None:
     assert (value in ValueSet(Deadline(), values)) is any(are_equal(value, other) for other in values)
 
 

@@ -63,7 +63,7 @@ def evaluate(text):
         ("(true ? o.?a : o.?x).?b.hasValue()", {"bool": True}, 3),
     ],
 )
-def test_an_optional(text, value, cost):
+def test_an_optional_has_this_value_and_cost(text, value, cost):
     assert evaluate(text) == (value, cost)
 
 

@@ -123,7 +123,7 @@ def test_unsigned_literals_have_their_own_class():
     assert node.value == 255
 
 
-def test_backticks_where_they_are_offered():
+def test_backticks_are_accepted_where_the_environment_allows_them():
     assert show(parse("a.`b-c/d`.?`e f`", Environment(escaped_fields=True))) == "((a.b-c/d).?e f)"
     assert complaint("self.`k-1` == 1").startswith("ERROR: <input>:1:6: unsupported syntax: '`'")
 
@@ -160,7 +160,7 @@ def test_backticks_where_they_are_offered():
         ("optional.of(1).optMap(x.y, 1)", "1:24: optMap() variable name must be a simple identifier"),
     ],
 )
-def test_complaints(source, message):
+def test_an_ill_typed_expression_gets_this_message(source, message):
     assert complaint(source).startswith(f"ERROR: <input>:{message}")
 
 
@@ -228,7 +228,7 @@ def test_depth_limit(build, most):
     )
 
 
-def test_long_flat_expressions_are_no_depth():
+def test_long_flat_expressions_do_not_count_as_deep():
     parse(" || ".join(["true"] * 5000))
     parse("-" * 261 + "a")
     parse("[" + "1, " * 10000 + "]")

@@ -71,7 +71,7 @@ def test_what_is_too_large_is_not_called_invalid(expression: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["text.matches(pattern) || true", "text.find(pattern) == '' || true"])
-def test_nothing_absorbs_that_a_pattern_of_an_object_is_too_large(call: str) -> None:
+def test_the_error_of_a_too_large_pattern_is_not_absorbed(call: str) -> None:
     program = compiled_engine().compile(call, Environment(variables={"text": STRING, "pattern": STRING}))
     with pytest.raises(TooLargeToCompile):
         program.evaluate({"text": "a", "pattern": TOO_LARGE}, CostMeter(deadline=Deadline()))
@@ -118,6 +118,6 @@ def test_random_patterns_stay_within_the_bounds() -> None:
 @pytest.mark.parametrize(
     "compiled", [compile_policy_pattern, lambda text: compile_user_pattern(text, Deadline())], ids=["policy", "user"]
 )
-def test_any_byte_is_not_gos(compiled: Callable[[str], object]) -> None:
+def test_a_pattern_for_any_byte_is_refused_as_in_go(compiled: Callable[[str], object]) -> None:
     with pytest.raises(ValueError, match="invalid escape sequence"):
         compiled(r"\C")

@@ -155,7 +155,7 @@ def test_an_expression_has_this_value(expression, value):
         ("optional.none().value()", "optional.none() dereference"),
     ],
 )
-def test_an_expression_fails_with_cel_gos_words(expression, text):
+def test_an_expression_fails_with_the_message_of_cel_go(expression, text):
     with pytest.raises(EvaluationError) as caught:
         evaluate(expression)
     assert str(caught.value) == text
@@ -222,12 +222,12 @@ def test_runaway_work_stops_at_the_budget(expression):
         evaluate(expression, {"object": OBJECT, "other": None, "text": "x" * 3_000_000})
 
 
-def test_giant_texts_are_not_made():
+def test_giant_strings_are_not_built():
     with pytest.raises(BudgetExceeded):
         evaluate("text.replace('x', text).replace('x', text)", {"text": "x" * 20_000, "object": None, "other": None})
 
 
-def test_catastrophic_patterns_come_to_an_end():
+def test_matching_of_catastrophic_patterns_ends():
     """An engine that backtracks would need 2^5000 steps."""
     assert evaluate("text.matches('^(a+)+$')", {"text": "a" * 5000 + "!", "object": None, "other": None}) is False
 
@@ -274,7 +274,7 @@ def test_nested_expressions_compile(expression):
     assert evaluate(expression) is True
 
 
-def test_deep_alternation_is_outlined():
+def test_deep_alternation_is_compiled_into_separate_functions():
     expression = "object.nope == 2"
     for _ in range(30):
         expression = f"(object.nope == 1 || (true && {expression}))"
@@ -301,7 +301,7 @@ def test_no_text_of_an_expression_reaches_python():
         evaluate("object.__class__")
 
 
-def test_names_result_and_source():
+def test_a_program_has_names_result_and_source():
     program = compiled_engine().compile("object.name == text", ENVIRONMENT, expects=(BOOL,))
     assert (program.variable_names, program.result, program.source) == ({"object", "text"}, BOOL, "object.name == text")
 

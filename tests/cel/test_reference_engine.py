@@ -104,7 +104,7 @@ def test_an_error_of_a_lazy_variable_is_absorbed() -> None:
         ("duration(object.bad) == duration('1s')", "type conversion error"),
     ],
 )
-def test_errors_speak_as_ours_do(expression: str, message: str) -> None:
+def test_errors_of_the_reference_engine_have_our_messages(expression: str, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         _value(celpy_engine(), expression, object={"a": 2, "zero": 0, "bad": "a" * 40 + "!"})
 

@@ -92,7 +92,7 @@ def larger(inner: st.SearchStrategy) -> st.SearchStrategy:
 
 @settings(max_examples=400, deadline=None)
 @given(st.recursive(st.one_of(LITERALS, NAMES.map(lambda name: Ident(0, name))), larger, max_leaves=12))
-def test_any_tree(tree):
+def test_every_tree_prints_and_parses_back(tree):
     assert bare(parse(source_text(tree), EVERYTHING)) == bare(tree)
 
 
@@ -116,6 +116,6 @@ def test_no_needless_brackets(expression):
     assert source_text(parse(expression, EVERYTHING)) == expression
 
 
-def test_as_many_brackets_as_the_parser_reads():
+def test_brackets_up_to_the_limit_are_parsed():
     deep = "-(" * 240 + "a" + ")" * 240
     assert bare(parse(source_text(parse(deep)))) == bare(parse(deep))

@@ -58,7 +58,7 @@ def test_equality_is_heterogeneous_and_never_fails(left, right, expected):
     ("left", "right", "expected"),
     [(1, 2.5, -1), (UInt(3), 2, 1), ("a", "b", -1), (False, True, -1), (Duration(1), Duration(1), 0), (b"b", b"a", 1)],
 )
-def test_order_of_comparable_values(left, right, expected):
+def test_comparable_values_are_ordered(left, right, expected):
     assert compare(left, right) == expected
 
 

@@ -151,7 +151,7 @@ def test_a_walk_is_stopped_when_the_time_is_up(expression):
 @pytest.mark.parametrize(
     "expression", some_quickly(["ints.max() > 0", "isSemver(version)", "deep == other", "ints.all(i, i >= 0)"], 3)
 )
-def test_nothing_absorbs_the_end_of_time(expression, around, overrun):
+def test_the_end_of_the_deadline_is_not_absorbed(expression, around, overrun):
     with pytest.raises(overrun, match=OVER_TIME):
         evaluate(around.format(expression), activation(20_000, expression), Late(overrun=overrun))
 
@@ -237,7 +237,7 @@ def test_a_paced_range_yields_all_items_and_knows_the_rest():
     assert deadline.looks == 3
 
 
-def test_costs_that_walk_are_stopped_too():
+def test_cost_computation_stops_at_the_deadline_too():
     """A call that fails costs as well, and what it costs is found by a walk."""
     variables = {"names": [*map(str, range(30_000)), None]}
     with pytest.raises(BudgetExceeded, match=OVER_TIME):

@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CA = authority("test CA", now=NOW)
 
 
-def test_an_authority_signs_certificates_and_nothing_below_it_signs() -> None:
+def test_an_authority_signs_certificates_that_cannot_sign_others() -> None:
     (facts,) = read(CA.certificate)
     assert (facts.subject, facts.issuer, facts.is_authority, facts.names) == ("CN=test CA", "CN=test CA", True, ())
     assert (facts.not_before, facts.not_after) == (NOW - BACKDATED, NOW + timedelta(days=3650))
@@ -56,7 +56,7 @@ def test_a_long_first_name_is_cut_in_the_common_name_only() -> None:
     assert (facts.names, len(facts.subject)) == ((name,), len("CN=") + 64)
 
 
-def test_another_authority_of_the_same_name_did_not_sign_it() -> None:
+def test_a_signature_is_checked_and_not_only_the_name_of_the_authority() -> None:
     pair = serving(CA, ["a"], now=NOW)
     assert not is_signed_by(pair.certificate, authority("test CA", now=NOW).certificate)
     assert not is_signed_by(pair.certificate, authority("other", now=NOW).certificate)

@@ -112,14 +112,14 @@ def test_over_years_no_certificate_is_served_that_the_previous_bundle_does_not_t
     assert len(servings) > 30
 
 
-def test_files_are_whole_and_keys_private(tmp_path: Path) -> None:
+def test_files_are_written_completely_and_keys_are_private(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     issue(store, ["a"], now=NOW, days=DAYS)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == {CA: 0o644, CA_KEY: 0o600, SERVING: 0o644, SERVING_KEY: 0o600}
 
 
-def test_issuing_twice_needs_to_be_asked_for(tmp_path: Path) -> None:
+def test_issuing_twice_needs_a_flag(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     issue(store, ["a"], now=NOW, days=DAYS)
     before = store.read()

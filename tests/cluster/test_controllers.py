@@ -86,7 +86,7 @@ def test_a_release_stated_in_one_file_applies_to_the_other_files(file, value):
     ],
     ids=["two releases", "folder", "branch folder", "tests", "vendor", "range", "other chart", "no shape", "no lists"],
 )
-def test_nothing_is_known_where_files_differ_or_are_for_something_else(files, seen_from):
+def test_contradicting_or_unrelated_files_leave_the_value_unknown(files, seen_from):
     assert image_that_a_file_sees(FileTree([*files, (seen_from, {})]), seen_from) is None
 
 
@@ -105,7 +105,7 @@ def test_the_place_of_a_stated_release_is_its_file():
     assert view.file_of_object(view.get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)) == "a/k.yaml"
 
 
-def test_configurations_of_other_folders_are_elsewhere_unless_tests_have_them():
+def test_a_configuration_in_another_folder_does_not_apply_unless_a_test_has_it():
     written = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",

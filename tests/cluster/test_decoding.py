@@ -51,7 +51,7 @@ def test_what_is_no_list_is_an_error(text):
         list(ListDecoder(iter([text])))
 
 
-def test_an_object_without_end_is_not_read_without_end(monkeypatch):
+def test_an_endless_object_is_read_only_up_to_a_bound(monkeypatch):
     monkeypatch.setattr(decoding, "LARGEST", 1000)
     taken = []
 
@@ -193,7 +193,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("items", LONG.values(), ids=LONG.keys())
-def test_no_long_call_of_c_decodes_or_compares_an_object(items):
+def test_objects_are_not_decoded_or_compared_in_one_long_c_call(items):
     text = f'{{"spec": [{",".join(items)}]}}'
     store = ObjectStore()
     store.begin_list()

@@ -53,7 +53,7 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize(("error", "begin", "end"), OUTAGES.values(), ids=OUTAGES)
-def test_an_outage_is_one_line_and_its_end_is_one(error, begin, end):
+def test_an_outage_and_its_end_are_one_log_line_each(error, begin, end):
     written = Written()
     written.failures.note_success("a", CONFIG)
     for _ in range(3):
@@ -87,7 +87,7 @@ def test_streams_that_break_are_one_line_and_an_outage_that_follows_another():
     ]
 
 
-def test_an_outage_that_turns_into_another_says_both():
+def test_two_different_outages_in_a_row_are_both_logged():
     written = Written()
     written.fail("a", AWAY)
     written.fail("a", ServerRefused(503, "starting"))

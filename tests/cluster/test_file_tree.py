@@ -135,7 +135,7 @@ def test_a_namespace_that_is_not_given_is_unknown(name, namespace, unsaid, meant
     assert seen(tree(*SPACES), "a/q.yaml", LOCAL, namespace, name, unsaid) == meant
 
 
-def test_of_an_unknown_namespace_nothing_is_known():
+def test_an_unknown_namespace_has_no_known_values():
     known, unknown = (tree(*SPACES).cluster_view_of_file("a/q.yaml", unsaid) for unsaid in ("", "default"))
     assert known.get(NAMESPACE, "", "default")
     assert unknown.get(NAMESPACE, "", "default") is None
@@ -144,7 +144,7 @@ def test_of_an_unknown_namespace_nothing_is_known():
     assert [each["spec"]["to"] for each in unknown.list(LOCAL, "default")] == ["unsaid"]
 
 
-def test_files_that_are_whole_have_everything_and_lack_the_rest():
+def test_in_whole_files_a_missing_object_is_absent():
     of = tree(*FOLDERS, *SPACES, is_whole=True)
     view = of.cluster_view_of_file("b/job.yaml", "default")
     assert view.is_whole()
@@ -171,7 +171,7 @@ DEV = [
 PROD = [("prod/kustomization.yaml", kustomization("../base/", namespace="prod"))]
 
 
-def test_one_kustomization_names_what_it_takes():
+def test_a_kustomization_renames_its_resources():
     of = tree(*BASE, *DEV)
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
     assert seen(of, "dev/extra.yaml", CLUSTER, "", "dev-c") == "base"
@@ -182,7 +182,7 @@ def test_one_kustomization_names_what_it_takes():
     assert of.knows_namespace("base/job.yaml")
 
 
-def test_of_a_base_that_several_take_names_are_unknown():
+def test_names_in_a_base_of_several_overlays_are_unknown():
     of = tree(*BASE, *DEV, *PROD)
     assert not of.knows_namespace("base/job.yaml")
     assert of.apply_name_changes("base/job.yaml", local("job")) == local("job")
@@ -224,7 +224,7 @@ def test_kinds_keep_the_names_that_kustomize_leaves():
         assert metadata == {"name": name} | ({"namespace": "team"} if kind == "ConfigMap" else {})
 
 
-def test_kustomizations_that_take_each_other_end():
+def test_kustomizations_that_include_each_other_end():
     of = tree(
         ("a/kustomization.yaml", kustomization("../b", "job.yaml", namePrefix="a-")),
         ("b/kustomization.yaml", kustomization("../a", namePrefix="b-")),
@@ -267,14 +267,14 @@ def flux(path, target):
         pytest.param([flux("./apps/train", "a"), flux("/apps/train", "b")], None, False, id="two targets"),
     ],
 )
-def test_flux_puts_what_it_applies_into_its_target_namespace(objects, namespace, is_known):
+def test_objects_that_flux_applies_are_in_its_target_namespace(objects, namespace, is_known):
     files = [("repo/apps/train/job.yaml", local()), ("repo/apps/train/kustomization.yaml", kustomization("job.yaml"))]
     of = tree(*files, *(("repo/clusters/a.yaml", each) for each in objects))
     assert of.apply_name_changes("repo/apps/train/job.yaml", local())["metadata"].get("namespace") == namespace
     assert of.knows_namespace("repo/apps/train/job.yaml") is is_known
 
 
-def test_flux_takes_only_what_the_kustomization_of_its_folder_takes():
+def test_flux_uses_only_resources_of_the_kustomization_in_its_folder():
     files = [("apps/kustomization.yaml", kustomization("one.yaml")), ("apps/one.yaml", local())]
     of = tree(*files, ("apps/below/two.yaml", local()), ("clusters/a.yaml", flux("./apps", "team")))
     namespaces = [

@@ -81,7 +81,7 @@ def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server,
     eventually(lambda: watched.why_not_ready() == "")
 
 
-def test_another_kind_that_may_not_be_read_is_for_its_policies_to_tell(server, started):
+def test_a_kind_that_may_not_be_read_is_reported_by_its_policies(server, started):
     server.answers[CONFIGS] = 403, {"message": "configmaps is forbidden"}
     view = started(CONFIG)
     assert view.wait_until_synced(5)

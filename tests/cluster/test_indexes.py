@@ -58,7 +58,7 @@ def test_a_watch_keeps_an_index(server, view):
     assert names(view.list_indexed(CONFIG, "n", BY_TIER, "lead")) == ["a"]
 
 
-def test_an_object_that_no_index_takes_is_not_held_and_others_are(server, view):
+def test_only_objects_in_an_index_are_held(server, view):
     broken = tiered("b", "gold")
     del broken["data"]["tiers"]
     server.send(CONFIGS, event("MODIFIED", broken), event("ADDED", tiered("d", "lead", "other")))
@@ -87,7 +87,7 @@ def test_who_did_not_declare_an_index_is_told(view):
         view.list_indexed(CONFIG, "n", Index("other", tiers_of), "gold")
 
 
-def test_an_index_that_one_declares_is_there_for_all():
+def test_an_index_is_built_only_if_every_interest_uses_it():
     narrow, every = combine_interests([INTEREST, Interest(CONFIG)]), combine_interests([Interest(CONFIG)])
     assert narrow[0].indexes == {BY_TIER}
     assert every[0].indexes == frozenset()

@@ -95,7 +95,7 @@ def test_a_list_that_a_fact_needs_answers_a_selector_too(filled, started):
     assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
 
 
-def test_metadata_alone_is_asked_for_and_told_as_the_kind_that_it_is(filled, started):
+def test_only_metadata_is_requested_and_objects_keep_their_kind(filled, started):
     view = started(interest_in_fields(NODE, "metadata.labels"))
     assert view.wait_until_synced(5)
     metadata = {"name": "n1", "labels": {"a": "b"}}
@@ -143,7 +143,7 @@ def test_a_reload_keeps_used_watches_and_stops_the_others(filled, started):
     assert len(lists(filled)) == 3
 
 
-def test_more_fields_answer_until_fewer_are_there(filled, started):
+def test_a_view_with_more_fields_is_used_until_one_with_fewer_exists(filled, started):
     view = started(Interest(CONFIG))
     assert view.wait_until_synced(5)
     del filled.objects[CONFIGS]
@@ -161,7 +161,7 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
     eventually(lambda: "labels" not in view.get(CONFIG, "a", "limits")["metadata"])
 
 
-def test_fewer_fields_do_not_answer_for_more(filled, started):
+def test_a_view_with_fewer_fields_is_not_used_for_more_fields(filled, started):
     view = started(interest_in_fields(CONFIG, "metadata.labels"))
     assert view.wait_until_synced(5)
     filled.answers["/api/v1"] = 500, {"message": "busy"}
@@ -196,7 +196,7 @@ def test_fewer_fields_do_not_answer_for_more(filled, started):
         ),
     ],
 )
-def test_nothing_is_held_twice(given, wanted):
+def test_interests_are_combined_so_that_no_object_is_held_twice(given, wanted):
     assert list(combine_interests(given)) == wanted == list(combine_interests(reversed(given)))
 
 
@@ -221,7 +221,7 @@ def test_the_number_of_watches_is_bounded(places, wanted):
     assert not any(each.covers(named("x0-a", "a")) for each in made)
 
 
-def test_fields_are_kept_with_what_is_below_them():
+def test_fields_are_kept_with_their_subfields():
     found = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -244,7 +244,7 @@ def test_fields_are_kept_with_what_is_below_them():
 
 
 @pytest.mark.parametrize("fields", [frozenset(("spec",)), frozenset(("spec.a.b",)), None])
-def test_an_object_is_kept_as_deep_as_it_is_read_and_no_deeper(fields):
+def test_an_object_is_kept_only_to_the_depth_that_is_read(fields):
     def nested(depth):
         value = []
         for _ in range(depth - 2):
@@ -282,7 +282,7 @@ def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
     assert view.get(CONFIG, "a", "limits")["data"] == large["data"]
 
 
-def test_of_annotations_only_those_are_kept_that_are_read():
+def test_only_annotations_that_are_read_are_kept():
     obj = {"metadata": {"name": "a", "annotations": {"volcano.sh/x": "1", "large": "x" * 1000}, "labels": {"b": "c"}}}
     one = frozenset(('metadata.annotations["volcano.sh/x"]', "metadata.labels"))
     assert projection_of_fields(one)(obj)["metadata"]["annotations"] == {"volcano.sh/x": "1"}

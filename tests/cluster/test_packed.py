@@ -61,7 +61,7 @@ def test_it_takes_little_more_memory_than_its_text(view):
     assert view.memory.bytes < sum(map(sys.getsizeof, config("large")["data"]))
 
 
-def test_only_another_value_is_a_change(view, server):
+def test_only_a_different_value_is_a_change(view, server):
     before = view.revision(CONFIG)
     server.send(CONFIGS, event("MODIFIED", config("large", version="11")), event("ADDED", config("last", 1, "12")))
     eventually(lambda: view.get(CONFIG, "n", "last"))

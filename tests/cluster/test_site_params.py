@@ -82,7 +82,7 @@ def test_mistakes_of_the_site_are_named_with_their_keys() -> None:
     assert [site] == [obj for _, obj in rules.params_in_cluster(FilesCluster([site]))]
 
 
-def test_keys_that_nobody_reads_are_named_where_it_is_known_which_there_are() -> None:
+def test_unread_keys_are_reported_if_the_known_keys_are_known() -> None:
     loaded = shipped_policies()
     rules = ParamRuleChecker(loaded.policies, loaded.registry, loaded.params)
     keys = {

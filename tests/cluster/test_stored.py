@@ -38,7 +38,7 @@ def test_what_is_updated_or_deleted_is_what_it_was() -> None:
         assert viewed(FilesCluster(held), old, "DELETE") == (old, ["a", "b"])
 
 
-def test_other_kinds_and_namespaces_are_as_they_are() -> None:
+def test_other_kinds_and_namespaces_are_not_changed() -> None:
     elsewhere = pod("a", "m")
     seen = view_before_request(FilesCluster([pod("a", "n"), elsewhere]), attributes_of_object(pod("a", "n")))
     assert seen.get(POD, "m", "a") is elsewhere
@@ -60,7 +60,7 @@ def test_an_unsynced_view_is_not_changed() -> None:
     assert view_before_request(view, attributes_of_object(pod("a", "n"))) is view
 
 
-def test_an_object_of_a_file_is_not_in_the_way_of_its_own_creation() -> None:
+def test_an_object_in_a_file_does_not_block_its_own_creation() -> None:
     near, far = pod("a", "n", spec=1), pod("a", "n", spec=2)
     view = FileTree([("x/1.yaml", far), ("y/2.yaml", near)]).cluster_view_of_file("y/2.yaml")
     assert viewed(view, near, "CREATE") == (None, [])

@@ -49,7 +49,7 @@ def test_a_failed_connection_is_explained_in_words(error, words):
     assert str(ServerUnreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
 
 
-def test_an_error_that_is_its_own_cause_ends():
+def test_describing_an_error_that_is_its_own_cause_ends():
     error = urllib3.exceptions.HTTPError("x")
     error.__context__ = error
     assert describe_connection_error(error) == "x"

@@ -107,7 +107,7 @@ def test_a_field_that_no_policy_reads_may_have_any_depth(server, started, depth)
     assert view.unreadable_count == 0
 
 
-def test_objects_are_told_of_by_their_first_names(server, started):
+def test_objects_are_reported_under_their_first_name(server, started):
     server.answers[CONFIGS] = listed(*(deep(f"b-{number}", 300) for number in range(9)))
     view = started(READ)
     assert view.wait_until_synced(5)

@@ -102,7 +102,7 @@ def test_what_was_not_held_is_held_once_it_fits(served, started):
     assert view.describe_dropped_objects() == []
 
 
-def test_objects_without_a_namespace_are_counted_and_go_last():
+def test_objects_without_a_namespace_are_counted_and_listed_last():
     memory = ViewMemory(100 * KB)
     nodes, claims = ObjectStore(memory), ObjectStore(memory)
     for store in (nodes, claims):
@@ -192,7 +192,7 @@ def config_with_keys(name, *keys):
 @pytest.mark.parametrize(
     ("key", "count"), [("k" * 1 * KB, 5), ("k", 500)], ids=["long keys", "more keys than objects can share"]
 )
-def test_keys_that_a_user_makes_up_are_counted(served, started, key, count):
+def test_invented_keys_are_counted(served, started, key, count):
     every = [config_with_keys(f"{of}", *(f"{of}{number:05}{key}" for number in range(count))) for of in range(40)]
     served.answers[CONFIGS] = page(*every)
     view = started(READ[0])

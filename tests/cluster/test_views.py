@@ -79,7 +79,7 @@ def test_a_cluster_scoped_object_has_no_namespace_even_if_its_metadata_has_one()
     assert [*view.list(RUNTIME, None)] == [torch]
 
 
-def test_names_that_are_no_text_name_nothing():
+def test_names_that_are_not_strings_are_ignored():
     # kubeflow/examples mnist notebooks: an unfilled `namespace: {namespace}` reads as a mapping
     view = FilesCluster([pod("a", {"namespace": None}), pod({"name": None}), pod(1), {"apiVersion": [], "kind": {}}])
     assert view.get(POD, "default", "a") is not None

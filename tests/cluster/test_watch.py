@@ -358,7 +358,7 @@ def test_a_watch_continues_if_the_log_cannot_be_written():
     view.close()
 
 
-def test_an_event_in_pieces_is_read_and_one_without_end_is_not(server, started, monkeypatch):
+def test_an_event_in_pieces_is_read_and_an_endless_event_is_not(server, started, monkeypatch):
     view = started(CONFIG)
     assert view.wait_until_synced(5)
     text = json.dumps(event("ADDED", config("b", "11"))).encode()

@@ -53,7 +53,7 @@ def told(server: Any, *, is_changed: bool = True, namespaces: Any = None, resour
     return list(check_answer_to_dry_run_pod(server, [ours], namespaces or NAMESPACES, is_changed=is_changed))
 
 
-def test_an_answer_in_time_is_fine_and_the_namespace_is_one_that_is_asked_about() -> None:
+def test_an_answer_in_time_is_fine_for_a_namespace_with_the_webhook() -> None:
     server = Answering(CHANGED)
     assert told(server) == []
     assert server.asked == [("/api/v1/namespaces/team/pods", {"dryRun": "All"})]

@@ -193,7 +193,7 @@ def test_verbose_names_what_is_only_counted(tree, capsys):
     ]
 
 
-def test_an_object_with_pods_that_are_not_read_passes_nothing(tmp_path, capsys):
+def test_an_object_with_unread_pods_does_not_pass(tmp_path, capsys):
     container = {"image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     spec = {"entrypoint": "a", "templates": [{"name": "a", "container": container}]}
     head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "a", "namespace": "team"}}
@@ -296,7 +296,7 @@ spec:
 """
 
 
-def test_an_example_means_the_objects_of_its_own_folder(tmp_path, capsys):
+def test_an_example_refers_to_objects_of_its_own_folder(tmp_path, capsys):
     """Each is for a separate apply; the objects of --context are visible to all."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

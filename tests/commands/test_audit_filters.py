@@ -59,14 +59,14 @@ DENIED, WARNED = ("deny-0", "fail"), ("warn-1", "warn")
         (("--fail-on", "denied"), 2, []),
     ],
 )
-def test_flags_say_what_is_reported_and_what_fails(audit, tmp_path, flags, code, found):
+def test_flags_choose_what_is_reported_and_what_fails(audit, tmp_path, flags, code, found):
     assert audit(objects(tmp_path, "deny", "warn", "none"), *flags)[:2] == (code, found)
 
 
 @pytest.mark.parametrize(
     "flags", [(), ("--rule", "denies"), ("--skip", "warns"), ("--min-severity", "high"), ("--jobs", "2")]
 )
-def test_formats_that_do_not_list_passes_count_the_same(tmp_path, flags):
+def test_formats_without_passes_have_the_same_counts(tmp_path, flags):
     """No finding is made for a pass that no output lists, and the sums are those of an output that lists it."""
     file = objects(tmp_path, "deny", "warn", "none")
     arguments = ["audit", *POLICIES, str(file), *flags, "-o"]
@@ -101,7 +101,7 @@ def test_what_a_baseline_has_and_nobody_finds_is_told(audit, tmp_path):
     assert "note: --baseline: 1 finding found no more, first denies" in audit(file, "--baseline", known)[2]
 
 
-def test_an_object_twice_in_a_file_is_two_findings_of_a_baseline(audit, tmp_path):
+def test_an_object_twice_in_a_file_has_two_findings_in_a_baseline(audit, tmp_path):
     file, known = tmp_path / "objects.yaml", tmp_path / "known.json"
     twice = POD.format("deny", 0)
     file.write_text(f"{twice}---\n{twice}")

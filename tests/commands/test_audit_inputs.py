@@ -228,7 +228,7 @@ status: {allocatable: {cpu: 8, memory: 8Gi, nvidia.com/gpu: 4}}
 }
 
 
-def test_budgets_and_autoscalers_see_the_servers_of_other_files(tmp_path, capsys):
+def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_path, capsys):
     written(tmp_path, SERVER)
     context = [str(tmp_path / "cluster.yaml"), "--context-is-whole"]
     assert run_command_line(["audit", "--advice", str(tmp_path), "--context", *context, "-o", "ndjson"]) == 0
@@ -242,7 +242,7 @@ def test_budgets_and_autoscalers_see_the_servers_of_other_files(tmp_path, capsys
     }
 
 
-def test_of_servers_only_the_fields_that_are_compared_are_kept(tmp_path):
+def test_only_compared_fields_of_servers_are_kept(tmp_path):
     stream = DocumentStream([str(written(tmp_path, SERVER) / "server.yaml")])
     [(_, kept)] = Indexer(frozenset(), is_whole=False).index_parts(stream.parts()).objects
     assert kept["spec"]["template"]["spec"] == {

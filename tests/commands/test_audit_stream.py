@@ -95,7 +95,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_hostile_files_are_a_line_each_and_all_else_is_audited(tmp_path, capsys, jobs):
+def test_each_hostile_file_is_reported_and_other_files_are_audited(tmp_path, capsys, jobs):
     for name, text in HOSTILE.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00kind:\x00")

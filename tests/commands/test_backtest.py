@@ -150,7 +150,7 @@ def test_a_broken_stream_yields_the_documents_before_the_error(tmp_path, capsys,
     assert json.loads(out)["policies"]["denied"] > 1000
 
 
-def test_lines_that_are_no_events_are_told_and_the_others_judged(tmp_path, capsys):
+def test_lines_that_are_not_events_are_reported_and_the_others_evaluated(tmp_path, capsys):
     log = tmp_path / "audit.log"
     log.write_text('{"kind": "Pod"}\nnot json\n\n' + lines(EVENTS[:2]))
     assert backtest(log, tmp_path / "absent", "-o", "json") == 2
@@ -161,7 +161,7 @@ def test_lines_that_are_no_events_are_told_and_the_others_judged(tmp_path, capsy
     assert f"error: {tmp_path / 'absent'}: no such file or folder" in err
 
 
-def test_of_many_lines_that_are_no_events_the_first_are_named(tmp_path, capsys):
+def test_the_first_of_many_lines_that_are_not_events_are_named(tmp_path, capsys):
     log = tmp_path / "audit.log"
     log.write_text("not json\n" * 25 + lines(EVENTS[:2]))
     assert backtest(log, "-o", "json") == 2
@@ -206,7 +206,7 @@ def namespace_event(verb, **labels):
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_namespaces_are_as_the_log_has_them_by_then(tmp_path, capsys, jobs):
+def test_namespaces_have_their_labels_at_that_time_of_the_log(tmp_path, capsys, jobs):
     policy, binding = validating(
         "false", name="labelled", binding={"matchResources": {"namespaceSelector": {"matchLabels": {"strict": "yes"}}}}
     )

@@ -45,7 +45,7 @@ def test_a_failure_is_not_a_value(capsys):
     assert cel(capsys, "1 / (2 - 2)") == (1, "error: division by zero\ntype: int\ncost: 2\n", "")
 
 
-def test_bindings_are_variables(capsys, tmp_path):
+def test_bindings_of_a_file_are_variables(capsys, tmp_path):
     file = tmp_path / "bindings.yaml"
     file.write_text("object: {spec: {replicas: 3}}\nlimit: 2\n")
     assert cel(capsys, "object.spec.replicas <= limit", "--bindings", str(file))[1].startswith("false\n")

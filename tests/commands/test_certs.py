@@ -16,7 +16,7 @@ Capture = pytest.CaptureFixture[str]
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/01-pod-with-claim.json"
 
 
-def test_issue_show_rotate(tmp_path: Path, capsys: Capture) -> None:
+def test_certificates_are_issued_shown_and_rotated(tmp_path: Path, capsys: Capture) -> None:
     folder = ["--dir", str(tmp_path)]
     assert run_command_line(["certs", "issue", *folder, "--service", "gate/claimgate", "--name", "127.0.0.1"]) == 0
     assert "for claimgate.gate.svc, claimgate.gate.svc.cluster.local" in capsys.readouterr().out

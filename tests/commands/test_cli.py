@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_written_is_exit_2(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {tmp_path}/absent/x.json: no such file or directory\n"
 
 
-def test_an_excerpt_under_a_problem_is_no_error_of_its_own(tmp_path, capsys):
+def test_an_excerpt_under_a_problem_is_not_a_separate_error(tmp_path, capsys):
     policy = tmp_path / "p.yaml"
     policy.write_text(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n"
@@ -204,7 +204,7 @@ def test_shipped_policies_need_no_less():
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS), ("policies", "check"), ("certs", "inject")])
-def test_help_speaks_no_python(verb, capsys):
+def test_help_has_no_words_of_python(verb, capsys):
     """No names of types; every argument in capitals."""
     assert run_command_line([*verb, "--help"]) == 0
     shown = capsys.readouterr().out
@@ -227,7 +227,7 @@ def test_completion_is_that_of_the_shell_that_is_named(shell, said, capsys):
     assert said in capsys.readouterr().out
 
 
-def test_completion_of_an_unknown_shell_names_those_that_there_are(capsys):
+def test_completion_of_an_unknown_shell_lists_the_known_shells(capsys):
     assert run_command_line(["--show-completion", "csh"]) == 2
     assert "'bash', 'zsh', 'fish'" in capsys.readouterr().err
 
@@ -279,7 +279,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
     capsys.readouterr()
 
 
-def test_options_beside_files_of_other_names_are_options(tmp_path, monkeypatch, capsys):
+def test_options_next_to_files_of_other_names_are_options(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
     assert run_command_line(["audit", "--output=text", "-v", "--config", "z.yaml", "z.yaml"]) == 2  # it is read as one

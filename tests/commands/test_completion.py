@@ -60,7 +60,7 @@ def offered_by_bash(*words: str) -> list[str]:
         4,
     ),
 )
-def test_bash_offers(words: list[str], expected: list[str]) -> None:
+def test_bash_completes_these_words(words: list[str], expected: list[str]) -> None:
     assert offered_by_bash(*words) == expected
 
 

@@ -109,7 +109,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("verb", ["audit", "replay"])
 @pytest.mark.parametrize("files", LAYOUTS.values(), ids=list(LAYOUTS))
-def test_layouts_of_repositories_get_no_word(
+def test_common_repository_layouts_get_no_finding(
     files: dict[str, str | tuple[str, ...]], verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run_command_line([verb, written(tmp_path, files)])
@@ -128,7 +128,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str]
     return [line.rpartition("  ")[2] for line in lines], err
 
 
-def test_absence_is_said_where_the_user_says_that_nothing_else_is_there(
+def test_absence_is_reported_if_the_files_are_the_whole_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(tmp_path, {"a/job.yaml": vcjob("elsewhere"), "b/queue.yaml": QUEUE})
@@ -144,7 +144,7 @@ def test_absence_is_said_where_the_user_says_that_nothing_else_is_there(
         ("c/later.yaml", "{{ if .x }}\na: {{ .b }}\n"),
     ],
 )
-def test_absence_is_never_said_while_files_are_unread(
+def test_absence_is_never_reported_while_files_are_unread(
     file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {"a/job.yaml": vcjob("elsewhere"), "b/queue.yaml": QUEUE, file: text}

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 
 
-def test_audit_finds_ten_at_once(capsys):
+def test_audit_finds_all_ten_mistakes_at_once(capsys):
     assert run_command_line(["audit", str(JOB), "-o", "ndjson"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     failed = [each for each in found if each["result"] == "fail"]

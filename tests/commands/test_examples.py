@@ -25,7 +25,7 @@ TOLD = {
 }
 
 
-def test_every_broken_object_is_told_its_reason_and_no_good_one_gets_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_broken_example_gets_its_finding_and_no_good_example_gets_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["audit", str(TEAM), "--context-is-whole", "-o", "json"]) == 1
     told: dict[str, set[str]] = {}
     for finding in json.loads(capsys.readouterr().out)["findings"]:

@@ -118,14 +118,14 @@ def test_the_code_of_a_command(code, arguments, folder, capsys):
     assert told or code == 0
 
 
-def test_every_code_has_rows_and_stands_in_help(capsys):
+def test_every_exit_code_has_a_test_and_is_in_help(capsys):
     assert {code for code, _ in ROWS} == set(EXIT_CODES)
     run_command_line(["--help"])
     listed = re.findall(r"^ +(\d)  (.*)$", capsys.readouterr().out, re.MULTILINE)
     assert {int(code): meaning for code, meaning in listed} == EXIT_CODES
 
 
-def test_findings_are_counted_where_not_everything_could_be_read(folder, capsys):
+def test_findings_are_counted_even_if_a_file_cannot_be_read(folder, capsys):
     assert run_command_line(["audit", *ONLY, "half.yaml", "warned.yaml"]) == 2
     out, err = capsys.readouterr()
     assert "2 findings in what could be read" in err

@@ -87,7 +87,7 @@ def test_the_parser_prints_the_same(arguments: list[str], capsys: pytest.Capture
     assert shown[: len(shown) // 2] == shown[len(shown) // 2 :] != ""
 
 
-def test_help_of_a_verb_that_needs_no_parser(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_a_verb_is_printed_without_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["explain", "--help"]) == 0
     assert "Usage: claimgate explain" in capsys.readouterr().out
     assert run_command_line(["version", "more"]) == 2

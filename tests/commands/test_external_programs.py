@@ -349,7 +349,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
 
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
-def test_kustomize_itself_takes_folders_from_elsewhere(tmp_path, key):
+def test_kustomize_itself_accepts_folders_from_elsewhere(tmp_path, key):
     """The reason of the check."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})
@@ -563,7 +563,7 @@ def test_what_replaces_the_revision_is_not_believed(tmp_path, capsys):
 
 @needs_git
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone can give files away")
-def test_git_still_asks_who_owns_a_work_tree(tmp_path, capsys, monkeypatch):
+def test_git_still_checks_the_owner_of_a_work_tree(tmp_path, capsys, monkeypatch):
     tree = make_repository(tmp_path / "tree", {"a.yaml": POD.format("a")})
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for each in (tree, *tree.rglob("*")):

@@ -46,7 +46,7 @@ def test_a_context_that_does_not_exist_is_named(verb, kubeconfig, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == f"error: {message}"
 
 
-def test_certificates_use_the_context(kubeconfig, capsys):
+def test_certs_uses_the_given_kube_context(kubeconfig, capsys):
     arguments = ["certs", "show", "--secret", "a/b", "--kubeconfig", str(kubeconfig), "--kube-context", "nowhere"]
     assert run_command_line(arguments) == 2
     assert "nowhere" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_what_cannot_be_listed_is_not_known(server: ApiServer, tmp_path: Path) -
     assert note.startswith("note: which objects have the label claimgate.dev/admission=disabled is not known: ")
 
 
-def test_nothing_is_said_where_nothing_has_the_label(server: ApiServer, tmp_path: Path) -> None:
+def test_objects_without_the_label_get_no_finding(server: ApiServer, tmp_path: Path) -> None:
     server.objects["/api/v1/pods"] = []
     server.answers["/api/v1/pods"] = page()
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))

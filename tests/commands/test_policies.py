@@ -30,7 +30,7 @@ def test_list_names_policies_actions_and_files(capsys):
     ]
 
 
-def test_check_says_coverage_and_portability(capsys):
+def test_check_reports_coverage_and_portability(capsys):
     assert run_command_line(["policies", "check", POLICIES, "-o", "json"]) == 1
     found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert (found["warns"]["covers"], found["warns"]["portable"]) == (["pods"], True)
@@ -42,7 +42,7 @@ def test_check_says_coverage_and_portability(capsys):
     assert found["warns"]["worstCase"].keys() == {"most", "request", "within"}
 
 
-def test_check_in_text_sums_up(capsys):
+def test_check_in_text_prints_a_summary(capsys):
     verdict = "4 policies compile, 3 portable, 1 more after export; 1 fails for every object, 1 may be wrong\n"
     wrong = (
         f"fails (ValidatingAdmissionPolicy, {input_files.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
@@ -68,7 +68,7 @@ def test_check_in_text_sums_up(capsys):
     assert out.count("    worst-case cost: ") == 4
 
 
-def test_check_says_what_no_export_can_help(tmp_path, capsys):
+def test_check_reports_reasons_that_export_cannot_remove(tmp_path, capsys):
     text = yamlfile.dump(yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value)
     (tmp_path / "p.yaml").write_text(text.replace("claimgate.dev/expand: pods", "claimgate.dev/facts: gpu"))
     assert run_command_line(["policies", "check", "--verbose", str(tmp_path)]) == 1
@@ -116,7 +116,7 @@ def test_a_field_that_some_kinds_may_have_is_not_named(resources, tmp_path, caps
     assert "    field: " not in capsys.readouterr().out
 
 
-def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, capsys):
+def test_check_reports_needed_lookups_and_policies_that_cannot_be_converted(tmp_path, capsys):
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["widgets"]}
     asks = validating("authorizer.requestResource.check('get').allowed()", name="asks", rule=rule)
     old = validating("true", name="old", rule={**rule, "apiVersions": ["v1beta1"]})
@@ -128,7 +128,7 @@ def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, c
     assert "API servers send widgets.example.com in version v1, which claimgate cannot convert to v1beta1" in told
 
 
-def test_check_says_what_is_hard_to_read(tmp_path, capsys):
+def test_check_reports_expressions_that_are_hard_to_read(tmp_path, capsys):
     policy, *_ = (each.value for each in yamlfile.read(Path(POLICIES) / "policies.yaml"))
     policy["spec"]["validations"] = [{"expression": " && ".join(["true"] * 70)}]
     policy["spec"]["variables"] = [{"name": f"v{number}", "expression": "1"} for number in range(13)]
@@ -214,7 +214,7 @@ def test_pages_of_rules_are_written(tmp_path, capsys):
     assert "(claims-exactly-one.md#claims-exactly-oneone-source)" in (tmp_path / "pages" / "README.md").read_text()
 
 
-def test_one_kind_of_reference_is_printed_at_once(capsys):
+def test_only_one_kind_of_reference_can_be_printed(capsys):
     assert run_command_line(["policies", "rules", "--late", "--rule", "gpu-portable/all"]) == 2
     assert "--rule, --pages and --late exclude each other" in capsys.readouterr().err
 
@@ -262,7 +262,7 @@ def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):
     assert "wrans" in err
 
 
-def test_export_is_what_a_cluster_can_take(capsys):
+def test_export_prints_policies_that_a_cluster_accepts(capsys):
     assert run_command_line(["policies", "export", POLICIES]) == 0
     out, err = capsys.readouterr()
     names = [(one.value["kind"], one.value["metadata"]["name"]) for one in yamlfile.load(out)]
@@ -328,7 +328,7 @@ def test_policies_on_standard_input_are_asked_for_by_file(capsys, monkeypatch):
     assert "name their file or folder" in capsys.readouterr().err
 
 
-def test_only_what_cannot_be_rewritten_is_a_reason_to_leave_a_policy_out(tmp_path, capsys):
+def test_a_policy_is_left_out_only_if_it_cannot_be_rewritten(tmp_path, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_text()
     uses = "claimgate.dev/updates: spec, claimgate.dev/facts: gpu, "
     (tmp_path / "p.yaml").write_text(text.replace("annotations: {", "annotations: {" + uses, 1))
@@ -336,7 +336,7 @@ def test_only_what_cannot_be_rewritten_is_a_reason_to_leave_a_policy_out(tmp_pat
     assert "not exported: denies: uses facts (gpu), which only claimgate computes\n" in capsys.readouterr().err
 
 
-def test_of_the_shipped_policies_export_prints_the_one_that_readme_names(capsys):
+def test_export_prints_the_shipped_policy_that_readme_names(capsys):
     assert run_command_line(["policies", "export"]) == 0
     exported = re.findall(r"^  name: (.+)$", capsys.readouterr().out, re.MULTILINE)
     assert [name for name in exported if not name.startswith("claims-exactly-one")] == []
@@ -356,7 +356,7 @@ def test_a_mutating_policy_that_expands_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("selector", [False, True])
-def test_export_takes_the_params_that_bindings_refer_to(selector, tmp_path, capsys):
+def test_export_includes_the_params_of_bindings(selector, tmp_path, capsys):
     reference = {"selector": {}} if selector else {"name": "wanted"}
     spec = {
         "policyName": "p",
@@ -427,7 +427,7 @@ def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path,
         ("{b'a': object.metadata.name}.size() == 1 && {1: 'a'}.size() == 1", ""),
     ],
 )
-def test_check_names_what_crashes_the_api_server(expression, told, tmp_path, capsys):
+def test_check_names_policies_that_crash_the_api_server(expression, told, tmp_path, capsys):
     """kube-apiserver 1.36.2 drops the connection over which such a policy is created."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, validating(expression))))
     run_command_line(["policies", "check", str(tmp_path)])

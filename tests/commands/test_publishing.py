@@ -76,7 +76,7 @@ def test_what_a_report_says_already_is_not_written_again(publish, server):
     assert publish()[1] == []
 
 
-def test_an_object_that_is_told_nothing_of_any_more_loses_its_report(publish, server):
+def test_an_object_without_findings_loses_its_report(publish, server):
     publish("--fails-only")
     assert set(reports(server)) == {"uid-bad", "uid-other"}
     server.objects[PODS][1] = pod("bad")
@@ -185,7 +185,7 @@ def test_a_silent_server_is_not_awaited_again_and_again(publish, server):
     assert "5 unanswered, 4 not tried" in told
 
 
-def test_of_very_many_results_the_worst_are_written(publish, server, monkeypatch):
+def test_the_worst_of_very_many_results_are_written(publish, server, monkeypatch):
     monkeypatch.setattr(object_report, "MOST_RESULTS", 1)
     publish()
     report = reports(server)["uid-bad"]

@@ -127,7 +127,7 @@ def test_the_picture_cuts_names_before_the_bars(tmp_path: Path, capsys: pytest.C
     assert shown[0].text == f"ClusterQueue {name}"
 
 
-def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cohorts_with_a_cycle_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "q.yaml"
     file.write_text("""
 - {apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: a}, spec: {parentName: b}}
@@ -151,7 +151,9 @@ def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFix
     ],
     ids=["nothing is named", "both are named", "a file that is not there", "an unknown format"],
 )
-def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_of_queues_are_reported(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command_line(["queues", *arguments]) == 2
     assert told in capsys.readouterr().err
 
@@ -165,7 +167,7 @@ def test_a_repeated_key_is_reported(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Cohort b" in out
 
 
-def test_no_queues_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_without_queues_has_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "q.yaml"
     file.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: n}}")
     assert run_command_line(["queues", str(file)]) == 0
@@ -210,7 +212,7 @@ def test_a_live_cluster_shows_the_same_rows(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == TEXT
 
 
-def test_files_lack_nothing_unless_they_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_report_nothing_as_absent_unless_they_are_the_whole_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     run_command_line(["queues", FILE])
     out = capsys.readouterr().out
     assert "FlavorNotFound" in TEXT

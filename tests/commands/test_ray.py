@@ -205,7 +205,7 @@ def test_what_cannot_be_done_is_said_in_one_line(row, store):
     assert told in line
 
 
-def test_ctrl_c_leaves_what_was_done_and_no_process(manifests, tmp_path):
+def test_after_ctrl_c_the_report_is_complete_and_no_process_is_left(manifests, tmp_path):
     """Ray ends with the command, and listens on the loopback address alone while it runs."""
     before = set(ray_processes())
     out = tmp_path / "out.ndjson"

@@ -143,7 +143,7 @@ def answered(code=200, text=None, **response):
         pytest.param(200, '{"response": {"uid": "x", "allowed": true}}', "found `x`", id="another uid"),
     ],
 )
-def test_answers_that_are_none(code, text, message):
+def test_an_invalid_answer_of_a_server_is_an_error(code, text, message):
     with pytest.raises(CallError, match=message):
         answered(code, text)
 

@@ -99,7 +99,7 @@ def test_kinds_of_fixtures(text, name, expected, tmp_path, capsys):
     assert [one["index"] for one in found] == list(range(len(expected)))
 
 
-def test_good_lines_are_replayed_beside_a_bad_one(tmp_path, capsys):
+def test_valid_lines_are_replayed_next_to_an_invalid_line(tmp_path, capsys):
     text = f"{json.dumps(pod())}\n{{oops\n{json.dumps(pod(deny='1'))}\n"
     assert replay(write(tmp_path, text, "x.jsonl"), "-o", "ndjson") == 2
     out, err = capsys.readouterr()
@@ -329,14 +329,14 @@ spec: {policyName: nulls, validationActions: [Deny]}
         ),
     ],
 )
-def test_objects_are_as_an_api_server_sends_them(fixture, code, tmp_path):
+def test_objects_have_the_form_that_an_api_server_sends(fixture, code, tmp_path):
     policies = write(tmp_path, NULLS, "policies.yaml")
     file = write(tmp_path, fixture)
     assert run_command_line(["replay", "--only", policies, file]) == code
     assert code or run_command_line(["audit", "--only", policies, file]) == 0
 
 
-def test_an_object_is_not_in_its_own_context(tmp_path, capsys):
+def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
     """The first of three queues may not be created below a queue with pods, with any others in the same file."""
 
     def queue(name, parent, **status):

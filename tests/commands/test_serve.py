@@ -282,7 +282,7 @@ def until_drained(client: httpx.Client) -> bool:
 
 
 @pytest.mark.slow
-def test_nohup_keeps_the_server(tmp_path: Path) -> None:
+def test_a_server_under_nohup_ignores_the_hangup(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with served(tmp_path) as server, server.client() as client:

@@ -233,7 +233,7 @@ def test_a_field_without_effect_is_refused_with_what_to_do(fields, said, suite, 
     assert said in out + err
 
 
-def test_an_input_that_is_no_object_fails_its_case(suite, capsys):
+def test_an_input_that_is_not_an_object_fails_its_case(suite, capsys):
     assert (
         run_command_line(["test", suite({"name": "x", "input": {"a": 1}, "expect": {"allowed": True}}), "-o", "json"])
         == 1
@@ -390,7 +390,7 @@ def test_a_named_file_of_which_nothing_is_run_is_exit_2(text, own_kinds, capsys)
     assert f"error: {file}: no case of this file was run; name a folder" in capsys.readouterr().err
 
 
-def test_one_bad_result_of_kyvernos_leaves_the_others_alone(tmp_path, capsys):
+def test_an_invalid_kyverno_result_does_not_affect_other_results(tmp_path, capsys):
     shutil.copytree(SUITES / "kyverno" / "with-params", tmp_path / "suite")
     file = tmp_path / "suite" / "kyverno-test.yaml"
     file.write_text(f"{file.read_text().rstrip()}\n- {{policy: x}}\n- a word\n")
@@ -398,7 +398,7 @@ def test_one_bad_result_of_kyvernos_leaves_the_others_alone(tmp_path, capsys):
     assert outcomes(capsys) == ([2, 0, 0, 2], set())
 
 
-def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
+def test_an_invalid_case_does_not_affect_other_cases(suite, tmp_path, capsys):
     good = {"name": "good", "input": pod(), "expect": {"allowed": True}}
     folder = suite(good, {"name": "bad", "input": pod(), "expect": {"alowed": True}}, good)
     kept = tmp_path / "junit.xml"
@@ -409,7 +409,7 @@ def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
     assert ET.parse(kept).getroot().attrib == {"tests": "3", "failures": "0", "errors": "2"}
 
 
-def test_advice_of_a_case_that_cannot_be_read_leaves_the_others_alone(suite, capsys):
+def test_an_unreadable_advice_of_a_case_does_not_affect_other_cases(suite, capsys):
     missing = {"name": "missing", "input": "missing.yaml", "expect": {"allowed": True}}
     folder = suite(missing, {"name": "good", "input": pod(), "expect": {"allowed": True}})
     assert run_command_line(["test", folder, "--advice", "-o", "json"]) == 1

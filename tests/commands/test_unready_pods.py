@@ -84,6 +84,6 @@ def test_a_ready_pod_is_not_named() -> None:
     assert list(describe_unready_pods([{"metadata": {"name": "a"}, "status": status}], "n")) == []
 
 
-def test_no_pods_at_all() -> None:
+def test_missing_pods_are_reported() -> None:
     (told,) = describe_unready_pods([], "n")
     assert told.startswith("there are no Pods")

@@ -129,7 +129,7 @@ def test_a_link_to_a_folder_outside_is_reported(tree, capsys):
     assert (code, "not read: 1 link or other file" in out, f"first {tree}/away" in err) == (0, True, True)
 
 
-def test_an_object_behind_a_link_is_not_said_to_be_absent(tree, capsys):
+def test_an_object_behind_a_link_is_not_reported_as_absent(tree, capsys):
     """An unread file may have the seemingly missing object."""
     (tree / "linked.yaml").symlink_to("../secret.yaml")
     _, _, err = audit(capsys, tree, "--context-is-whole")

@@ -42,7 +42,7 @@ def test_a_removed_file_ends_the_wait_after_the_last_of_several_changes(tmp_path
     assert editor.changes == []
 
 
-def test_other_files_and_nothing_end_no_wait(tmp_path: Path) -> None:
+def test_only_a_change_of_a_watched_file_ends_the_wait(tmp_path: Path) -> None:
     before = files_with_times([tmp_path])
     with pytest.raises(KeyboardInterrupt):
         wait_for_change([tmp_path], before, Editor(lambda: (tmp_path / "notes.txt").write_text("a")).sleep)

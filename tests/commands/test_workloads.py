@@ -63,7 +63,7 @@ def test_the_api_server_is_told_to_call_for_the_kind(files, capsys):
         assert (rule["resources"], rule["apiVersions"]) == (["fleets"], ["v1"])
 
 
-def test_exported_policies_speak_of_the_kind(files, capsys):
+def test_exported_policies_name_the_kind(files, capsys):
     flag, _ = files
     assert run_command_line(["policies", "export", *flag]) == 0
     rules = [

@@ -149,7 +149,7 @@ def test_a_rule_of_a_cel_policy_can_be_chosen_too(folder, capsys):
     assert "(gpu-portable/all)" in answer["warnings"][0]
 
 
-def test_an_exception_lets_pass_and_is_reported(folder, capsys):
+def test_an_exception_allows_the_object_and_is_reported(folder, capsys):
     write(folder, EXCEPTION)
     _, now, err = found(capsys)
     assert now[NUMBER]["result"] == "skip"
@@ -175,7 +175,7 @@ JOBS = {
         ("Job.core", set()),
     ],
 )
-def test_an_exception_is_about_the_kind_of_the_group_that_it_names(kinds, excepted, folder, capsys):
+def test_an_exception_applies_to_the_kind_of_its_group(kinds, excepted, folder, capsys):
     write(folder, EXCEPTION.replace("PyTorchJob", kinds))
     for version, spec in JOBS.items():
         text = f"{{apiVersion: {version}, kind: Job, metadata: {{name: v, namespace: default}}, spec: {{{spec}}}}}"
@@ -200,7 +200,7 @@ def test_a_kind_of_only_one_group_needs_no_group(folder):
     assert run_command_line(["config", "check"]) == 0
 
 
-def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys):
+def test_an_expired_exception_has_no_effect_and_is_reported(folder, capsys):
     write(folder, EXCEPTION.replace("2999", "2020"))
     _, now, err = found(capsys)
     assert now[NUMBER]["result"] == "fail"
@@ -216,7 +216,7 @@ def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys)
         ("2026-12-16", ""),
     ],
 )
-def test_an_exception_that_ends_soon_is_told(expires, told, folder, capsys, monkeypatch):
+def test_an_exception_that_ends_soon_is_reported(expires, told, folder, capsys, monkeypatch):
     write(folder, EXCEPTION.replace("2999-01-31", expires))
     monkeypatch.setattr(commands_config, "current_day", lambda: dt.date(2026, 12, 1))
     assert run_command_line(["config", "check"]) == 0
@@ -225,14 +225,14 @@ def test_an_exception_that_ends_soon_is_told(expires, told, folder, capsys, monk
     assert bool(err) is bool(told)
 
 
-def test_an_exception_holds_on_its_last_day(folder, capsys, monkeypatch):
+def test_an_exception_applies_on_its_last_day(folder, capsys, monkeypatch):
     write(folder, EXCEPTION.replace("2999-01-31", "2026-11-30"))
     for day, result in ((dt.date(2026, 11, 30), "skip"), (dt.date(2026, 12, 1), "fail")):
         monkeypatch.setattr(leave_alone, "current_day", lambda day=day: day)
         assert found(capsys)[1][NUMBER]["result"] == result
 
 
-def test_an_exception_that_nothing_needs_is_told(folder, capsys):
+def test_an_unused_exception_is_reported(folder, capsys):
     write(folder, EXCEPTION.replace("def*", "other"))
     _, now, err = found(capsys)
     assert now[NUMBER]["result"] == "fail"
@@ -296,7 +296,7 @@ def test_a_namespace_may_be_left_alone_by_its_labels(tmp_path, capsys):
     assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 1
 
 
-def test_keys_of_params_count_above_the_config_map(tmp_path, capsys):
+def test_keys_of_the_params_win_over_the_config_map(tmp_path, capsys):
     job = tmp_path / "pod.yaml"
     job.write_text(
         "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, "

@@ -145,7 +145,7 @@ def _rules() -> dict[str, dict[str, dict[str, str]]]:
     return {rule["alert"]: rule for rule in group["rules"]}
 
 
-def test_every_alert_is_shown_what_it_must_find() -> None:
+def test_every_alert_has_a_test_row() -> None:
     assert list(ALERTS) == list(_rules()), "add a row to ALERTS: what fires it, and what resembles the fault"
 
 
@@ -170,7 +170,7 @@ def _trials(name: str, alert: Alert, rule: Mapping[str, Mapping[str, str]]) -> l
 
 
 @pytest.mark.nightly
-def test_alerts_fire_for_what_they_name_alone(tmp_path: Path) -> None:
+def test_alerts_fire_only_for_their_own_fault(tmp_path: Path) -> None:
     program = shutil.which(PROGRAM, path=os.environ.get("CLAIMGATE_VALIDATORS")) or shutil.which(PROGRAM)
     if program is None:
         pytest.skip(f"no {PROGRAM}: neither on the PATH nor in the folder that CLAIMGATE_VALIDATORS names")

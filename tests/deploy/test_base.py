@@ -87,7 +87,9 @@ def test_pods_are_restricted(pod: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("pod", PODS.values(), ids=PODS.keys())
-def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_in_manifests_exist_in_the_command_line(
+    pod: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     for container in pod["containers"]:
         words = [word for word in container["args"] if not word.startswith("-")]
         flags = [word.partition("=")[0] for word in container["args"] if word.startswith("-")]
@@ -96,7 +98,7 @@ def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytes
         assert all(f"{flag} " in shown for flag in flags), shown
 
 
-def test_nothing_fails_closed_before_somebody_enforces() -> None:
+def test_no_webhook_fails_closed_before_enforce() -> None:
     webhooks = [webhook for found in manifests("webhooks.yaml") for webhook in found["webhooks"]]
     assert {(one["failurePolicy"], one["timeoutSeconds"]) for one in webhooks} == {("Ignore", 5)}
     enforced = [webhook for found in documents(OVERLAYS / "enforce" / "fail.yaml") for webhook in found["webhooks"]]
@@ -104,7 +106,7 @@ def test_nothing_fails_closed_before_somebody_enforces() -> None:
     assert {(one["failurePolicy"], one["timeoutSeconds"]) for one in enforced} == {("Fail", 10)}
 
 
-def test_authorizer_is_a_flag_of_the_server_and_one_right() -> None:
+def test_the_authorizer_needs_a_server_flag_and_one_right() -> None:
     (patch,) = document(OVERLAYS / "authorizer" / "flag.yaml")
     assert (patch["path"], patch["value"]) == ("/spec/template/spec/containers/0/args/-", "--authorizer")
     assert PODS["the server"]["containers"][0]["args"][0] == "serve"
@@ -118,7 +120,7 @@ def test_a_new_version_changes_nothing_that_is_immutable() -> None:
     assert not {found["kind"] for found in manifests()} & {"Job", "Pod"}
 
 
-def test_cert_manager_takes_the_place_of_all_that_looks_after_certificates() -> None:
+def test_cert_manager_replaces_the_certificates_process() -> None:
     own = {(found["kind"], found["metadata"]["name"]) for found in manifests("certificates.yaml")}
     patches = [document(each["patch"]) for each in document(OVERLAYS / "cert-manager/kustomization.yaml")["patches"]]
     removed = [found for found in patches if isinstance(found, dict) and found.get("$patch") == "delete"]
@@ -129,7 +131,7 @@ def test_cert_manager_takes_the_place_of_all_that_looks_after_certificates() -> 
     assert issued["claimgate"]["secretName"] == PODS["the server"]["volumes"][0]["secret"]["secretName"]
 
 
-def test_certificates_fit_together() -> None:
+def test_certificate_names_match_service_and_configurations() -> None:
     arguments = PODS["certificates"]["containers"][0]["args"]
     namespace, service = one("Namespace", "claimgate-system"), one("Service", "claimgate")
     place = f"{namespace['metadata']['name']}/{service['metadata']['name']}"
@@ -183,7 +185,7 @@ def test_pods_have_a_priority_of_their_own() -> None:
     assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that a user's may have
 
 
-def test_memory_is_what_the_bounds_add_up_to_and_room_for_nodes_and_classes() -> None:
+def test_the_memory_limit_covers_all_bounds_and_nodes_and_classes() -> None:
     (container,) = PODS["the server"]["containers"]
     started = 80 << 20  # a server that has loaded the shipped policies
     bounds = memory_bounds.MemoryBounds(ServerSettings(live=True), started).total

@@ -107,7 +107,7 @@ EVERYTHING = (
 
 
 @pytest.mark.parametrize("issuer", ["claimgate", "cert-manager"])
-def test_another_namespace_is_named_wherever_that_of_the_release_is_meant(issuer: str) -> None:
+def test_another_release_namespace_is_used_everywhere(issuer: str) -> None:
     values = *EVERYTHING, f"certificates.issuer={issuer}"
     here, there = by_name(rendered(*values)), by_name(rendered(*values, namespace="gates"))
     assert NAMESPACE not in json.dumps(list(there.values()))
@@ -268,7 +268,7 @@ SAID = {
 """A place in the output of the chart for SITE, and its value."""
 
 
-def test_every_value_reaches_its_field(tmp_path: Path) -> None:
+def test_every_value_of_the_chart_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text(SITE)
     place = ("--namespace", NAMESPACE, "--kube-version", "1.36.2", "--values", str(tmp_path / "values.yaml"))
     found = [one for one in yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place).stdout) if one]
@@ -347,7 +347,7 @@ def hooks(*values: str) -> list[dict[str, Any]]:
     return [one for one in found if one and "helm.sh/hook" in (one["metadata"].get("annotations") or {})]
 
 
-def test_helm_test_asks_the_service_with_no_rights() -> None:
+def test_helm_test_calls_the_service_without_any_rights() -> None:
     (pod,) = hooks()
     spec = pod["spec"]
     assert spec["automountServiceAccountToken"] is False

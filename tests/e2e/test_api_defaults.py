@@ -163,7 +163,7 @@ def _differences(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
         yield f"{at}: {ours} and {theirs}"
 
 
-def test_objects_are_what_the_api_server_makes_of_them(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_merged_objects_equal_those_of_the_api_server(tmp_path_factory: pytest.TempPathFactory) -> None:
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder: Path = tmp_path_factory.mktemp("defaults")

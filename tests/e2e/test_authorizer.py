@@ -141,7 +141,7 @@ def test_the_policy_of_the_api_server_says_the_same(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("roles")
-def test_every_question_has_the_answer_of_the_api_servers_own_policy(cluster: Cluster, served: httpx.Client) -> None:
+def test_every_authorizer_question_has_the_answer_of_a_native_policy(cluster: Cluster, served: httpx.Client) -> None:
     cluster.server.apply(*questions())
     users = [*USERS, ROBOT]
     names = {

@@ -114,7 +114,7 @@ def test_what_is_added_last_is_refused_as_what_was_sent(cluster: Cluster, others
         assert "(gpu-portable/all)" in refusal(cluster, sandbox)
 
 
-def test_one_that_wants_to_see_what_comes_after_it_is_asked_again(cluster: Cluster, others: OtherWebhooks) -> None:
+def test_a_policy_with_if_needed_runs_again_after_later_changes(cluster: Cluster, others: OtherWebhooks) -> None:
     """The change of claimgate counts as a later change; both settle, and no webhook is called a third time."""
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):

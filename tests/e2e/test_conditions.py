@@ -143,7 +143,7 @@ def test_the_api_server_asks_what_our_engine_says_it_asks(obj: dict[str, Any], s
     assert (done.returncode != 0) is ours, done.stderr
 
 
-def test_controllers_go_on_while_nobody_answers(server: ApiServer) -> None:
+def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> None:
     """Status, finalizers and deletions pass; a label and the spec call the webhook, and are refused."""
     kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
     refused = "failed calling webhook"
@@ -162,7 +162,7 @@ def test_controllers_go_on_while_nobody_answers(server: ApiServer) -> None:
     assert server.kubectl("get", ",".join(kinds), "--no-headers").stdout == ""
 
 
-def test_infrastructure_starts_while_nobody_answers(server: ApiServer) -> None:
+def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
     """Its namespaces are left out, and elsewhere a variable in an argument is no launcher."""
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):

@@ -62,7 +62,7 @@ def test_server_side_apply_shows_them_too(cluster: Cluster) -> None:
     assert len(problems) == 10
 
 
-def test_of_reason_invalid_kubectl_shows_the_causes(cluster: Cluster, tmp_path: Path) -> None:
+def test_kubectl_shows_the_causes_of_reason_invalid(cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     job = without_gpu()
     job["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"  # an enum of the CRD
@@ -87,7 +87,7 @@ def test_a_client_receives_message_and_causes(cluster: Cluster) -> None:
         assert json.dumps(cause["reason"])[1:-1] in line
 
 
-def test_in_a_table_of_events_the_first_line_stands_for_all(cluster: Cluster) -> None:
+def test_a_table_of_events_shows_the_first_line_of_a_message(cluster: Cluster) -> None:
     event = {
         "apiVersion": "v1",
         "kind": "Event",

@@ -57,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_no_creation_fails_whatever_goes_wrong_around(server: ApiServer, tmp_path: Path) -> None:
+def test_no_creation_fails_because_of_other_failures(server: ApiServer, tmp_path: Path) -> None:
     url = httpx.URL(server.url)
     proxy = FaultyProxy(url.host, int(url.port or 443))
     try:

@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_kustomize_applies_nothing_over_what_the_site_sets(server: ApiServer, tmp_path: Path) -> None:
+def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, tmp_path: Path) -> None:
     with service(server, tmp_path) as replicas:
         base = rendered(server, "base", replicas.port)
         apply(server, base)

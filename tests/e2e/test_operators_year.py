@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_nothing_is_lost_wrongly_refused_or_left_over_in_a_year(server: ApiServer, tmp_path: Path) -> None:
+def test_over_a_year_nothing_is_lost_wrongly_refused_or_left_over(server: ApiServer, tmp_path: Path) -> None:
     with service(server, tmp_path, NAMESPACE) as replicas, creating(server, WITH_NINE) as made, ExitStack() as running:
         before = str(previous_chart(tmp_path / "previous", replicas.port, without=()))
         now = str(chart(tmp_path / "now", replicas.port))

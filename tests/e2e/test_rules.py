@@ -192,7 +192,7 @@ def test_a_trainjob_with_an_unknown_runtime_gets_only_this_finding(cluster: Clus
     )
 
 
-def test_other_kinds_and_the_webhooks_own_namespace_are_never_asked_about(cluster: Cluster) -> None:
+def test_other_kinds_and_the_own_namespace_are_never_sent_to_the_webhook(cluster: Cluster) -> None:
     cluster.server.kubectl("create", "configmap", "free", "-n", "default")
     both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
     own = yaml.safe_load(yaml.safe_dump(pytorchjob("own", resourceClaims=[both])))

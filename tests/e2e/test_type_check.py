@@ -38,7 +38,7 @@ def _names_with_warnings(server: ApiServer) -> set[str]:
     }
 
 
-def test_kube_apiserver_warns_of_what_it_types(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_kube_apiserver_warns_about_the_same_type_errors(tmp_path_factory: pytest.TempPathFactory) -> None:
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     unseen, typed = _policies(UNSEEN, "unseen"), _policies(TYPED, "typed")

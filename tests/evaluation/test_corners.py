@@ -58,7 +58,7 @@ def test_a_map_with_other_keys_is_no_configuration():
         patchvalues.apply_configuration_of_value(Struct("Object", [("x", make_map([(1, 2)]))]))
 
 
-def test_an_absent_optional_is_no_json():
+def test_an_absent_optional_is_not_json():
     with pytest.raises(PatchError, match=r"optional\.none"):
         patchvalues.json_value(Optional(None, present=False))
 

@@ -117,13 +117,13 @@ def test_defaults_are_filled_in_after_each_mutation_and_the_next_reads_them():
     assert found["after"] == {"deep": {"k": {"y": "y"}}, "flag": True, "n": 1}
 
 
-def test_an_unknown_field_of_a_json_patch_stops_a_later_configuration_and_is_pruned_in_the_end():
+def test_an_unknown_field_of_a_json_patch_fails_a_later_merge_and_is_pruned_at_the_end():
     unknown, known = "[JSONPatch{op: 'add', path: '/spec/zz', value: 1}]", "Object{spec: Object.spec{n: 1}}"
     assert strict(known, unknown)["after"] == {"flag": True, "n": 1}
     assert strict(unknown, known) == {"error": f"{CONVERSION}.spec.zz: field not declared in schema"}
 
 
-def test_an_unknown_field_that_was_sent_stops_nothing():
+def test_an_unknown_field_that_was_sent_does_no_harm():
     """An API server prunes it before anybody sees it."""
     assert strict("Object{spec: Object.spec{n: 1}}", zz=1)["after"] == {"flag": True, "n": 1}
 
@@ -154,7 +154,7 @@ class Unknowing(FilesCluster):
         return super().get(gvk, namespace, name)
 
 
-def test_nothing_is_changed_while_nobody_knows_the_schema():
+def test_an_object_with_an_unknown_schema_is_not_changed():
     cluster = Unknowing([namespace()])
     found = strict("Object{spec: Object.spec{n: 1}}", cluster=cluster)
     assert found == {"error": "CustomResourceDefinition stricts.ex.io: not synced yet"}

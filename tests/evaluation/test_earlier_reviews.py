@@ -46,7 +46,7 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
     assert denials(warm, pod()) == expected
 
 
-def test_messages_that_cost_too_much_deny_after_a_pod_for_which_they_cost_little() -> None:
+def test_too_expensive_messages_deny_also_after_a_cheap_pod() -> None:
     """The API server evaluates every messageExpression, also of rules that hold, and no rule counts without budget."""
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
@@ -89,7 +89,7 @@ def test_a_parameter_that_changes_is_read_again() -> None:
         assert decided(loaded, pod(), NOWHERE) == [("deny", "")]  # parameterNotFoundAction
 
 
-def test_conditions_about_a_parameter_are_asked_of_the_one_that_is_there() -> None:
+def test_match_conditions_read_the_current_parameter() -> None:
     conditions = [{"name": "on", "expression": "params.data.on == 'yes'"}]
     loaded = policies(validating("false", binding={"paramRef": REF}, paramKind=PARAM_KIND, matchConditions=conditions))
     for _ in range(2):

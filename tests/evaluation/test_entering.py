@@ -32,7 +32,7 @@ JOB = {"spec": {"trainer": {"numNodes": 2}}}
 DENIED = {"expression": "false", "message": "spec.trainer.numNodes: too many; spec.suspend: no"}
 
 
-def test_an_object_inside_is_asked_and_its_path_named():
+def test_an_embedded_object_is_evaluated_and_its_path_reported():
     (found,) = decide(DENIED, obj=optimization(trainJobTemplate=JOB))
     assert found.path == "spec.trainJobTemplate.spec.trainer.numNodes"
     assert found.message == (
@@ -72,7 +72,7 @@ def test_an_update_has_the_object_that_stood_there_before():
     assert found.evaluation == "deny"
 
 
-def test_on_delete_the_old_object_is_asked():
+def test_a_delete_evaluates_the_old_object():
     old = {**optimization(trainJobTemplate=JOB), "metadata": {"name": "o", "namespace": "team"}}
     (found,) = decide("object != null", obj=None, old=old, operation="DELETE", rule={**RULE, "operations": ["DELETE"]})
     assert (found.evaluation, found.path) == ("deny", "spec.trainJobTemplate")

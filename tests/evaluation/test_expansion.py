@@ -38,13 +38,13 @@ def test_every_template_is_asked_and_named():
     assert found[0].message == "spec.pytorchReplicaSpecs.Master.template.spec.hostNetwork: must not be set"
 
 
-def test_a_message_without_a_path_gets_the_templates():
+def test_a_message_without_a_path_gets_the_path_of_the_template():
     rule = {"expression": "false", "message": "no host network"}
     (found,) = decide(policies(validating(rule, annotations=EXPAND)), request(job(hostNetwork=True)))
     assert (found.path, found.message) == ("spec.template", "spec.template: no host network")
 
 
-def test_further_paths_of_a_message_get_the_templates_too():
+def test_later_paths_of_a_message_also_get_the_path_of_the_template():
     text = "spec.x: bad, not in spec.z; spec.y[0]: `1, spec`; likewise spec.y[1].a, spec.y[2]; special"
     (found,) = decide(
         policies(validating({"expression": "false", "message": text}, annotations=EXPAND)), request(job())
@@ -208,7 +208,7 @@ def test_a_template_removed_by_an_earlier_mutation_is_skipped():
     assert [decision.policy for decision in decisions] == ["a"]
 
 
-def test_metadata_that_is_still_to_be_filled_in_is_none():
+def test_placeholder_metadata_is_ignored():
     # volcano-sh/kthena templates/vllm.yaml
     obj = {**job(), "spec": {"template": {"metadata": "${METADATA}", "spec": {"a": 1}}}}
     rule = {"expression": "object.metadata != {'namespace': 'team'}", "message": "as it should"}

@@ -51,7 +51,7 @@ def checked(found, number=300, deadline=None):
 
 
 @pytest.mark.parametrize(("failure", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
-def test_each_policy_says_once_that_the_time_was_up(failure, action, code):
+def test_each_policy_reports_the_deadline_once(failure, action, code):
     found = policies(
         validating("true", name="a", annotations=EXPAND, failurePolicy=failure, actions=("Warn",)),
         validating("true", name="b", annotations=EXPAND, failurePolicy=failure, actions=("Warn",)),
@@ -67,7 +67,7 @@ def test_each_policy_says_once_that_the_time_was_up(failure, action, code):
 
 
 @pytest.mark.parametrize("looks", range(3, 40, 4))
-def test_an_object_is_not_looked_at_further_once_the_time_is_up(looks):
+def test_an_object_is_not_read_further_after_the_deadline(looks):
     found = policies(validating("object.spec.containers.size() == 0", annotations=EXPAND))
     made = checked(found, deadline=After(looks))
     assert [each.evaluation for each in made].count("error") == 1

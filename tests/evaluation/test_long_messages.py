@@ -12,7 +12,7 @@ from webhook.evaluation.rule_decisions import MAX_BYTES, message_or_empty
 
 
 @pytest.mark.parametrize("count", [20, 60, 2000])
-def test_every_wrong_claim_is_named_or_counted(count: int) -> None:
+def test_every_wrong_claim_is_reported_or_counted(count: int) -> None:
     claims = [
         {"name": f"c{each}", "resourceClaimName": "n" * 30, "resourceClaimTemplateName": ""} for each in range(count)
     ]

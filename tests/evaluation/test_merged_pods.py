@@ -115,7 +115,7 @@ def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
     return [(each.evaluation, each.message) for each in decisions]
 
 
-def test_nothing_is_written_to_the_pods_of_a_train_job() -> None:
+def test_the_pods_of_a_train_job_are_not_changed() -> None:
     told = "not evaluated: the pods of TrainJob get this change when they are made, and nothing of it is written in TrainJob"
     change = "Object{spec: Object.spec{schedulerName: 'kai'}}"
     assert changes(mutating(change, annotations=EXPAND)) == [("unknown", told)]
@@ -124,7 +124,7 @@ def test_nothing_is_written_to_the_pods_of_a_train_job() -> None:
     assert changes(mutating("Object{metadata: Object.metadata{}}", annotations=EXPAND)) == []
 
 
-def test_an_api_server_is_not_told_of_pods_that_come_later() -> None:
+def test_a_mutation_of_later_pods_is_not_sent_to_the_api_server() -> None:
     rules = policies(mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND))
     job = train_job()
     made, decisions = apply_mutating_policies(request(job), rules, FilesCluster([namespace(), runtime()]))

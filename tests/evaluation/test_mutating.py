@@ -117,7 +117,7 @@ def test_there_is_nothing_to_change_on_delete_and_without_an_object_and_in_polic
         assert apply_mutating_policies(sent, found, CLUSTER) == (sent.object, ())
 
 
-def test_nothing_matches_nothing_changes():
+def test_an_object_that_no_policy_matches_is_not_changed():
     assert changed(append("a"), obj={"apiVersion": "v1", "kind": "Secret"})[1] == ()
 
 
@@ -161,7 +161,7 @@ def test_no_mutation_is_no_patch():
     assert answer_request(request(MAP), policies(), CLUSTER, phase=Phase.MUTATE).patched_object == MAP
 
 
-def test_an_object_is_put_back_in_the_version_it_was_sent():
+def test_a_changed_object_is_returned_in_the_version_that_was_sent():
     rule = {
         "apiGroups": ["coordination.k8s.io"],
         "apiVersions": ["v1beta1"],

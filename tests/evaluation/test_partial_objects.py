@@ -25,7 +25,7 @@ SPEC = PartialObject({"image": "a"}, {"image", "tolerations"}.__contains__, "spe
     ],
     ids=["index", "get", "in", "iteration", "items", "comparison"],
 )
-def test_asking_for_what_is_not_known_is_an_error(ask: Callable[[], Any]) -> None:
+def test_reading_an_unknown_value_is_an_error(ask: Callable[[], Any]) -> None:
     with pytest.raises(NoDecision, match=r"^Kind does not say what spec\."):
         ask()
 
@@ -53,7 +53,7 @@ def value(expression: str) -> Any:
         "true || has(spec.volumes)",
     ],
 )
-def test_expressions_read_what_is_known(expression: str) -> None:
+def test_expressions_can_read_known_values(expression: str) -> None:
     assert value(expression) is True
 
 
@@ -71,6 +71,6 @@ def test_expressions_read_what_is_known(expression: str) -> None:
         "{} == spec",
     ],
 )
-def test_expressions_fail_that_read_what_is_not_known(expression: str) -> None:
+def test_expressions_that_read_unknown_values_fail(expression: str) -> None:
     with pytest.raises(NoDecision):
         value(expression)

@@ -66,7 +66,7 @@ def test_what_a_pod_had_before_counts():
     assert answer(request(bare, "UPDATE", bare), concerned("claims")).allowed
 
 
-def test_another_word_is_left_to_the_conditions():
+def test_a_concern_that_is_unknown_is_left_to_the_match_conditions():
     assert not answer(request(ROWS["nothing"][0]), concerned("claims, queues")).allowed
 
 
@@ -74,7 +74,7 @@ def test_a_policy_without_conditions_is_evaluated_on_every_pod():
     assert not answer(request(ROWS["nothing"][0]), validating("false", annotations={"concerns": "claims"})).allowed
 
 
-def test_an_explanation_names_what_the_pod_has_not():
+def test_an_explanation_names_the_concerns_that_the_pod_lacks():
     trace = ReviewTrace()
     told = answer(request(ROWS["nothing"][0]), concerned("claims, devices"), trace=trace).explanations
     assert [(each.outcome, each.reason) for each in told] == [

@@ -111,7 +111,7 @@ def test_a_new_problem_denies_and_a_stored_problem_warns() -> None:
     assert [SAID in each and "containers[0]" in each for each in verdict.warnings] == [True]
 
 
-def test_nobody_is_asked_twice_about_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_allowed_authorizer_check_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("the old object was reviewed")
 

@@ -31,7 +31,7 @@ class Unknowing:
         return False
 
 
-def test_everything_is_evaluated_also_after_a_denial_in_the_order_of_names():
+def test_all_policies_are_evaluated_after_a_denial_in_the_order_of_names():
     found = policies(validating("false", "true", name="b"), validating("false", name="a"))
     assert [(d.policy, d.index, d.action) for d in decide(found)] == [
         ("a", 0, "deny"),
@@ -41,7 +41,7 @@ def test_everything_is_evaluated_also_after_a_denial_in_the_order_of_names():
 
 
 @pytest.mark.parametrize(("policy", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
-def test_an_error_does_what_the_failure_policy_says(policy, action, code):
+def test_an_error_follows_the_failure_policy(policy, action, code):
     (found,) = decide(policies(validating("object.x == 1", failurePolicy=policy)))
     assert (found.evaluation, found.action, found.code) == ("error", action, code)
 
@@ -63,7 +63,7 @@ def test_a_policy_is_evaluated_only_in_its_phase(annotation, validate_phase, mut
     assert len(decide(found, phase=Phase.MUTATE)) == mutate_phase
 
 
-def test_nothing_is_said_about_other_resources_and_policies_themselves():
+def test_other_resources_and_policies_get_no_finding():
     found = policies(validating("false", rule={**CONFIG_MAPS, "apiGroups": ["*"], "resources": ["*"]}))
     own = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
     assert decide(found, request(own, resource="validatingadmissionpolicies")) == ()
@@ -180,20 +180,20 @@ def test_the_budget_of_a_policy_ends_everything():
     assert found[0].message.startswith("validation failed due to running out of cost budget")
 
 
-def test_messages_that_are_out_of_budget_deny_every_rule():
+def test_messages_above_the_budget_deny_every_rule():
     """validator.go: the error of all messages together is an error of every validation, those that hold included."""
     rules = [{"expression": "true", "messageExpression": f"string({DEEP})"}] * 20
     found = decide(policies(validating(*rules)), LONG)
     assert {decision.message.partition(":")[0] for decision in found} == {"failed messageExpression"}
 
 
-def test_conditions_that_are_out_of_budget_do_what_the_failure_policy_says():
+def test_conditions_above_the_budget_follow_the_failure_policy():
     conditions = [{"name": f"c{number}", "expression": DEEP} for number in range(8)]
     assert decide(policies(validating("true", matchConditions=conditions)), LONG)[0].evaluation == "error"
     assert decide(policies(validating("true", matchConditions=conditions, failurePolicy="Ignore")), LONG) == ()
 
 
-def test_audit_annotations_that_are_out_of_budget_replace_everything():
+def test_audit_annotations_above_the_budget_replace_all_decisions():
     audits = [{"key": f"k{number}", "valueExpression": f"string({DEEP})"} for number in range(20)]
     (found,) = decide(policies(validating(*["true"] * 3, auditAnnotations=audits)), LONG)
     assert (found.evaluation, found.index) == ("error", None)
@@ -215,7 +215,7 @@ def test_a_deadline_that_has_passed_cannot_be_absorbed():
     assert "operation interrupted" in found.message
 
 
-def test_an_authorizer_answers_and_without_one_a_check_is_not_known():
+def test_without_an_authorizer_a_check_is_not_known():
     from webhook.cel.library.authorizer import ListedAuthorizer
 
     found = policies(validating("authorizer.requestResource.check('get').allowed()"))
@@ -244,7 +244,7 @@ def test_a_fact_with_missing_objects_makes_the_answer_unknown():
 
 
 @pytest.mark.parametrize(("policy", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
-def test_an_object_that_only_an_api_server_could_convert_is_an_error_that_is_told(policy, action, code):
+def test_an_object_that_only_an_api_server_can_convert_is_reported_as_an_error(policy, action, code):
     rule = {
         "apiGroups": ["autoscaling"],
         "apiVersions": ["v2"],
@@ -261,7 +261,7 @@ def test_an_object_that_only_an_api_server_could_convert_is_an_error_that_is_tol
     )
 
 
-def test_an_object_of_a_file_that_would_have_to_be_converted_is_not_evaluated():
+def test_an_object_in_a_file_that_needs_conversion_is_not_evaluated():
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1beta1"], "operations": ["*"], "resources": ["gadgets"]}
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
     (found,) = decide(policies(validating("false", rule=rule)), request(gadget, is_plain=True))
@@ -271,7 +271,7 @@ def test_an_object_of_a_file_that_would_have_to_be_converted_is_not_evaluated():
     )
 
 
-def test_an_equivalent_version_is_shown_as_the_rule_names_it():
+def test_an_equivalent_version_is_converted_to_the_version_of_the_rule():
     rule = {
         "apiGroups": ["coordination.k8s.io"],
         "apiVersions": ["v1beta1"],

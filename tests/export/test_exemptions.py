@@ -58,7 +58,7 @@ def test_an_exemption_that_has_expired_has_no_condition() -> None:
     assert exemption_conditions(EXEMPT, LAST + dt.timedelta(1)) == ()
 
 
-def test_as_many_as_there_may_be_cost_an_api_server_little() -> None:
+def test_the_maximum_of_exemptions_costs_an_api_server_little() -> None:
     names = tuple("x" * 255 + chr(97 + number % 26) for number in range(50))
     every = [exemption(users=names, groups=names[:10])] * 16
     costs = [most_cost_of_condition(text, (1, 36)) for _, text in exemption_conditions(every, LAST)]

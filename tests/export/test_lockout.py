@@ -88,7 +88,7 @@ def test_ways_to_block(given: dict[str, Any], expected: tuple[str, ...]) -> None
     assert all(words in harm for harm, words in zip(found, expected, strict=True)), found
 
 
-def test_labels_of_a_namespace_count_where_they_are_known() -> None:
+def test_known_labels_of_a_namespace_are_used() -> None:
     given = parse_webhook_configuration(
         configuration(namespaceSelector={"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]})
     )

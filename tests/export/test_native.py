@@ -115,7 +115,7 @@ def pairs():
 
 
 @pytest.mark.parametrize(("row", "version", "rule"), some_quickly(KINDS, 3))
-def test_every_kind_gives_the_same(row, version, rule, pairs):
+def test_every_kind_has_the_same_native_answer(row, version, rule, pairs):
     spoke = 0
     for specs in (*([each] for each in BAD), BAD, BAD[::-1], [None, *BAD], []):
         if rule.template[-1] not in "]}" and not specs:
@@ -213,7 +213,7 @@ CORNERS = {
 @pytest.mark.parametrize("rules", some_quickly(CORNERS.values(), 2), ids=CORNERS)
 @pytest.mark.parametrize("failure", ["Fail", "Ignore"])
 @pytest.mark.parametrize("rule", [PODS, DELETE], ids=["", "on delete"])
-def test_corners(rules, failure, rule):
+def test_native_policies_agree_in_corner_cases(rules, failure, rule):
     written = validating(*rules, annotations=EXPAND, failurePolicy=failure, rule=rule)
     agree(written)
 
@@ -300,7 +300,7 @@ def test_bindings_keep_their_namespaces_and_say_kinds_instead_of_pods():
     assert len([each for each in native(other) if each["kind"].endswith("Binding")]) == 1
 
 
-def test_nothing_of_this_project_is_left_in_it():
+def test_an_exported_policy_has_no_names_of_this_project():
     found = native(validating("true", annotations={"expand": "pods", "severity": "high"}))
     assert [each["metadata"].get("annotations") for each in found] == [None] * len(found)
 
@@ -364,7 +364,7 @@ def test_a_custom_kind_with_one_pod_spec():
     assert agree_on(table, {"spec": {"pod-spec": {"x": 1}}}, "object.metadata == {}") == {}
 
 
-def test_elements_that_are_templates():
+def test_list_elements_can_be_templates():
     assert agree_on(rows(PodSetRule(template="list[]")), {"list": [{"spec": {"x": 1}}]}, SPEC_X) == {
         "list[0].spec.x: is 1": 1
     }

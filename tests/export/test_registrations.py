@@ -54,7 +54,7 @@ def told_by_others(verdict):
     ]
 
 
-def test_nothing_is_skipped_that_a_policy_would_have_answered(answered):
+def test_no_object_is_skipped_that_a_policy_decides(answered):
     assert len(answered) > 900
     skipped = [
         (phase, told_by_others(verdict), verdict.patch)
@@ -129,7 +129,7 @@ CHANGES = {  # of the metadata and of the object, and whether a policy may have 
 
 
 @pytest.mark.parametrize("obj", [GPU, JOB, WORKFLOW, CLONES], ids=lambda obj: obj["kind"])
-def test_an_update_that_only_keeps_track_of_an_object_is_not_asked_about(obj):
+def test_a_bookkeeping_update_is_not_sent_to_the_webhook(obj):
     for name, (metadata, fields, is_asked) in CHANGES.items():
         changed = {**obj, **fields, "metadata": {**obj["metadata"], **metadata}}
         for new, old in ((changed, obj), (obj, changed)):
@@ -173,5 +173,5 @@ def test_rules_about_any_pod_can_be_asked():
     assert found.left_out == {}
 
 
-def test_every_word_has_a_meaning():
+def test_every_concern_has_a_meaning():
     assert tuple(MEANINGS) == CONCERNS

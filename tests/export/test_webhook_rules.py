@@ -66,7 +66,7 @@ def test_a_version_or_operation_wildcard_must_be_the_only_entry():
     assert shown(webhook_rules(found, Phase.VALIDATE)) == [(("",), ("*",), ("pods",), ("*",), "*")]
 
 
-def test_an_unbound_policy_asks_for_no_rule():
+def test_an_unbound_policy_needs_no_webhook_rule():
     (policy, _) = validating("true")
     assert webhook_rules(policies(policy), Phase.VALIDATE) == ()
     assert webhook_rules(policies(mutating("Object{}")[0]), Phase.MUTATE) == ()

@@ -54,7 +54,7 @@ def test_a_sourced_file_may_set_any_variable_that_was_known():
     assert [words for words in taken if words[:1] == ("run",)] == [("run", "?", "?", "3"), ("run", "?")]
 
 
-def test_options_that_add_up_are_joined_once():
+def test_repeatable_options_are_joined_once():
     said = launch_of_json(
         {"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]}
     )
@@ -67,7 +67,7 @@ def test_a_too_long_name_has_no_similar_name():
     assert nearest_name("a" * 200, ["a" * 199]) == "a" * 199
 
 
-def test_one_fact_compares_so_many_names_and_no_more():
+def test_one_fact_compares_a_bounded_number_of_names():
     view = ClusterView(FilesCluster(), "team")
     others = [f"name-{i:06}" for i in range(_MOST_COMPARED)]
     assert view.nearest("abcdefg", ["abcdefh"]) == "abcdefh"
@@ -201,7 +201,7 @@ def test_names_of_resources_that_may_be_devices_are_charged_before_they_are_look
     ],
     ids=["claims", "claims without a name", "declared claims", "a container that moves all others"],
 )
-def test_every_walk_over_a_shard_patch_and_its_template_is_charged(patch, least):
+def test_each_pass_over_a_shard_patch_and_its_template_is_charged(patch, least):
     looks = Looks()
     containers = [{"name": "a", "image": "i"}, *({"name": "", "image": str(number)} for number in range(500))]
     shards.ShardTemplate({"spec": {"containers": containers}}, looks).notes_on_patch({"spec": patch}, ("at",))

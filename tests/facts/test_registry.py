@@ -66,7 +66,7 @@ def test_values_agree_with_declared_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_has_facts_too(name: str) -> None:
+def test_null_has_facts_too(name: str) -> None:
     """On DELETE the object is null."""
     result = subject(None, cluster=VIEW).fact_result(name)
     check(result.value, SHIPPED.fact(name).type, structures(name), name)
@@ -156,7 +156,7 @@ def test_a_train_job_has_its_runtimes_pods() -> None:
 
 
 @pytest.mark.parametrize("name", ["podSets", "gpu", "dra", "priorities", "trainer"])
-def test_facts_about_pods_lack_the_runtime_that_is_not_there(name: str) -> None:
+def test_facts_about_pods_report_a_missing_runtime(name: str) -> None:
     for obj in (train_job(), train_job("OptimizationJob", trainJobTemplate={"spec": train_job()["spec"]})):
         lacks = subject(obj).fact_result(name).missing_objects_of_fields()
         expected = (
@@ -191,7 +191,7 @@ def test_patches_of_templates_are_kept_apart() -> None:
     ]
 
 
-def test_kinds_that_users_invent_do_not_end_the_remembering_of_others():
+def test_invented_kinds_do_not_evict_other_cached_kinds():
     registry = FactRegistry(SHIPPED.packages)
     for number in range(3000):
         registry.checks_of_kind((f"{number}.example", "Invented"), is_deleted=False)

@@ -54,7 +54,7 @@ def test_the_home_of_a_rule_is_the_function_or_the_table_that_uses_its_record() 
 
 
 @all_rows("rule", RULES)
-def test_one_function_finds_a_rule(rule: str) -> None:
+def test_each_rule_is_found_by_one_function(rule: str) -> None:
     homes = HOMES.find_in_checks(RULES[rule])
     assert len(homes) == 1, f"{rule} is found by {', '.join(map(str, homes)) or 'no function'}"
 

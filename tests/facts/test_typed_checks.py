@@ -81,12 +81,12 @@ def checks(parsed):
     return {name: tree for name, tree in parsed.items() if "Problem" in {getattr(n, "id", "") for n in ast.walk(tree)}}
 
 
-def test_few_guards_against_shapes_are_left():
+def test_only_a_few_guards_against_wrong_shapes_remain():
     found = {name: len(list(guards(tree))) for name, tree in modules().items() if name not in READS_JSON}
     assert sum(found.values()) <= MOST_GUARDS, sorted(((n, m) for m, n in found.items() if n), reverse=True)[:30]
 
 
-def test_modules_that_read_json_are_there():
+def test_modules_listed_as_readers_of_json_exist():
     assert set(READS_JSON) <= set(modules())
 
 

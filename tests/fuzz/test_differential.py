@@ -22,7 +22,7 @@ def test_no_answer_depends_on_earlier_reviews(tmp_path):
     assert {"denied", "patched", "audited", "failed", "problems", "namespace absent"} <= set(result.outcomes)
 
 
-def test_an_answer_that_differs_is_found_and_told(tmp_path):
+def test_a_different_answer_is_found_and_reported(tmp_path):
     epoch = Epochs(3, tmp_path).draw(10)
     right = fresh_answers(epoch, [(step,) for step in epoch.steps])
     result = Comparison()
@@ -32,7 +32,7 @@ def test_an_answer_that_differs_is_found_and_told(tmp_path):
     assert "+another answer" in difference.told()
 
 
-def test_both_ways_of_answering_look_at_the_cluster_of_the_step(tmp_path):
+def test_replay_and_server_use_the_cluster_of_the_same_step(tmp_path):
     file = tmp_path / "policies.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": validating(RULE)}))
     epoch = replace(Epochs(3, tmp_path).draw(30), policies=(file,))
@@ -42,5 +42,5 @@ def test_both_ways_of_answering_look_at_the_cluster_of_the_step(tmp_path):
     assert fresh_answers(epoch, one_each) != fresh_answers(empty, one_each)
 
 
-def test_outcomes_are_told_from_the_whole_answer():
+def test_all_outcomes_of_an_answer_are_found():
     assert set(outcomes("(False, Status(...))\n[]\nDecision(evaluation='error')")) == {"denied", "failed"}

@@ -55,7 +55,7 @@ def test_stdin_is_a_dash(monkeypatch):
         pytest.param("kind: AllowList\nspec: {}\n", [("AllowList", ())], id="a kind that only ends in List"),
     ],
 )
-def test_lists_are_taken_apart(text, expected, tmp_path):
+def test_a_list_is_split_into_its_objects(text, expected, tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text(text)
     assert [(each.value["kind"], each.path) for each in documents.read_documents([file]).documents] == expected
@@ -84,7 +84,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize(("begin", "end"), NESTED.values(), ids=NESTED)
-def test_an_item_costs_no_step_for_each_list_around_it(begin, end):
+def test_an_item_in_nested_lists_costs_one_step(begin, end):
     items = ",".join(['{"kind": "Pod"}'] * 500)
 
     def read(depth):

@@ -83,7 +83,7 @@ def test_a_too_large_document_is_reported_and_earlier_documents_are_read(tmp_pat
         next(given)
 
 
-def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path):
+def test_bytes_that_are_not_text_are_reported_with_their_line(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_bytes(b"a: 1\n---\n" * 60 + b"b: \xff\n")
     stream = DocumentStream([file])

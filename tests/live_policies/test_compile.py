@@ -191,7 +191,7 @@ def test_an_internal_error_affects_only_one_object(monkeypatch: pytest.MonkeyPat
     assert "claimgate failed on this object (ZeroDivisionError)" in message(made, "p")
 
 
-def test_kinds_that_are_not_there_have_no_objects() -> None:
+def test_kinds_that_are_not_served_have_no_objects() -> None:
     assert view().list_oldest_first() == ()
     assert view().explain_unknown_objects() == ""
 
@@ -249,7 +249,7 @@ def test_thousands_of_mistakes_are_told_in_few_words_and_take_no_other_away() ->
     assert most < 80 << 20
 
 
-def test_an_expression_that_would_take_too_long_is_refused_before_it_is_compiled() -> None:
+def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
     """The clock does not move: no time is spent."""
     made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}

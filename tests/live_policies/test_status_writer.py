@@ -95,7 +95,7 @@ def test_the_time_of_the_last_change_is_kept() -> None:
     assert server.objects["p"]["status"]["conditions"][0]["lastTransitionTime"] != "2026-01-01T00:00:00Z"
 
 
-def test_one_look_writes_a_bounded_number() -> None:
+def test_one_poll_writes_a_bounded_number_of_events() -> None:
     server, clock = ApiServer(*(policy(f"p{number}") for number in range(MOST_WRITES + 5))), Clock()
     one = writer(server, clock)
     look(one, server)
@@ -119,7 +119,7 @@ def test_what_the_api_server_refuses_is_remembered_and_tried_again_later() -> No
     assert one.error == ""
 
 
-def test_an_object_that_is_gone_is_no_error() -> None:
+def test_a_deleted_object_is_not_an_error() -> None:
     server, clock = ApiServer(policy("p")), Clock()
     one = writer(server, clock)
     server.refuses = ServerRefused(404, "not found")

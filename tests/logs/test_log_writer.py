@@ -56,7 +56,7 @@ def test_lines_come_out_in_order_and_a_stop_flushes(pipe: tuple[int, int]) -> No
     assert made.dropped == 1
 
 
-def test_lines_that_come_together_are_one_system_call(tmp_path: Path) -> None:
+def test_lines_that_arrive_together_are_written_in_one_system_call(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as file:
         made = LogWriter(file.fileno())
         batches: list[int] = []

@@ -52,7 +52,7 @@ def test_conditions_are_merged_by_their_types() -> None:
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 
 
-def test_columns_show_the_conditions() -> None:
+def test_printer_columns_show_the_conditions() -> None:
     (version,) = BY_KIND["ValidatingPolicy"]["spec"]["versions"]
     assert [each["name"] for each in version["additionalPrinterColumns"]] == [
         "Compiled",

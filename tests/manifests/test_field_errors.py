@@ -32,6 +32,6 @@ def test_text_is_quoted_as_go_does(text, quoted):
     assert errors.quote_as_go(text) == quoted
 
 
-def test_one_error_stands_alone_and_several_in_brackets_each_once():
+def test_one_error_is_printed_alone_and_several_in_brackets():
     assert errors.join_errors(["a"]) == "a"
     assert errors.join_errors(["a", "b", "a"]) == "[a, b]"

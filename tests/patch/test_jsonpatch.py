@@ -80,7 +80,7 @@ def test_untouched_parts_stay_the_same_objects():
     assert apply_operations(document, []) is document
 
 
-def test_copies_do_not_change_together():
+def test_a_change_of_a_copy_does_not_change_the_original():
     patched = apply_operations(
         {"a": {"x": [1]}},
         [

@@ -80,7 +80,7 @@ def test_a_patch_of_a_jobset(old, new, merged):
     assert merge_patch(jobset(**old), jobset(**new), "JobSetSpec") == jobset(**merged)
 
 
-def test_an_unknown_replicated_job_comes_in():
+def test_a_patch_adds_an_unknown_replicated_job():
     merged = merge_patch(jobset(), {"replicatedJobs": [{"name": "other", "template": None}]}, "JobSetSpec")
     assert [job["name"] for job in merged["replicatedJobs"]] == ["other", "node"]
     assert merged["replicatedJobs"][0] == {"name": "other"}

@@ -27,7 +27,7 @@ def own(expression):
     return POLICY.replace("EXPRESSION", expression)
 
 
-def test_an_expression_shows_what_it_read_gave_and_cost():
+def test_an_expression_shows_its_inputs_value_and_cost():
     (review,) = evaluated({"object": POD, "cluster": own("object.metadata.name == 'x'")}).json()["reviews"]
     assert review["evaluations"] == [
         {
@@ -129,7 +129,7 @@ def test_names_come_back_as_they_are():
     assert name in review["object"]
 
 
-def test_many_questions_at_once_are_answered_or_told_to_come_again():
+def test_many_questions_at_once_are_answered_or_told_to_retry():
     ask = ("POST", "/evaluate", {"json": {"object": POD}, "headers": ASKING})
     codes = [response.status_code for response in answers(*[ask] * 12)]
     assert set(codes) == {200, 503}
@@ -151,7 +151,7 @@ def test_many_questions_at_once_are_answered_or_told_to_come_again():
         pytest.param("GET", "/page/editor.js", {}, 200, id="a file of the page"),
     ],
 )
-def test_only_its_own_page_is_answered(method, path, headers, code):
+def test_the_playground_answers_only_its_own_page(method, path, headers, code):
     (response,) = answers((method, path, {"headers": headers}))
     assert response.status_code == code
     assert response.headers["x-content-type-options"] == "nosniff"

@@ -151,7 +151,7 @@ def test_it_works_with_the_keyboard_alone(page):
     page.wait("document.getElementById('state').textContent === '1 allowed, 0 denied.'")
 
 
-def test_an_error_leads_to_its_line(page):
+def test_an_error_selects_its_line(page):
     write(page, "object", "apiVersion: v1\nkind: Pod\nmetadata: {name: p\n")
     assert evaluate(page) == "Not evaluated: 1 error."
     page.run("document.querySelector('#result button').click()")

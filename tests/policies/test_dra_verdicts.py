@@ -121,7 +121,7 @@ def _near(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
     return bool(other) and (one[: len(other)] == other or other[: len(one)] == one)
 
 
-def test_fields_that_kubernetes_does_not_know_are_told() -> None:
+def test_unknown_fields_of_pods_are_reported() -> None:
     told = []
     for name, (_, code, unknown, _) in VERDICTS.items():
         text = " ".join(judged(name).verdict.warnings) if code == "201" else ""
@@ -134,7 +134,7 @@ ODD = (None, "", 0, -1, 1.5, True, [], {}, "x", ["x"], {"a": 1}, [None], {"a": N
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_shape_is_too_odd(seed: int) -> None:
+def test_no_value_of_any_shape_causes_an_error(seed: int) -> None:
     """With any value at any place, the policies on these kinds report it in words, never by a failed expression."""
     pick = random.Random(seed)
     objects = [obj for obj in OBJECTS.values() if len(str(obj)) < 2000]

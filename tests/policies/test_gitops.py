@@ -68,7 +68,7 @@ def built_in(kind):
     return {"apiVersion": BUILT_IN[kind], "kind": kind, "metadata": {"name": "x", "namespace": "team-a"}, "spec": spec}
 
 
-def test_custom_kinds_stay_as_they_were_sent():
+def test_custom_kinds_are_not_changed():
     api_version, kind = SANDBOX
     metadata = {"name": "b", "namespace": "team-a"}
     sandbox = {

@@ -31,7 +31,7 @@ def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
     assert PAGE.read_text() == found, "the rules changed: run make docs"
 
 
-def test_every_rule_says_when_what_breaks_it_fails() -> None:
+def test_every_rule_has_the_moment_of_its_failure() -> None:
     assert [rule.id for rule in RULES if rule.fails not in MOMENTS] == []
 
 
@@ -60,7 +60,7 @@ def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
     ] == []
 
 
-def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_keeps_it() -> None:
+def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> None:
     """The examples that docs/rules shows, where everything is on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []

@@ -98,15 +98,15 @@ def written(found: Iterable[Found]) -> str:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_nothing_valid_is_denied(folder: str) -> None:
+def test_no_valid_manifest_is_denied(folder: str) -> None:
     assert [each for each in findings(folder) if each.action.startswith("deny") and each.file not in INVALID] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_word_is_reviewed(folder: str, pytestconfig: pytest.Config) -> None:
+def test_every_finding_about_published_manifests_is_reviewed(folder: str, pytestconfig: pytest.Config) -> None:
     compare_with_golden_file(DATA / "golden" / "manifests" / f"{folder}.txt", written(findings(folder)), pytestconfig)
 
 
-def test_what_is_invalid_is_found() -> None:
+def test_every_invalid_manifest_is_reported() -> None:
     denied = {each.file for folder in FOLDERS for each in findings(folder) if each.action.startswith("deny")}
     assert denied == set(INVALID)

@@ -89,7 +89,7 @@ def requests_of(folder: Path) -> Iterator[tuple[str, Request]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_admission_names_nothing_of_other_namespaces(folder: Path) -> None:
+def test_admission_names_no_objects_of_other_namespaces(folder: Path) -> None:
     for name, request in requests_of(folder):
         told = said(request, ReviewOptions(advice=True))
         assert SECRET not in told, name
@@ -97,7 +97,7 @@ def test_admission_names_nothing_of_other_namespaces(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["dra-claims", "trainer"])
-def test_an_administrator_is_told_of_other_namespaces(folder: str) -> None:
+def test_an_administrator_sees_other_namespaces(folder: str) -> None:
     """The control: the same objects, where the reader may see them."""
     told = [
         said(request, ReviewOptions(advice=True, sees_all_namespaces=True))

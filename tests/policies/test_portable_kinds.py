@@ -113,7 +113,7 @@ def test_every_container_is_translated(row: Row, version: str, rule: PodSetRule)
 
 
 @all_rows(("row", "version", "rule"), TEMPLATES)
-def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) -> None:
+def test_gpu_all_is_denied_with_its_place(row: Row, version: str, rule: PodSetRule) -> None:
     status = answer(workload(row, version, rule, "all")).verdict.status
     assert status is not None
     assert status.code == 400

@@ -70,7 +70,7 @@ def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
     assert broken.said
 
 
-def test_an_example_is_of_a_rule() -> None:
+def test_an_example_belongs_to_a_rule() -> None:
     assert set(shown()) <= set(RULES)
 
 
@@ -91,5 +91,5 @@ def test_a_fact_is_declared_once() -> None:
     assert [name for name, times in Counter(SHIPPED.fact_names).items() if times > 1] == []
 
 
-def test_every_group_of_checks_is_asked_for() -> None:
+def test_every_group_of_checks_is_used_by_a_policy() -> None:
     assert {group for policy in POLICIES for group in policy.checks} == set(SHIPPED.check_groups)

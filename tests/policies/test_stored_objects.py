@@ -195,7 +195,7 @@ def test_what_is_stored_can_be_changed_where_no_rule_looks(folder: Path, change:
     assert [text for each in bad for text in denials(each[0], each[1], change, each[2])] == []
 
 
-def test_an_update_that_is_left_out_above_is_refused_by_the_rule_that_upstream_has() -> None:
+def test_an_excluded_update_is_refused_by_the_rule_of_upstream() -> None:
     for (name, change), (rule, kind) in REFUSED_UPSTREAM.items():
         (case,) = [each for folder in FOLDERS for each in stored(folder) if each[0] == name]
         (said,) = denials(*case[:2], change, case[2])

@@ -212,7 +212,7 @@ def test_published_objects_with_an_odd_node(obj: dict) -> None:
 
 
 @pytest.mark.parametrize("obj", [EVERYTHING, RUNTIME, TRIALS], ids=lambda each: str(each["kind"]))
-def test_an_object_that_says_everything_with_an_odd_node(obj: dict) -> None:
+def test_a_full_object_with_an_unusual_value_at_any_place_causes_no_error(obj: dict) -> None:
     for (what, odd), release in zip(broken(obj, every=7), cycle(RELEASES)):
         assert (what, errors(odd, release=release)) == (what, [])
 

@@ -50,7 +50,7 @@ def changed(value: JSON) -> Iterator[JSON]:
 
 
 @all_rows("job", jobs)
-def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
+def test_every_value_at_every_place_gets_a_readable_answer(job: JSON) -> None:
     for spec in (*OTHERS, *some(changed(job["spec"]), 7)):
         attributes = fixtures.attributes_of_object({**job, "spec": spec}, TABLE.row)
         for _, made in run_phases(attributes, "auto", DOOR).decisions:

@@ -36,7 +36,7 @@ def _decisions(attributes: Attributes, policies: PolicySet) -> list[Decision]:
     ]
 
 
-def test_asking_all_checks_says_the_same() -> None:
+def test_running_all_checks_reports_the_same() -> None:
     policies = load_policy_set([shipped.policies_folder()], Options(table=table.load_table()))
     skipped = set()
     for attributes in _recorded_pods():

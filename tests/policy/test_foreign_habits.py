@@ -111,7 +111,7 @@ def test_a_habit_gets_one_hint(expression: str, hint: str) -> None:
     assert not any("did you mean" in line for line in lines), lines
 
 
-def test_every_habit_is_tried() -> None:
+def test_every_foreign_habit_has_a_test_expression() -> None:
     tried = {habit for expression in EVERY for habit, _ in hints_for_habits(expression)}
     rest = {"is not", "min (", "upper (", ". upper (", "tostring", "oldSelf", "request . oldObject", ". test ("}
     assert HABITS.keys() - tried == rest

@@ -178,7 +178,7 @@ def test_the_name_of_a_namespace_is_known_without_a_lookup():
         assert bool(match_request(found, request(), fails, EQUAL)) is taken
 
 
-def test_an_unknown_namespace_is_no_answer():
+def test_an_unknown_namespace_is_not_an_answer():
     def fails():
         raise LookupFailed("not synced")
 
@@ -190,13 +190,13 @@ def test_an_unknown_namespace_is_no_answer():
 WIDGETS = {"api_groups": ["example.com"], "resources": ["widgets"]}
 
 
-def test_an_equivalent_version_matches_and_shows_itself_in_the_request():
+def test_an_equivalent_version_matches_and_is_in_the_request():
     sent = request("example.com", "v1beta1", "widgets", "Widget")
     found = asked(sent, resource_rules=[rule(**WIDGETS)])
     assert (found.resource.version, found.kind.version, found.conversion) == ("v1", "v1", "version")
 
 
-def test_exact_takes_the_version_as_requested():
+def test_match_policy_exact_uses_the_requested_version():
     sent = request("example.com", "v1beta1", "widgets", "Widget")
     assert not asked(sent, resource_rules=[rule(**WIDGETS)], match_policy="Exact")
     converted = replace(
@@ -246,13 +246,13 @@ def test_a_custom_resource_may_be_served_under_each_version_that_a_rule_names(ch
     assert (found and (found.resource.version, found.conversion)) == expected
 
 
-def test_an_object_of_a_file_may_be_of_an_api_that_was_given_up():
+def test_an_object_in_a_file_may_use_a_removed_api():
     sent = request("example.com", "v1alpha1", "widgets", "Widget")
     assert asked(sent, resource_rules=[rule(**WIDGETS)]).conversion == "impossible"
     assert not asked(replace(sent, is_plain=True), resource_rules=[rule(**WIDGETS)])
 
 
-def test_an_exclusion_is_not_presumed():
+def test_an_exclusion_is_not_assumed():
     """Otherwise a rule about a version that is not served would exclude those that are."""
     gadgets = {"api_groups": ["example.com"], "resources": ["gadgets"]}
     excluded = [rule(**gadgets, api_versions=["v1beta1"])]

@@ -156,7 +156,7 @@ def test_older_versions_are_read(version):
     assert found.validating[0].bindings[0].param_source.denies_absence is (version == "v1alpha1")
 
 
-def test_an_engine_is_chosen_by_name_or_given():
+def test_an_engine_can_be_a_name_or_an_object():
     from webhook.yamltext.yamlfile import Document
 
     documents = [Document(value) for value in validating("object.metadata.name == 'p'")]

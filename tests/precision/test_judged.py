@@ -20,7 +20,7 @@ def test_a_rule_that_is_seldom_useful_is_advice_or_has_changed(rule: str, known:
         assert LEVELS[rule].level in ("advice", "off")
 
 
-def test_of_the_first_useful_warnings_most_are_still_told_without_advice() -> None:
+def test_most_of_the_first_useful_warnings_are_not_advice() -> None:
     rows = first_repositories()
     assert sum(row.useful for row in rows.values()) == 115
     assert sum(row.told for row in rows.values()) >= 105

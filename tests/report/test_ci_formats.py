@@ -79,7 +79,7 @@ def test_gitlab_reads_severity_and_line(pods: str, capsys: pytest.CaptureFixture
     assert all({"description", "check_name", "fingerprint", "severity", "location"} == set(issue) for issue in issues)
 
 
-def test_github_shows_a_line_beside_the_code(pods: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_github_shows_a_finding_next_to_the_code(pods: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = audited("github", pods, capsys).splitlines()
     assert len(lines) == 2
     for line in lines:

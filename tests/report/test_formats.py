@@ -122,6 +122,6 @@ def test_a_file_is_complete_even_if_stdout_is_closed(tmp_path, monkeypatch):
     assert kept.read_text() == "begin\none\ntwo\nend\n"
 
 
-def test_nothing_more_is_done_for_nobody(monkeypatch):
+def test_no_format_is_written_after_a_broken_pipe(monkeypatch):
     with pytest.raises(BrokenPipeError):
         reported([output.Output("words")], monkeypatch)

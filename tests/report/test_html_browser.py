@@ -111,7 +111,7 @@ def test_queues_open_by_keyboard_and_on_paper(page):
     page.devtools("Emulation.setEmulatedMedia", media="")
 
 
-def test_everything_is_there_without_a_script(opened, report):
+def test_the_report_is_complete_without_scripts(opened, report):
     opened.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
         opened.open(report.as_uri())

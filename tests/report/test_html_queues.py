@@ -50,7 +50,7 @@ def test_what_could_never_be_had_is_said_and_drawn():
     assert "Job team/a: 32 nvidia.com/gpu (is denied)" in text(html)
 
 
-def test_many_jobs_are_summed_up():
+def test_many_jobs_are_shown_as_a_sum():
     demand, other = Demand(), Demand()
     for number in range(MOST_JOBS):
         demand.add_job(QueuedJob(f"Job team/j{number}", {"cpu": 1000}))
@@ -70,7 +70,7 @@ def test_an_unknown_queue_is_reported():
     )
 
 
-def test_names_are_text_and_nothing_else():
+def test_names_must_be_strings():
     overview = QueueOverview((QueueRow(kind="Cohort", name=HOSTILE, parent=HOSTILE, depth=1, obstacles=(HOSTILE,)),))
     demands = {QueueKey("Kueue", "", HOSTILE): Demand(1, Counter({HOSTILE: 1}), [QueuedJob(HOSTILE, {}, HOSTILE)])}
     page = Page(queue_sections([QueueTrees("Kueue", overview, demands)]))
@@ -90,7 +90,7 @@ def test_an_audit_draws_the_queues_of_its_files(tmp_path, jobs):
     Page(file.read_text())
 
 
-def test_context_has_queues_too(tmp_path):
+def test_the_html_report_shows_queues_of_context(tmp_path):
     file = tmp_path / "report.html"
     run_command_line(["audit", str(EXAMPLE / "good"), "--context", str(EXAMPLE / "cluster"), "-o", f"html={file}"])
     told = text(file.read_text())

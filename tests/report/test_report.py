@@ -82,7 +82,7 @@ def test_a_policy_that_passes_is_listed_once_and_a_failing_policy_only_as_failed
     assert [(one.decision.policy, one.result) for one in found] == [("b", Result.FAIL), ("a", Result.PASS)]
 
 
-def test_mutations_that_apply_are_no_result():
+def test_applied_mutations_are_not_results():
     assert made(decided(kind="mutating", evaluation="admit")) == ()
 
 
@@ -290,7 +290,7 @@ def test_junit_is_a_test_case_for_each_finding():
 
 
 @pytest.mark.parametrize("name", ["json", "ndjson"])
-def test_findings_are_written_as_they_come(name):
+def test_findings_are_written_in_the_order_of_arrival(name):
     writer = formats.writers_of_findings()[name]()
     "".join(writer.begin(RULES))
     assert all("".join(writer.entry(one)) for one in FINDINGS if one.result in FINDING_RESULTS)

@@ -105,7 +105,7 @@ def test_an_audit_on_a_terminal_is_in_colours():
     assert "7 objects in 3 files: 2 without findings, 5 with findings (3\n  fail, 1 warn, 1 error);" in text
 
 
-def test_an_audit_on_a_dumb_terminal_has_letters_alone():
+def test_an_audit_on_a_dumb_terminal_has_no_colours():
     text = shown(width=200, TERM="dumb")
     assert "Pod team/bad\n  x fail  objects/list.yaml:13:7  policy denies\n" in text
     assert "\x1b" not in text

@@ -37,7 +37,7 @@ def test_two_readers_and_a_writer_do_not_disturb_each_other(in_memory):
     assert list(kept) == list(range(1500))
 
 
-def test_memory_does_not_grow_with_what_is_kept(monkeypatch):
+def test_memory_does_not_grow_with_cached_entries(monkeypatch):
     monkeypatch.setattr(spool, "_IN_MEMORY", 1 << 16)
 
     def peak(count):

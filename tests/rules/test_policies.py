@@ -152,7 +152,7 @@ TEXT = """
         pytest.param(TEXT, [], id="a text, which would deny because of advice"),
     ],
 )
-def test_advice_is_told_on_request_and_changes_no_verdict(validations, expected):
+def test_advice_is_reported_on_request_and_changes_no_verdict(validations, expected):
     attributes = attributes_of_object(article(price="1.5"), TABLE.row)
     cluster, found = FilesCluster([param(advice="shop/price-round")]), policies(validations)
     plain = answer_request(attributes, found, cluster, phase=Phase.VALIDATE)
@@ -177,7 +177,7 @@ def test_without_its_param_a_policy_reads_it_as_empty():
     assert (decision.action, decision.evaluation) == ("deny", "deny")
 
 
-def test_an_object_that_goes_has_no_problems():
+def test_a_deleted_object_has_no_problems():
     (decision,) = said(policies(), article(), param(), operation=Operation.DELETE)
     assert decision.action == "admit"
 
@@ -258,7 +258,7 @@ def test_a_text_names_all_that_is_missing():
 
 
 @pytest.mark.parametrize(("word", "denies", "warns"), [("admit", 0, 0), ("deny", 1, 0), ("warn", 0, 1)])
-def test_how_a_rule_fails_closed_is_one_word(word, denies, warns):
+def test_every_rule_has_one_word_for_how_it_fails_closed(word, denies, warns):
     found = policies(annotations=f"claimgate.dev/missing: {word}")
     obj = article(price="1", shelf="s")
     attributes = attributes_of_object(obj, TABLE.row)
@@ -283,7 +283,7 @@ def test_a_failing_expression_makes_every_problem_unknown():
         ("[shop].all(s, s.label)", ["Node s not found"]),
     ],
 )
-def test_only_what_a_rule_reads_of_a_fact_makes_it_unknown(validation, expected):
+def test_a_rule_is_unknown_only_if_it_reads_a_missing_part_of_a_fact(validation, expected):
     found = policies(
         f"- expression: '{validation}'",
         annotations="claimgate.dev/facts: shop",

@@ -108,7 +108,7 @@ def test_what_is_not_of_its_type_is_left_out(value: Any, decoded: Any) -> None:
     assert decode(value, THING).value == decoded
 
 
-def test_null_is_no_object() -> None:
+def test_null_is_not_an_object() -> None:
     assert decode(None, THING).value is None
     assert decode("x", THING).value is None
 

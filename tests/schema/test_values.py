@@ -141,7 +141,7 @@ def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str
 
 
 @pytest.mark.parametrize("file", [claim_values.FILE, nvidia_device_config.FILE], ids=lambda file: str(file.name))
-def test_every_object_that_is_named_is_declared(file: Path) -> None:
+def test_every_named_object_is_declared(file: Path) -> None:
     objects = read_data_file(file)["objects"]
     pending, seen = [*objects.values()], 0
     while pending:
@@ -180,7 +180,7 @@ def test_every_object_that_is_named_is_declared(file: Path) -> None:
         ("some", "a", ""),
     ],
 )
-def test_forms_of_names(form: str, good: str, bad: str | None) -> None:
+def test_names_have_these_forms(form: str, good: str, bad: str | None) -> None:
     is_good, words = forms.FORMS[form]
     assert is_good(good)
     assert bad is None or not is_good(bad)

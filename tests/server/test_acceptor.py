@@ -92,7 +92,7 @@ def test_memory_is_given_back_only_after_growth() -> None:
     assert tried.count(True) < 30, "less and less often where it does not help"
 
 
-def test_looks_at_the_heap_leave_nothing_to_the_garbage_collector() -> None:
+def test_inspecting_the_heap_leaves_nothing_to_the_garbage_collector() -> None:
     operating_system.trim_heap()
     gc.collect()
     gc.disable()

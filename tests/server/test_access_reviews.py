@@ -162,7 +162,7 @@ def test_who_asks_little_waits_for_nobody_who_asks_much() -> None:
     asyncio.run(run())
 
 
-def test_one_slow_answer_is_no_debt_for_seconds() -> None:
+def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
     """The API server took ten seconds for a question of `slow`: no fault of its, so others go first for 30 ms alone.
 
     Both namespaces are light. Each of the other's calls counts 10 ms, so that `slow` is fourth or fifth of six.
@@ -200,7 +200,7 @@ def test_one_slow_answer_is_no_debt_for_seconds() -> None:
     asyncio.run(run())
 
 
-def test_nobody_waits_longer_than_until() -> None:
+def test_a_wait_ends_at_its_deadline() -> None:
     async def run() -> None:
         cluster = Cluster()
         asking = reviews(cluster)

@@ -19,7 +19,7 @@ def test_what_was_set_longest_ago_is_forgotten_first():
     )
 
 
-def test_names_take_bytes_not_only_places():
+def test_names_count_by_bytes_and_not_only_by_entries():
     """A client that is no API server names a user of 512 characters, of four bytes each, for every review."""
     values: BoundedMap[tuple[str, ...], int] = BoundedMap()
     for number in range(MAX_ENTRIES):

@@ -176,7 +176,7 @@ def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
     assert port.aborted == []
 
 
-def test_idle_connections_cannot_lock_anybody_out(tmp_path: Path) -> None:
+def test_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, max_connections=4) as server:
         trust = pki.trust()

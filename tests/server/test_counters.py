@@ -24,7 +24,7 @@ def counted(counters: Counters) -> dict[tuple[str, ...], list[int]]:
     return {labels: each.counts for labels, each in counters.validating.items()}
 
 
-def test_decisions_that_are_given_again_count_each_time():
+def test_cached_decisions_are_counted_each_time():
     counters = Counters()
     for _ in range(3):
         reviewed(counters, HOLDS, HOLDS, FAILS)
@@ -33,7 +33,7 @@ def test_decisions_that_are_given_again_count_each_time():
     assert len(counters.standing) == 1
 
 
-def test_decisions_that_are_made_anew_are_not_recognized():
+def test_new_decisions_are_not_counted_as_cached():
     counters = Counters()
     reviewed(counters, replace(HOLDS, elapsed_s=0.002), replace(HOLDS, audit_annotations=(("k", "v"),)))
     assert counted(counters) == {ALLOWED: [1, 0, 1, 0, 0, 0]}

@@ -62,7 +62,7 @@ def test_light_tenants_go_first_and_take_turns():
     run(scenario)
 
 
-def test_namespaces_take_turns_however_many_users_send_for_one():
+def test_namespaces_take_turns_regardless_of_their_number_of_users():
     async def scenario(waiting: Waiting) -> None:
         crowd = [Tenant("crowd", f"user-{number}") for number in range(20)]
         await waiting.enter(*crowd, LIGHT, OTHER, LIGHT)
@@ -150,7 +150,7 @@ def test_a_thousand_tenants_that_wait_are_not_walked_over_for_each_turn():
     run(scenario)
 
 
-def test_long_work_of_one_namespace_waits_for_as_much_of_others():
+def test_long_work_of_one_namespace_waits_for_equal_work_of_others():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(*[LIGHT] * 3, *[OTHER] * 40)
         for _ in range(20):
@@ -214,7 +214,7 @@ def test_places_that_changed_do_not_pile_up():
     run(scenario)
 
 
-def test_one_long_piece_of_work_puts_nobody_behind_for_its_whole_length():
+def test_a_long_review_does_not_delay_others_for_its_whole_length():
     async def scenario(waiting: Waiting) -> None:
         waiting.queue = FairQueue(waiting.usage, waiting.lost.append, 0.001, most_debt_s=0.003)
         await waiting.enter(*[OTHER] * 20)
@@ -275,7 +275,7 @@ def test_a_tenant_with_fading_use_is_not_starved_by_new_light_tenants(
 
 
 @pytest.mark.parametrize("stays", [False, True])
-def test_moments_at_which_tenants_become_light_do_not_pile_up(stays: bool):
+def test_times_when_tenants_become_light_do_not_accumulate(stays: bool):
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(*[HEAVY] * stays)
         for number in range(1000):
@@ -286,7 +286,7 @@ def test_moments_at_which_tenants_become_light_do_not_pile_up(stays: bool):
     run(scenario)
 
 
-def test_entries_of_users_who_became_light_do_not_pile_up(monkeypatch: pytest.MonkeyPatch):
+def test_entries_of_light_users_do_not_accumulate(monkeypatch: pytest.MonkeyPatch):
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(*[Tenant("shared", "stays")] * 2000)
         now = time.monotonic()

@@ -65,7 +65,7 @@ def _texts(holder: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def test_nothing_that_policies_saw_is_kept() -> None:
+def test_objects_seen_by_policies_are_not_kept() -> None:
     chance, numbers, policies = random.Random(7), count(), shipped_policies()
     cluster = ClusterWithAssumedNamespaces(FilesCluster(assembly.objects_of_files(yamlfile.required_files([CLUSTER]))))
 

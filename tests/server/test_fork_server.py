@@ -130,7 +130,7 @@ def test_a_retired_fork_server_ends_after_its_last_worker():
     asyncio.run(run())
 
 
-def test_one_without_workers_ends_at_once():
+def test_a_fork_server_without_workers_ends_at_once():
     async def run() -> None:
         forks = ForkServer(numbers, MB)
         parent = int(answer(forks.start_worker(soon())).split()[1])
@@ -141,7 +141,7 @@ def test_one_without_workers_ends_at_once():
     asyncio.run(run())
 
 
-def test_it_ends_with_its_workers_when_nobody_needs_it():
+def test_an_unused_fork_server_ends_with_its_workers():
     forks = ForkServer(tell_and_sleep, MB)
     worker = forks.start_worker(soon())
     pid, parent = told(worker)
@@ -151,7 +151,7 @@ def test_it_ends_with_its_workers_when_nobody_needs_it():
     assert not is_running(pid)
 
 
-def test_one_that_was_killed_says_so():
+def test_a_killed_process_is_reported():
     forks = ForkServer(tell_and_sleep, MB)
     worker = forks.start_worker(soon())
     pid, parent = told(worker)

@@ -106,7 +106,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("steps", "method", "written"), WRITTEN.values(), ids=WRITTEN.keys())
-def test_how_an_answer_is_written(steps: Steps, method: str, written: list[bytes]) -> None:
+def test_an_answer_is_written_as_these_bytes(steps: Steps, method: str, written: list[bytes]) -> None:
     wire = exchange(steps, method)
     assert (wire.written, wire.events) == (written, ["answered"])
 

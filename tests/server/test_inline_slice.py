@@ -58,7 +58,7 @@ def test_a_call_that_would_end_too_late_is_not_started():
         used.require_time_for_call(0.02)
 
 
-def test_only_the_loop_leaves_what_mostly_is_quick():
+def test_outside_the_event_loop_a_slow_call_is_not_refused():
     Deadline(time.monotonic() + 1).check_clock_before_slow_call(5)
 
 
@@ -95,13 +95,13 @@ def test_what_used_up_its_slice_twice_is_expected_to_do_so_again():
     assert overruns.expects(ANN, SIZE // 8 * 3, 2.0)
 
 
-def test_one_half_as_large_is_expected_to_overrun_as_well():
+def test_a_review_of_half_the_size_is_also_expected_to_overrun():
     overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     assert overruns.expects(ANN, SIZE // 2, 1.0)
     assert not overruns.expects(ANN, SIZE // 2 - 1, 1.0)
 
 
-def test_one_overrun_may_be_chance():
+def test_one_overrun_does_not_count():
     assert not overrun((SIZE, 0.0)).expects(ANN, SIZE, 1.0)
     assert not overrun((SIZE, 0.0), (SIZE, _REMEMBERED_S)).expects(ANN, SIZE, _REMEMBERED_S)
 

@@ -20,14 +20,14 @@ def test_it_is_what_came() -> None:
     assert (len(body), b"".join(body.pieces()), list(body.beginnings())) == (6, b"abcdef", [b"abcdef", b"abcdef"])
 
 
-def test_nothing_is_kept_beyond_its_capacity() -> None:
+def test_a_cache_keeps_no_more_than_its_capacity() -> None:
     body = LargeBody(4, [b"abc"])
     body.append(b"def")
     body.append(b"g")
     assert (len(body), b"".join(body.pieces())) == (4, b"abcd")
 
 
-def test_one_of_which_nothing_came() -> None:
+def test_a_large_body_without_bytes_is_empty() -> None:
     assert b"".join(LargeBody(0).pieces()) == b""
 
 
@@ -48,7 +48,7 @@ def test_a_forked_child_can_close_all_bodies() -> None:
     assert b"".join(body.pieces()) == b"body"
 
 
-def test_it_comes_in_pieces() -> None:
+def test_a_large_body_is_read_in_pieces() -> None:
     body = LargeBody(5 * BEGINNING_BYTES, [b"a" * BEGINNING_BYTES, b"b"])
     assert list(body.pieces()) == [b"a" * BEGINNING_BYTES, b"b"]
 

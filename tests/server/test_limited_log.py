@@ -9,7 +9,7 @@ from webhook.logs.structured import Level
 from webhook.server.handshake_log import LINES_PER_S, LimitedLog
 
 
-def test_few_lines_in_a_period_and_then_how_many_were_left_out():
+def test_a_log_period_has_a_few_lines_and_the_number_of_omitted_lines():
     lines: list[tuple[Level, str, dict[str, Any]]] = []
 
     async def scenario() -> None:

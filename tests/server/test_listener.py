@@ -162,7 +162,7 @@ def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
             time.sleep(0.05)
 
 
-def test_an_address_that_is_taken_or_none_is_refused() -> None:
+def test_an_address_that_is_in_use_or_invalid_is_refused() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"cannot listen on 127\.0\.0\.1:{port}: address already in use$"):
@@ -173,7 +173,7 @@ def test_an_address_that_is_taken_or_none_is_refused() -> None:
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 @pytest.mark.parametrize("client", ["127.0.0.1", "::1"])
-def test_ipv6_takes_both(client: str) -> None:
+def test_an_ipv6_socket_accepts_ipv4_and_ipv6(client: str) -> None:
     with bind("::", 0) as both:
         socket.create_connection((client, both.getsockname()[1])).close()
 

@@ -76,7 +76,7 @@ def test_what_is_told_is_bounded() -> None:
     assert process.counters.param_mistakes == {(): MOST}
 
 
-def test_nothing_is_read_where_nothing_changed() -> None:
+def test_unchanged_files_are_not_read_again() -> None:
     process = Process()
     assert process.params.has_changed()
     assert not process.params.has_changed()

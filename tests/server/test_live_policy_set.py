@@ -178,7 +178,7 @@ def test_broken_files_do_not_keep_stored_objects_out(folder: Path) -> None:
     assert (found.error, names(found)) == ("", ["p", "renamed"])
 
 
-def test_an_api_server_that_is_away_takes_nothing_away(folder: Path) -> None:
+def test_an_unreachable_api_server_removes_no_policies(folder: Path) -> None:
     view = Stored(policy("p"))
     found = live_set(folder, view)
     view.is_away = True
@@ -194,7 +194,7 @@ def test_a_server_that_never_read_the_stored_policies_is_not_ready(folder: Path)
     assert (found.poll(), found.explain_missing_policy_list(), names(found)) == (True, "", ["of-a-file", "p"])
 
 
-def test_another_status_alone_makes_no_new_set(folder: Path) -> None:
+def test_a_change_of_only_status_makes_no_new_policy_set(folder: Path) -> None:
     view = Stored(policy("p"))
     found = live_set(folder, view)
     before = found.current

@@ -143,7 +143,7 @@ def test_who_waits_keeps_nobody_else_waiting_and_is_answered_by_the_failure_poli
     assert asyncio.run(ask()) == (False, False, True)
 
 
-def test_only_what_is_in_a_namespace_that_could_come_waits(live: Live) -> None:
+def test_only_objects_in_a_namespace_that_may_arrive_wait(live: Live) -> None:
     arrivals = NamespaceArrivals(lambda: live.view)
     created = request(namespace("new"))
     assert not arrivals.is_awaited(replace(created, namespace="new"))

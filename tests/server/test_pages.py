@@ -95,7 +95,7 @@ def test_unknown_paths_and_methods_fail_in_the_form_of_the_api() -> None:
     assert answer.headers["allow"] == "GET"
 
 
-def test_openapi_has_the_paths_of_the_door_and_resolves() -> None:
+def test_openapi_has_the_paths_of_the_server_and_its_references_resolve() -> None:
     document = Running().call("GET", "/openapi.json").json()
     assert {"/validate", "/mutate", "/healthz", "/readyz", "/metrics", "/version"} <= document["paths"].keys()
     assert set(document["paths"]["/validate"]["post"]["responses"]) == {

@@ -35,7 +35,7 @@ def whole(client: ssl.SSLSocket) -> bytes:
 
 
 @pytest.mark.parametrize("asked", [SMALL, METRICS], ids=["a review", "a page"])
-def test_during_a_drain_each_connection_is_closed_after_its_next_answer(asked: bytes, tmp_path: Path) -> None:
+def test_in_a_drain_each_connection_closes_after_its_next_answer(asked: bytes, tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, drain_s=20) as server:
         old = connect(server, pki)

@@ -61,7 +61,7 @@ def asks(*paths: str) -> Any:
 
 @BOTH
 @pytest.mark.parametrize("allowed", [True, False])
-def test_each_answer_begins_the_review_anew(body: dict[str, Any], allowed: bool) -> None:
+def test_a_review_restarts_after_each_authorizer_answer(body: dict[str, Any], allowed: bool) -> None:
     book = Book({"/a", "/b"} if allowed else {"/a"})
     running = Running(asks=asks("/a", "/b", "/a"), authority=book)
     assert running.post("/validate", body).json()["response"]["allowed"] is allowed
@@ -108,7 +108,7 @@ def test_users_are_told_what_the_failure_policy_lets_pass(body: dict[str, Any]) 
 
 
 @BOTH
-def test_half_of_the_time_is_left_for_policies_that_do_not_ask(body: dict[str, Any]) -> None:
+def test_half_of_the_time_is_left_for_policies_without_authorizer(body: dict[str, Any]) -> None:
     book, before = Book({"/a"}), monotonic()
     Running(asks=asks("/a"), authority=book).post("/validate?timeout=4s", body)
     assert before < book.until[0] <= before + 4

@@ -171,7 +171,7 @@ def test_a_client_that_disconnects_releases_its_bytes() -> None:
     run(one)
 
 
-def test_addresses_take_turns_and_nobody_is_overtaken() -> None:
+def test_addresses_take_turns_in_order_of_arrival() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         await budget.reserve(LIMIT, "holder")

@@ -238,7 +238,7 @@ def test_an_internal_error_is_500_and_names_the_place_without_contents(reviewer:
     assert SECRET not in answer.text + running.stream.getvalue()
 
 
-def test_one_line_a_review_without_the_object() -> None:
+def test_each_review_has_one_log_line_without_the_object() -> None:
     decisions = (
         Decision(policy="quiet", binding="b", evaluation="admit"),
         Decision(policy="loud", binding="b", evaluation="deny", actions=(ValidationAction.WARN,), message="m"),

@@ -69,5 +69,5 @@ def test_rules_that_an_exception_lets_pass_are_named_apart():
         ("info", "warning", False),
     ],
 )
-def test_at_which_level(wanted, log_level, expected):
+def test_denials_are_logged_at_the_configured_level(wanted, log_level, expected):
     assert _logs_denials(ServerSettings(log_denials=wanted, log_level=log_level)) is expected

@@ -70,7 +70,7 @@ def test_short_reviews_go_before_long_ones_of_a_tenant_that_is_as_light():
     assert run(scenario())[:40].count(CROWD) <= 4
 
 
-def test_one_long_review_by_chance_is_charged_what_it_took():
+def test_a_single_long_review_is_charged_its_time():
     async def scenario() -> list[Tenant]:
         scheduler, done = Scheduler(), []
         for tenant in (CROWD, VICTIM):
@@ -107,7 +107,7 @@ def test_who_used_a_little_more_than_a_share_is_soon_light_again():
     assert scheduler.usage.is_light(CROWD, now + 0.15)
 
 
-def test_fresh_service_accounts_and_namespaces_of_one_user_are_one_crowd():
+def test_new_service_accounts_and_namespaces_of_one_user_count_as_one_user():
     crowd = [Tenant(f"ns-{number}", "crowd") for number in range(20)]
     assert run(order(*crowd, VICTIM, heavy=(CROWD,)))[1] == VICTIM
 
@@ -204,7 +204,7 @@ def test_a_wait_ends_in_time():
     run(scenario())
 
 
-def test_light_tenants_have_a_longer_slice_and_all_have_while_policies_are_compiled():
+def test_light_tenants_get_a_longer_slice_and_all_tenants_do_during_compilation():
     scheduler = Scheduler()
     scheduler.usage.add(CROWD, 5.0, time.monotonic())
     assert (scheduler.slice_s(VICTIM), scheduler.slice_s(CROWD)) == (LIGHT_S, HEAVY_S)

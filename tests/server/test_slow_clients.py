@@ -87,7 +87,7 @@ def test_a_refusal_reaches_the_client_and_the_connection_ends_without_its_goodby
         client.close()
 
 
-def test_more_headers_than_anybody_needs_are_refused(tmp_path: Path) -> None:
+def test_too_many_headers_are_refused(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:
         for count, code in ((150, b"HTTP/1.1 200 "), (MAX_HEADERS + 1, b"HTTP/1.1 400 ")):
@@ -272,7 +272,7 @@ def test_what_comes_with_a_body_and_is_not_read_ends_the_connection(
         client.close()
 
 
-def test_large_bodies_in_line_are_not_charged_for_the_wait(tmp_path: Path) -> None:
+def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> None:
     """One holds the whole budget until it is ended; the one behind it waits longer than a body may take."""
     pki = Pki(tmp_path)
     size = 200_000
@@ -396,7 +396,7 @@ def test_the_time_that_a_client_waited_for_the_server_is_not_its_own() -> None:
     ],
     ids=["as it should be", "before there were hosts", "no host", "two hosts", "chunked", "compressed"],
 )
-def test_http_is_taken_as_it_is_defined(request_bytes: bytes, code: bytes, tmp_path: Path) -> None:
+def test_requests_in_valid_http_are_accepted(request_bytes: bytes, code: bytes, tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server, connect(server, pki) as client:
         client.sendall(request_bytes)

@@ -52,7 +52,7 @@ def test_every_page_has_an_account():
     assert served == PAGES, "add the path to PAGES in webhook/server/usage.py"
 
 
-def test_nobody_makes_the_probes_or_the_handshakes_of_others_wait():
+def test_a_busy_client_delays_no_probes_or_handshakes_of_others():
     flood, kubelet = page_tenant("/healthz", "192.0.2.1"), page_tenant("/healthz", "192.0.2.2")
     assert flood.namespace != kubelet.namespace
     assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # what else an address asks for is not counted

@@ -184,7 +184,7 @@ def test_a_folder_for_the_authority_of_clients_is_named(pki: Pki) -> None:
         Certificates(TlsFiles(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder))
 
 
-def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_passphrase(pki: Pki) -> None:
+def test_an_encrypted_key_is_refused_without_a_passphrase_prompt(pki: Pki) -> None:
     key = serialization.load_pem_private_key((pki.folder / "tls.key").read_bytes(), password=None)
     form = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
     (pki.folder / "tls.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))

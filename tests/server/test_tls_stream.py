@@ -114,7 +114,7 @@ def test_what_is_no_tls_is_known_at_once(tmp_path: Path, said: bytes) -> None:
         server.continue_handshake()
 
 
-def test_nothing_of_many_bytes_is_lost_in_either_direction(tmp_path: Path) -> None:
+def test_large_data_is_transferred_completely_in_both_directions(tmp_path: Path) -> None:
     client, data = Client(tmp_path).connected(), os.urandom(100_000)
     client.server.receive(client.sent(data))
     pieces = list(iter(client.server.read, None))
@@ -127,7 +127,7 @@ def test_nothing_of_many_bytes_is_lost_in_either_direction(tmp_path: Path) -> No
     assert heard == data
 
 
-def test_each_side_says_goodbye(tmp_path: Path) -> None:
+def test_each_side_closes_tls(tmp_path: Path) -> None:
     client = Client(tmp_path).connected()
     with suppress(ssl.SSLWantReadError):
         client.tls.unwrap()

@@ -137,7 +137,7 @@ def test_the_same_is_told_once_an_hour() -> None:
     assert [each["metadata"]["name"] for each in cluster.created] == [cluster.created[0]["metadata"]["name"]] * 2
 
 
-def test_an_event_names_title_and_field_and_nothing_of_the_message() -> None:
+def test_an_event_names_title_and_field_but_not_the_message() -> None:
     cluster = Cluster()
     Server(cluster).write(described())
     (event,) = cluster.created
@@ -170,7 +170,7 @@ def test_pods_of_a_deployment_are_told_once(uid: str, about: str) -> None:
     assert event["regarding"]["kind"] == about
 
 
-def test_owners_in_a_circle_end() -> None:
+def test_owners_in_a_circle_are_followed_to_a_bound() -> None:
     circle = {"metadata": {"uid": "2", "ownerReferences": OWNED["ownerReferences"]}}
     cluster = Cluster({REPLICA_SET: circle})
     assert Server(cluster).write(described(sent=review(OWNED))) == {"written": 1}

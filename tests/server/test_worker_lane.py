@@ -69,7 +69,7 @@ def test_a_tenant_does_not_take_the_last_worker():
     assert (lane.busy_worker_count, lane.waiting_review_count) == (0, 0)
 
 
-def test_nor_does_a_user_in_several_namespaces():
+def test_a_user_in_several_namespaces_leaves_the_last_worker_to_others():
     lane = lane_of(2)
 
     async def run() -> list[object]:
@@ -81,7 +81,7 @@ def test_nor_does_a_user_in_several_namespaces():
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
 
 
-def test_an_arrival_is_not_compared_with_all_who_wait(monkeypatch: pytest.MonkeyPatch):
+def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pytest.MonkeyPatch):
     asked, lane, may_start = [], lane_of(2), WorkerLane._may_start
 
     def noted(of: WorkerLane, tenant: Tenant) -> bool:
@@ -128,7 +128,7 @@ def test_time_that_a_worker_waits_for_a_processor_is_not_use():
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, bytes]
 
 
-def test_of_those_who_wait_the_one_who_used_least_is_next():
+def test_the_waiting_tenant_with_the_least_use_is_next():
     lane = lane_of(1)
     order: list[str] = []
 

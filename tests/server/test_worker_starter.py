@@ -56,7 +56,7 @@ def test_it_is_used_for_some_seconds(monkeypatch: pytest.MonkeyPatch):
     assert len(set(parents(iter([1, 1])))) == 2
 
 
-def test_one_that_was_killed_is_replaced():
+def test_a_killed_process_is_replaced():
     def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -92,7 +92,7 @@ def test_reviews_that_waited_are_started_from_one_fork_while_the_state_changes(m
     assert asyncio.run(run()) == [b"1", b"1", b"1", b"3"]
 
 
-def test_one_that_is_not_used_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
+def test_an_unused_process_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_lane, "LIVES_S", 0.5)
 
     async def run() -> None:

@@ -63,7 +63,7 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
     assert (command(further=True), command()) == (1, 0)
 
 
-def test_every_reason_is_about_an_option() -> None:
+def test_every_reason_in_the_table_belongs_to_an_option() -> None:
     names = {each.name for each in declared_settings(ReviewSettings)}
     of_server = {each.name for each in declared_settings(ServerSettings)}
     assert set(LEFT_OUT) <= names

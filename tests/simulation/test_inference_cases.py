@@ -16,7 +16,7 @@ LEAST = {"certain": 0.98, "advice": 0.8}
 
 
 @pytest.mark.slow
-def test_faults_are_told_and_traps_are_not():
+def test_mistakes_get_findings_and_valid_look_alikes_get_none():
     verdicts = [judge_case(case) for case in CASES]
     print(table(CASES, verdicts))
     wrong = {case["id"]: each.wrong for case, each in zip(CASES, verdicts, strict=True) if each.wrong}

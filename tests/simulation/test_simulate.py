@@ -243,7 +243,7 @@ def answers_about_every_kind(tmp_path_factory):
     return answers
 
 
-def test_no_job_of_any_kind_is_said_to_start_where_no_node_is_known(answers_about_every_kind):
+def test_no_job_is_reported_as_starting_without_known_nodes(answers_about_every_kind):
     assert {key for key, told in answers_about_every_kind.items() if told["answer"] in ("can-start", "waits")} == set()
     assert {key[0] for key in answers_about_every_kind} >= {"Pod", "Job", "TrainJob", *OTHERS}
 
@@ -420,7 +420,7 @@ def test_a_queue_of_a_file_has_no_state(tmp_path, capsys):
         ("example.com/budget", 3, ["AdmissionCheck budget has no condition Active in its file"]),
     ],
 )
-def test_an_admission_check_of_a_file_has_no_conditions(controller, code, whats, tmp_path, capsys):
+def test_an_admission_check_in_a_file_has_no_conditions(controller, code, whats, tmp_path, capsys):
     job = NODE.replace("GPUS", '"1"').replace("{name: job}", "{name: job, namespace: team, labels: {LABEL: main}}")
     job = job.replace("LABEL", "kueue.x-k8s.io/queue-name").replace(
         "spec:\n  template", "spec:\n  suspend: true\n  template"
@@ -464,7 +464,7 @@ def test_resources_outside_the_table_of_devices_and_labels_are_compared(text, ru
     assert (code, told["answer"], against(told)) == (1, "never", {"nodes": [rule]})
 
 
-def test_every_group_of_rules_is_about_something():
+def test_every_group_of_rules_has_an_aspect_of_simulate():
     catalogue = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     assert {rule.partition("/")[0] for rule in catalogue} - groups() == set()
     assert set(_RULES) - set(catalogue) == set()
@@ -472,7 +472,7 @@ def test_every_group_of_rules_is_about_something():
     assert aspect_of("a-policy-of-a-site") == "admission"
 
 
-def test_documents_that_are_no_objects_are_named_and_the_others_simulated(tmp_path, capsys):
+def test_documents_that_are_not_objects_are_named_and_the_others_simulated(tmp_path, capsys):
     (tmp_path / "job.yaml").write_text((EXAMPLES / "good" / "pytorchjob.yaml").read_text())
     (tmp_path / "values.yaml").write_text("replicas: 1\n")
     (tmp_path / "assert.yaml").write_text("apiVersion: v1\nkind: Pod\n(spec): {}\n")

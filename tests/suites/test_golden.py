@@ -95,7 +95,7 @@ def test_nothing_is_recorded_through_a_link(tmp_path, capsys, monkeypatch, place
     assert {path: path.read_bytes() for path in outside.rglob("*.yaml")} == before
 
 
-def test_golden_folders_ask_the_policies_that_hold(tmp_path, capsys):
+def test_golden_folders_use_the_configured_policies(tmp_path, capsys):
     record(tmp_path, EXAMPLES / "broken" / "mpijob-slots.yaml", *CONTEXT)
     only = Path(__file__).parents[1] / "data" / "commands" / "policies"
     assert run_command_line(["test", str(tmp_path), "--only", str(only)]) == 1

@@ -115,7 +115,7 @@ MISTAKES = {
 
 
 @all_rows("text, told", MISTAKES.values(), ids=MISTAKES)
-def test_an_unknown_field_is_told_with_the_one_that_was_meant(
+def test_an_unknown_field_is_reported_with_the_intended_field(
     text: str, told: str, suite: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(["test", suite(validating("true"), text=text)]) == 2
@@ -145,7 +145,7 @@ def test_the_schema_takes_the_shipped_suites() -> None:
     assert not validator.is_valid({"cases": [{"name": "x", "input": {}, "expect": {"alowed": True}}]})
 
 
-def test_each_validation_and_each_match_condition_has_to_be_tried(
+def test_each_validation_and_each_match_condition_needs_a_case(
     suite: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy, binding = validating(

@@ -41,7 +41,7 @@ def test_so_many_bytes_of_answers_are_kept() -> None:
     assert 0 < bytes_of_all_caches() - before <= 1 << 20
 
 
-def test_an_answer_may_be_none() -> None:
+def test_a_cached_answer_may_be_none() -> None:
     asked = []
 
     @cache_for_short_texts(1 << 20)

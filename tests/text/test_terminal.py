@@ -64,6 +64,6 @@ def test_yaml_is_exact(text: str) -> None:
     assert all(unicodedata.category(character)[0] != "C" for character in shown if character != "\n")
 
 
-def test_an_excerpt_of_source_stays_below_its_message_and_nothing_else_does() -> None:
+def test_only_an_excerpt_of_source_stays_below_its_message() -> None:
     text = "ERROR: <input>:1:1: no\n | a\n | ^\n::error::x"
     assert message_lines(text) == ["ERROR: <input>:1:1: no", " | a", " | ^\\n::error::x"]

@@ -33,7 +33,7 @@ def test_items_share_values_with_a_set():
     assert [items.has_any_of(frozenset(values)) for values in ("bc", "cd", "")] == [True, False, False]
 
 
-def test_entries_are_a_map():
+def test_entries_behave_like_a_map():
     entries = Entries({"a": 1, "b": 2}, Deadline())
     assert (len(entries), entries["a"], entries.get("c"), entries.get("c", 3), "b" in entries) == (2, 1, None, 3, True)
     assert (list(entries), list(entries.keys()), list(entries.values())) == (["a", "b"], ["a", "b"], [1, 2])
@@ -68,7 +68,7 @@ def test_many_short_walks_end_with_the_time():
         [list(items) for _ in range(2 * STEP)]
 
 
-def test_one_entry_costs_nothing():
+def test_reading_one_entry_charges_no_time():
     deadline = Deadline()
     items, entries = Items(["a"], deadline), Entries({"a": 1}, deadline)
     for _ in range(STEP):

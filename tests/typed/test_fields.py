@@ -82,7 +82,7 @@ def test_a_part_knows_its_path():
     assert (read.part_map["k"].name, read.part_map["k"].at) == ("c", ("spec", "partMap", "k"))
 
 
-def test_an_object_under_a_name_of_nobodys_class_knows_where_it_stands():
+def test_an_object_under_an_undeclared_name_knows_its_path():
     there, not_there = (fields.part_at(sample(any={"name": "a"}), name, Inner) for name in ("any", "other"))
     assert (there.name, there.at, bool(not_there), not_there.name) == ("a", ("spec", "any"), False, "")
 
@@ -99,7 +99,7 @@ def test_a_value_that_is_not_an_object_is_false():
     )
 
 
-def test_an_entry_that_is_no_object_keeps_the_place_of_the_others():
+def test_an_entry_that_is_not_an_object_keeps_the_indices_of_the_others():
     first, second = sample(parts=["text", {"name": "b"}]).parts
     assert (bool(first), second.name, second.at) == (False, "b", ("spec", "parts", 1))
 
@@ -109,7 +109,7 @@ def test_an_omitted_field_counts_as_set():
     assert (read.has("part"), read.has("text"), read.is_omitted("part")) == (True, False, True)
 
 
-def test_objects_differ_in_some_fields_or_at_all():
+def test_objects_are_compared_by_some_or_all_fields():
     one, other = sample(text="a", number=1), sample(text="a", number=2)
     assert (one.differs(other), one.differs(other, "text"), one.differs(other, "text", "number")) == (True, False, True)
 

@@ -21,7 +21,7 @@ def has(**spec):
     return Pod.of({"spec": spec}).parts
 
 
-def test_names_stand_for_every_place_of_a_pod():
+def test_a_name_means_every_place_of_a_pod():
     seen = has(
         resources={"limits": {"memory": "1Gi"}},
         containers=[{"resources": {"requests": {"cpu": "1", "example.com/a": None}}}, "no container"],
@@ -70,7 +70,7 @@ def test_the_metadata_says_what_is_noted_on_a_pod():
     assert made.parts.present == {"a"}
 
 
-def test_images_are_those_of_all_containers():
+def test_images_of_a_pod_include_all_containers():
     lists = {"containers": [{"image": "a"}, {"image": 1}], "initContainers": [{"image": "b"}], "ephemeralContainers": 7}
     assert has(**lists).images == ["a", "b"]
 
@@ -82,5 +82,5 @@ def test_what_no_api_server_has_decoded_is_an_error(pod):
         assert Pod.of(pod, (), ReadingContext(is_decoded=True)).parts
 
 
-def test_every_device_but_gpu_has_an_extended_name():
+def test_every_device_except_gpu_has_an_extended_name():
     assert [row.name for row in devices.read_device_catalogue().resources if "/" not in row.name] == ["gpu"]

@@ -68,7 +68,7 @@ def test_a_spark_application_makes_a_driver_and_executors() -> None:
     ],
     ids=["several nodes", "KServe", "no image", "no object", "a template", "labels in sparkConf", "no such row"],
 )
-def test_nothing_is_said_where_other_fields_count(kind: str, obj: JSON) -> None:
+def test_no_pods_are_predicted_for_kinds_with_other_fields(kind: str, obj: JSON) -> None:
     assert pods(kind, obj) is None
 
 

@@ -376,7 +376,7 @@ def test_the_place_of_a_template_is_its_path_in_the_object() -> None:
     assert paths.path_as_text(podset.locate(("spec", "containers", 0))) == "spec.template.spec.containers[0]"
 
 
-def test_wrapping_ends() -> None:
+def test_a_too_deeply_wrapped_object_is_not_read() -> None:
     """An object wrapped deeper than anybody means is left alone."""
     obj: dict = workload("apps/v1", "Deployment", template=POD)
     for _ in range(3):
@@ -414,7 +414,7 @@ def test_fragments_are_partial_templates() -> None:
     assert patch_templates(shards, TABLE) == ()
 
 
-def test_old_overrides_are_bare_pod_specs() -> None:
+def test_overrides_of_old_releases_are_bare_pod_specs() -> None:
     job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", podSpecOverrides=[{"nodeSelector": {"a": "b"}}])
     (fragment,) = partial_pod_templates(job, TABLE)
     assert fragment.template == {"spec": {"nodeSelector": {"a": "b"}}}

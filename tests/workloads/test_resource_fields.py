@@ -64,7 +64,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("version", "kind", "spec", "path"), STEPS, ids=[step[1] for step in STEPS])
-def test_containers_that_no_pod_template_holds_have_resources(version: str, kind: str, spec: JSON, path: str) -> None:
+def test_containers_outside_pod_templates_have_resources(version: str, kind: str, spec: JSON, path: str) -> None:
     assert found({"apiVersion": version, "kind": kind, "spec": spec}) == [(path, LIMITS, "", "", 1)]
 
 
@@ -103,5 +103,5 @@ def test_a_device_without_a_quantity_asks_for_nothing(device: JSON) -> None:
         {**SERVICE, "spec": {"predictor": {"model": []}, "canary": {}}},
     ],
 )
-def test_other_objects_have_none(obj: JSON) -> None:
+def test_other_objects_have_no_resource_fields(obj: JSON) -> None:
     assert found(obj) == []

@@ -125,7 +125,7 @@ def factors(row: Row) -> Iterator[tuple[str, Factor]]:
 
 
 @all_rows("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
-def test_counts_are_integers_of_the_crd_with_its_defaults(crd: dict) -> None:
+def test_counts_are_read_with_the_types_and_defaults_of_the_crd(crd: dict) -> None:
     """A field may be another version's, or below an object without a schema."""
     row, group = row_of(crd), [each for each in CRDS if (each["group"], each["kind"]) == (crd["group"], crd["kind"])]
     known = {path: default for each in group for path, default in each.get("counts", {}).items()} | crd.get(

@@ -84,7 +84,7 @@ def test_a_name_that_leaves_the_folder_is_not_followed(folder, name):
         read(folder, name)
 
 
-def test_links_in_a_circle_end(folder):
+def test_links_in_a_circle_are_followed_to_a_bound(folder):
     (folder / "a.yaml").symlink_to("b.yaml")
     (folder / "b.yaml").symlink_to("a.yaml")
     with pytest.raises(OSError, match="symbolic links"):

@@ -139,12 +139,12 @@ def evaluate(expression: str) -> Any:
 
 
 @pytest.mark.parametrize(("expression", "expected"), EVALUATED.items())
-def test_an_expression_beside_a_part_is_evaluated(expression: str, expected: Any) -> None:
+def test_an_expression_outside_an_unread_part_is_evaluated(expression: str, expected: Any) -> None:
     assert evaluate(expression) == expected
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_an_expression_about_what_is_in_a_part_is_an_error(expression: str) -> None:
+def test_an_expression_about_an_unread_part_is_an_error(expression: str) -> None:
     with pytest.raises(EvaluationError):
         evaluate(expression)
 

@@ -145,7 +145,7 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
         ("a: {d: 1}\n<<: {a: {d: 1}}", {"a": {"d": 1}}, 2, []),
     ],
 )
-def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, line, told):
+def test_the_last_value_of_a_repeated_key_counts_and_is_reported(text, value, line, told):
     read = yamlfile.read_parts_of_text(text, "f")
     assert [document.value for document in read.documents] == [value]
     found = "b[0].a.d" if "b" in value and text.startswith("b") else "a.d"
@@ -188,7 +188,7 @@ def test_what_is_told_of_repeated_keys_does_not_repeat_a_long_key():
     assert sum(len(str(each)) for each in read.repeated) < 100_000
 
 
-def test_an_anchor_that_stands_twice_means_the_last_one_before():
+def test_a_repeated_anchor_means_the_last_one_before():
     documents = load("a: &x {v: 1}\nb: &x\n  v: 2\nc:\n  <<: *x\n  w: 3\n---\nd: &x 1\ne: *x\n")
     assert [each.value for each in documents] == [
         {"a": {"v": 1}, "b": {"v": 2}, "c": {"v": 2, "w": 3}},
@@ -198,7 +198,7 @@ def test_an_anchor_that_stands_twice_means_the_last_one_before():
     assert documents[1].position(("e",)) == (9, 1)
 
 
-def test_each_item_of_a_long_json_list_is_found_without_reading_those_before_again():
+def test_items_of_a_long_json_list_are_found_in_linear_time():
     pod = {"metadata": {"name": "a", "labels": {"b": "c"}}, "spec": {"containers": [{"name": "d"}, {"name": "e"}]}}
     (document,) = load(json.dumps({"kind": "List", "items": [pod] * 2000}, indent=1))
     begun = process_time()
@@ -213,7 +213,7 @@ def test_a_file_named_json_must_be_json():
         load("{a: 1}", "x.json")
 
 
-def test_aliases_cannot_blow_a_file_up():
+def test_aliases_cannot_expand_a_file_without_bound():
     bomb = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
     with pytest.raises(InputError, match="aliases add more than 100000 values"):
         load(bomb)
@@ -451,7 +451,7 @@ def test_what_stands_beside_a_mistake_is_read(file, text, values, problems):
         assert f"{problem.line}:{problem.column}".startswith(place)
 
 
-def test_floats_survive():
+def test_floats_are_unchanged_after_a_round_trip():
     assert load(dump([math.pi, 1e-300, 1e300]))[0].value == [math.pi, 1e-300, 1e300]
 
 

@@ -50,7 +50,7 @@ def answer(code=200, **response):
 
 
 @pytest.mark.parametrize("maker", LISTS.values(), ids=LISTS)
-def test_every_list_is_a_review_that_grows_with_n(maker):
+def test_every_attack_list_is_a_review_that_grows_with_its_size(maker):
     assert decode_review_bytes(review(maker(3))).namespace == "attackers"
     assert len(review(maker(40))) > len(review(maker(20)))
     assert len(review(maker(count_for(maker, 100_000)))) == pytest.approx(100_000, rel=0.3)
@@ -77,12 +77,12 @@ def test_bodies_that_are_reviews_are_read():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", bodies.NOT_REVIEWS.values(), ids=bodies.NOT_REVIEWS)
-def test_bodies_that_are_none_are_refused(make):
+def test_invalid_bodies_are_refused(make):
     with pytest.raises(CallError):
         decode_review_bytes(make())
 
 
-def test_every_attack_has_a_row():
+def test_every_attack_is_in_the_table():
     counts = Counter(attack.name for _, row in planned("", each=False) for attack in row)
     assert counts == Counter(attack.name for make in GROUPS.values() for attack in make())
     assert set(TOGETHER) == set(GROUPS)
@@ -121,7 +121,7 @@ def test_each_request_has_a_uid_of_its_own():
         ),
     ],
 )
-def test_an_answer_is_judged(attack, given, kind, fault):
+def test_the_answer_to_an_attack_is_rated(attack, given, kind, fault):
     assert judge(Attack("row", bytes, **attack), SENT, given) == (kind, fault)
 
 
@@ -136,7 +136,7 @@ def test_generations_load_and_must_agree(tmp_path):
     assert mixed_generations("policy-generation 2, policy-generation 3") == "policy of generations ['2', '3']"
 
 
-def test_missed_targets_are_named():
+def test_missed_targets_are_reported():
     slow = Seen(times=[Took(0.06, client_s=0.001)] * 100, health=[Took(0.3)], fresh=[Took(0.1)], lost=Counter(late=1))
     assert victims_missed(slow) == [
         "victims' p99 59 ms, 59 ms without waiting for a processor, the loop ran 0 ms",
@@ -158,7 +158,7 @@ def test_waiting_for_a_processor_is_told_from_a_fault(capsys):
     assert [line.split()[:3] for line in told[1:3]] == [["FAIL", "victims", "slow"], ["BUSY", "victims", "busy"]]
 
 
-def test_memory_is_looked_at_again_where_a_process_began_meanwhile(monkeypatch):
+def test_memory_is_measured_again_if_a_process_started_meanwhile(monkeypatch):
     pid = os.getpid()
     families = iter([[pid], [pid, pid], [pid, pid], [pid], [pid], [pid]])
     monkeypatch.setattr(memory, "family", lambda _pid: next(families))
@@ -178,7 +178,7 @@ def test_a_stopwatch_counts_the_wait_of_its_own_thread():
     assert 0 <= took.client_s <= took.seconds
 
 
-def test_an_answer_that_comes_early_is_read_before_all_is_sent():
+def test_an_early_answer_is_read_before_the_request_is_complete():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         read_no_more = threading.Event()
         serving = threading.Thread(target=_answer_early, args=(listening, read_no_more))

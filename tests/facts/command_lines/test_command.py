@@ -153,7 +153,7 @@ def mpirun(**words: object) -> dict:
         (None, {}),
     ],
 )
-def test_commands_say_how_processes_start(command: object, expected: dict) -> None:
+def test_commands_determine_how_processes_start(command: object, expected: dict) -> None:
     assert said(command) == expected
 
 
@@ -214,7 +214,7 @@ def test_commands_say_how_processes_start(command: object, expected: dict) -> No
         (["mpirun", "-np", "2", "torchrun", "--nproc_per_node=8", "t.py"], mpirun(ranks=2)),
     ],
 )
-def test_mpirun_says_its_ranks(command: list[str], expected: dict) -> None:
+def test_the_ranks_of_mpirun_are_read(command: list[str], expected: dict) -> None:
     assert said(command) == expected
 
 
@@ -271,7 +271,7 @@ def test_mpirun_says_its_ranks(command: list[str], expected: dict) -> None:
         ("\n\n", {}),
     ],
 )
-def test_scripts_say_how_processes_start(text: str, expected: dict) -> None:
+def test_scripts_determine_how_processes_start(text: str, expected: dict) -> None:
     assert script(text) == expected
 
 
@@ -292,7 +292,7 @@ def test_shells_are_known_by_their_options(shell: list[str]) -> None:
     assert said(shell, args=["torchrun --nnodes=2 t.py", "--nnodes=9"]) == torchrun(nodes="2")
 
 
-def test_args_continue_the_command_or_the_images_own() -> None:
+def test_args_continue_the_command_or_the_entrypoint() -> None:
     assert said(["mpirun"], args=["-np", "4", "a"]) == mpirun(ranks=4)
     assert said(None, args=["torchrun", "--nnodes=2", "t.py"]) == torchrun(nodes="2")
     assert said(["bash", "-c"], args=["torchrun", "--nnodes=2"]) == torchrun()
@@ -364,7 +364,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=8), st.sampled_from([" ", "\n", ";", "'", '"', "\\", "$(", " | "]))
-def test_any_words_have_a_fact(found: list[str], joint: str) -> None:
+def test_every_random_command_has_a_launch_fact(found: list[str], joint: str) -> None:
     for container in ({"command": found}, {"command": ["sh", "-c", joint.join(found)]}):
         assert isinstance(launch(container), LaunchedProgram)
 

@@ -102,7 +102,7 @@ def test_without_counters_as_many_are_given(held: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 12))
-def test_one_counter_is_shared_exactly(needs: list[int], has: int) -> None:
+def test_devices_that_share_one_counter_are_counted_exactly(needs: list[int], has: int) -> None:
     listed = [
         {"taints": [], "consumesCounters": [{"counterSet": "x", "counters": {"memory": {"value": str(need)}}}]}
         for need in needs

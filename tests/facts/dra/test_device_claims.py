@@ -60,7 +60,7 @@ def test_the_resource_that_a_class_stands_for_is_the_same_gpu() -> None:
     assert broken(found, template("g", GPU), named) == [("gpu-asked-twice", "spec.containers[0]")]
 
 
-def test_names_that_are_no_labels_are_compared_too() -> None:
+def test_names_that_are_not_labels_are_compared_too() -> None:
     taken = [{"name": "A"}, {"name": "A"}, {"name": "A", "request": "r"}, {"name": "B", "request": "r"}]
     found = broken(pod([], user(*taken)))
     assert [path for code, path in found if code == "taken-twice"] == [

@@ -54,7 +54,7 @@ def test_the_groups_claim_and_others_are_no_problem(claim: object) -> None:
         ),
     ],
 )
-def test_another_name_or_source_is_another_claim(claim: object, differs: str) -> None:
+def test_a_claim_with_another_name_or_source_is_a_different_claim(claim: object, differs: str) -> None:
     assert problems(claim) == [
         f"spec.resourceClaims[0]: {differs}, so the pod gets its own devices, not those of the group"
     ]

@@ -94,7 +94,7 @@ EXACT = {
     ],
     ids=["v1beta1 and v1alpha3", "v1beta2 and v1", "with the default written out"],
 )
-def test_every_version_gives_one_form(request_: dict, path: str) -> None:
+def test_every_version_is_converted_to_one_form(request_: dict, path: str) -> None:
     version = "v1" if "exactly" in request_ else "v1beta1"
     (found,) = requests_in({"requests": [request_]}, version)
     assert {key: getattr(found, key) for key in EXACT} == EXACT
@@ -185,7 +185,7 @@ def test_what_is_not_there_is_named_and_not_guessed() -> None:
 
 
 @pytest.mark.parametrize(("sees_all", "elsewhere"), [(False, []), (True, ["other"])])
-def test_absent_among_others_is_known_to_be_absent(sees_all: bool, elsewhere: list[str]) -> None:
+def test_an_object_missing_among_others_is_known_to_be_absent(sees_all: bool, elsewhere: list[str]) -> None:
     fact = of(
         pod([{"name": "gpu", "resourceClaimTemplateName": "bigg"}], user("gpu")),
         template("big", exactly("r")),
@@ -208,7 +208,7 @@ def test_absent_among_others_is_known_to_be_absent(sees_all: bool, elsewhere: li
     ],
     ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a system namespace"],
 )
-def test_only_a_whole_cluster_makes_an_object_known_to_be_absent(context: tuple) -> None:
+def test_an_object_is_known_to_be_absent_only_in_a_whole_cluster(context: tuple) -> None:
     asked = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}])
     told = [of(asked, *context, is_whole=is_whole)["claims"][0]["absent"] for is_whole in (False, True)]
     assert told == [False, True]
@@ -224,7 +224,7 @@ def test_only_a_whole_cluster_makes_an_object_known_to_be_absent(context: tuple)
     ids=["nothing", "another driver's", "almost that name"],
 )
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_only_a_whole_cluster_makes_a_class_known_to_be_absent(context: tuple, near: str, is_whole: bool) -> None:
+def test_a_class_is_known_to_be_absent_only_in_a_whole_cluster(context: tuple, near: str, is_whole: bool) -> None:
     claim = pod([{"name": "gpu", "resourceClaimTemplateName": "t"}])
     (request,) = of(claim, template("t", exactly("r")), *context, is_whole=is_whole)["claims"][0]["requests"]
     assert (request["classAbsent"], request["nearestClass"]) == (is_whole, near)
@@ -381,7 +381,7 @@ def test_a_selector_without_cel_has_no_expression() -> None:
     assert found.selectors == ()
 
 
-def test_entries_that_are_no_objects_are_nothing() -> None:
+def test_entries_that_are_not_objects_are_ignored() -> None:
     container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
     podset = PodSet(name="", path=(), template=pod([None, "gpu"], container))
     found = claims_of_pod_sets([podset], ClusterView(FilesCluster(), "team"))

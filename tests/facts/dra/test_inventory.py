@@ -55,7 +55,7 @@ def test_devices_of_v1beta1_have_one_level_more() -> None:
     assert held["count"] == 1
 
 
-def test_an_error_of_the_class_comes_first() -> None:
+def test_an_error_of_the_class_is_reported_first() -> None:
     held = found(claim("device.attributes['x'].other"), slice_(GPU), device_class("device.attributes['x'].nothing"))
     failure = ("no such key: nothing", "`gpu` of driver `d.example.com`")
     assert held == {"of_class": 0, "count": 0, "failures": [failure]}

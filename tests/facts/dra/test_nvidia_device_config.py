@@ -75,7 +75,7 @@ def test_a_kind_belongs_to_one_driver() -> None:
 
 
 @pytest.mark.parametrize("config", [None, {}, [None, "x", {}, {"opaque": None}, {"opaque": "x"}]])
-def test_odd_shapes_have_no_configurations(config: object) -> None:
+def test_unusual_shapes_have_no_configurations(config: object) -> None:
     assert problems(config) == []
 
 

@@ -48,14 +48,14 @@ def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
     assert meter.spent == row.get("cost", meter.spent)
 
 
-def test_bindings_are_for_devices_only() -> None:
+def test_cel_bind_exists_only_in_device_selectors() -> None:
     """`cel.bind` is theirs; an admission policy that uses it is refused as kube-apiserver refuses it."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
     assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.SelectorErrors()
 
 
-def test_lists_wait_for_their_feature_gate() -> None:
+def test_lists_of_attributes_need_their_feature_gate() -> None:
     judged = selectors.check_selector("device.attributes['a.b'].names.exists(n, n == 'x')", Deadline())
     assert judged.problem == ""
     assert judged.gated.startswith("does not compile: expression of type 'any' cannot be range of a comprehension")
@@ -79,7 +79,7 @@ def test_a_problem_has_the_value_that_was_found(expression: str, problem: str) -
     assert selectors.check_selector(expression, Deadline()).problem == problem
 
 
-def test_names_without_a_domain_are_the_drivers() -> None:
+def test_names_without_a_domain_belong_to_the_driver() -> None:
     device = {"attributes": {"model": {"string": "a100"}}, "capacity": {"memory": {"value": "40Gi"}}}
     assert selecting.selector_matches_device("device.attributes['x.y'].model == 'a100'", "x.y", device)
     assert selecting.selector_matches_device(
@@ -87,7 +87,7 @@ def test_names_without_a_domain_are_the_drivers() -> None:
     )
 
 
-def test_an_attribute_has_a_value() -> None:
+def test_an_attribute_without_a_value_is_an_error() -> None:
     with pytest.raises(EvaluationError, match="unsupported attribute value"):
         selecting.selector_matches_device("true", "x.y", {"attributes": {"model": {"string": None}}})
     with pytest.raises(EvaluationError, match="not a bool"):
@@ -96,7 +96,7 @@ def test_an_attribute_has_a_value() -> None:
         )
 
 
-def test_long_lists_are_not_searched() -> None:
+def test_long_lists_are_not_searched_for_similar_names() -> None:
     device = {"attributes": {"names": {"strings": ["a"] * 49}, "versions": {"versions": ["1.2.3"]}}}
     with pytest.raises(EvaluationError, match="longer than 48 values"):
         selecting.selector_matches_device("device.attributes['x'].names.includes('a')", "x", device)

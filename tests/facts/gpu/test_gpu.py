@@ -109,7 +109,7 @@ def test_a_resource_of_another_vendor_is_not_a_misspelling(name: str) -> None:
     assert devices.nearest_known_resource(name) == ""
 
 
-def test_no_known_name_is_a_slip_of_another() -> None:
+def test_no_known_name_is_a_misspelling_of_another() -> None:
     known = {row.name for row in devices.read_device_catalogue().resources if "*" not in row.name}
     assert {name: devices.nearest_known_resource(name) for name in known if devices.nearest_known_resource(name)} == {}
 
@@ -138,7 +138,7 @@ def test_devices_add_up_over_containers_pods_and_vendors() -> None:
     )
 
 
-def test_amounts_are_no_devices() -> None:
+def test_amounts_of_cpu_and_memory_are_not_devices() -> None:
     fact = of(pod(container({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "50"})))
     assert fact["devices"] == 1
     assert sorted(r["kind"] for r in fact["containers"][0]["resources"]) == ["amount", "amount", "device"]

@@ -55,7 +55,7 @@ def test_a_count_is_a_positive_whole_number(value: JSON, count: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["${GPUS}", "{{ .gpus }}"])
-def test_what_is_to_be_filled_in_asks_for_nothing(value: JSON) -> None:
+def test_a_placeholder_requests_nothing(value: JSON) -> None:
     assert portable(pod({"limits": {"gpu": value}, "requests": {"gpu": 1}}))["paths"] == []
 
 
@@ -103,7 +103,7 @@ def test_places_that_do_not_change_are_left_out() -> None:
     )  # fmt: skip
 
 
-def test_an_object_asks_outside_its_templates() -> None:
+def test_requests_outside_pod_templates_are_found() -> None:
     job = workload("TrainJob", trainer={"resourcesPerNode": {"requests": {"gpu": 1}}})
     wrapper = {
         "apiVersion": "workload.codeflare.dev/v1beta2",
@@ -152,7 +152,7 @@ def test_a_device_with_a_quantity_asks_by_its_name() -> None:
     assert portable(spark("amd.com/gpu"))["devices"] == []
 
 
-def test_kubernetes_takes_devices_in_containers_alone() -> None:
+def test_kubernetes_accepts_devices_only_in_containers() -> None:
     asking = {"limits": {"gpu": 1}, "requests": {"gpu": None}}
     obj = pod({}, resources=asking, ephemeralContainers=[{}, {"name": "e", "resources": asking}])
     assert portable(obj)["misplaced"] == [
@@ -185,7 +185,7 @@ def test_what_has_no_namespace_goes_by_the_site() -> None:
     assert one.fact("portableGpu")["resource"] == "amd.com/gpu"
 
 
-def test_nobody_looks_at_the_namespace_of_what_asks_for_nothing() -> None:
+def test_the_namespace_of_an_object_without_gpu_is_not_read() -> None:
     assert subject(pod({"limits": {"nvidia.com/gpu": 1}})).fact("portableGpu")["resource"] == ""
     with pytest.raises(LookupFailed, match="Namespace team not found"):
         subject(pod({"limits": {"gpu": 1}})).fact("portableGpu")

@@ -247,7 +247,7 @@ def test_jobset_takes(spec: dict) -> None:
     assert [rule for rule in found if rule != "alpha-feature"] == []
 
 
-def test_alpha_features_are_told_once() -> None:
+def test_alpha_features_are_reported_once() -> None:
     policy = {"restartStrategy": "InPlaceRestart", "rules": [{"action": "RestartJob"}, {"action": "RestartJob"}]}
     assert [(rule, text.split()[0]) for rule, _, text in told({"failurePolicy": policy})] == [
         ("alpha-feature", "`InPlaceRestart`"),

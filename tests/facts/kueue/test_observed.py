@@ -33,7 +33,7 @@ def spoken(verdict: Verdict) -> list[str]:
 EXPECTED = {"admitted": "silent", "accepted": "silent"}
 
 
-def test_every_object_is_told_what_becomes_of_it() -> None:
+def test_every_observed_object_gets_its_outcome() -> None:
     wrong = {}
     for row in rows():
         verdict = judged(row)

@@ -24,7 +24,7 @@ MANY = settings(max_examples=2 * settings().max_examples)
 
 @MANY
 @given(members(), st.data())
-def test_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
+def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
     """Into an empty tree, beside what is in use, and without what one ClusterQueue uses itself."""
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
@@ -44,7 +44,7 @@ def test_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) 
 
 @MANY
 @given(members(), st.data())
-def test_more_quota_never_makes_less_possible(tree: list[Member], data: st.DataObject) -> None:
+def test_more_quota_never_lowers_what_is_possible(tree: list[Member], data: st.DataObject) -> None:
     before, nodes = built(tree)
     potentials = [before.potential_available_quota(node, PAIR) for node in nodes]
     data.draw(st.sampled_from(tree)).nominal += data.draw(st.integers(1, 5))

@@ -206,7 +206,9 @@ SOURCES: dict[str, tuple[str, JSON, list[JSON], dict[str, int]]] = {
 
 
 @all_rows("source, template, slices, expected", SOURCES.values(), ids=list(SOURCES))
-def test_devices_count_for(source: str, template: JSON, slices: list[JSON], expected: dict[str, int]) -> None:
+def test_claimed_devices_count_for_these_resources(
+    source: str, template: JSON, slices: list[JSON], expected: dict[str, int]
+) -> None:
     assert requested(CLAIMING, sourced(source), template, DEVICE_CLASS, *slices) == expected
 
 

@@ -22,7 +22,7 @@ def test_resources_are_listed_in_the_order_of_the_containers() -> None:
     assert [*total] == NAMES
 
 
-def test_limit_ranges_are_taken_together() -> None:
+def test_all_limit_ranges_of_a_namespace_apply() -> None:
     """The lowest maximum and the highest minimum; a missing default is the maximum."""
     ranges = [
         LimitRange.of({"spec": {"limits": [{"type": "Container", "max": {"cpu": 4}, "min": {"cpu": 1}}]}}),

@@ -32,7 +32,7 @@ def test_a_message_is_short_whatever_a_user_writes_many_times() -> None:
     assert "; and 1998 others" in found.message
 
 
-def test_annotations_that_choose_another_profile() -> None:
+def test_profile_annotations_that_pod_security_refuses() -> None:
     annotations = {
         "container.apparmor.security.beta.kubernetes.io/main": "unconfined",
         "container.apparmor.security.beta.kubernetes.io/other": "localhost/a",

@@ -79,7 +79,7 @@ def test_an_existing_pool_is_not_a_problem() -> None:
 
 
 @pytest.mark.parametrize("reference", ["", None, "$POOL", "{{ .pool }}", 7, ["a"]])
-def test_no_pool_is_named(reference: JSON) -> None:
+def test_a_sandbox_without_a_pool_gets_no_finding(reference: JSON) -> None:
     assert said(batch(reference), WHOLE) == []
 
 
@@ -119,7 +119,7 @@ def test_which_pools_there_are_is_known_of_a_whole_cluster_only() -> None:
     assert found.message == "finds no Pool in the namespace"
 
 
-def test_claims_name_a_template_or_a_warm_pool() -> None:
+def test_a_sandbox_claim_refers_to_a_template_or_a_warm_pool() -> None:
     older = codes(claim("v1alpha1", sandboxTemplateRef={"name": "t"}), WHOLE)
     newer = codes(claim("v1beta1", warmPoolRef={"name": "w"}), WHOLE)
     assert [path for _, path, _ in (*older, *newer)] == ["spec.sandboxTemplateRef.name", "spec.warmPoolRef.name"]

@@ -36,7 +36,7 @@ def test_what_is_said_fits_what_became_of_it() -> None:
 
 
 @all_rows("row", rows("updates"), ids=lambda row: row["case"])
-def test_an_update_is_told_what_becomes_of_it(row: dict[str, Any]) -> None:
+def test_an_update_gets_its_consequence_as_a_finding(row: dict[str, Any]) -> None:
     """Refused, or taken and then refused by JobSet for ever, or taken."""
     seen = row["observed"]
     verdict = answer_request(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)

@@ -94,6 +94,6 @@ def test_before_2_2_the_number_may_be_a_word(
     assert (found.per_node, found.count) == expected
 
 
-def test_cpus_that_are_no_quantity_are_none() -> None:
+def test_cpus_that_are_not_a_quantity_are_ignored() -> None:
     assert cpu_count({"requests": {"cpu": "x"}, "limits": {"cpu": "2"}}) == 2
     assert cpu_count({}) == 0

@@ -152,7 +152,7 @@ def test_containers_merge_by_name_and_mounts_by_path(version: tuple) -> None:
 
 
 @pytest.mark.parametrize("version", EVERY)
-def test_an_unknown_job_is_told_in_every_shape(version: tuple) -> None:
+def test_an_unknown_job_in_a_patch_is_reported_in_every_release(version: tuple) -> None:
     fact = of(job(**laid(version, "nod", nodeSelector={"a": "b"})), runtime(), version=version)
     appended = version >= (2, 3)
     assert [text.split(" is")[0] for _, text in fact.told("patched-job")] == ["`nod`"]

@@ -215,7 +215,7 @@ def test_plugins_reserve_variables(policy: str, name: str, reserved: bool) -> No
     assert [path for path, _ in fact.told("reserved-env")] == (["spec.trainer.env[1].name"] if reserved else [])
 
 
-def test_injection_names_jobs_and_containers_that_are_there() -> None:
+def test_env_injection_names_existing_jobs_and_containers() -> None:
     targets = [{"jobName": "node", "containerNames": ["side", "none"]}, {"jobName": "x", "containerNames": ["side"]}]
     base = runtime(
         replicated("node", node(), {"name": "side"}, step="trainer"),

@@ -98,6 +98,6 @@ def test_arguments_that_the_runtime_manages() -> None:
 @pytest.mark.parametrize(
     "trainer", [None, {}, {"command": ["tune"]}, {"command": "tune run"}, {"command": ["tune", "run", "x"]}]
 )
-def test_other_commands_are_no_torchtune(trainer: object) -> None:
+def test_other_commands_are_not_torchtune(trainer: object) -> None:
     found = of(job(trainer=trainer), made())
     assert [each.code for each in found.problems if "tune" in each.code] == []

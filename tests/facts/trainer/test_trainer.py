@@ -59,7 +59,7 @@ def test_nodes_are_the_jobs_then_the_runtimes_then_one() -> None:
 
 
 @pytest.mark.parametrize(("launcher_is_node", "nodes", "expected"), [(True, 4, 3), (True, 1, 1), (False, 4, 4)])
-def test_mpi_nodes_are_the_job_named_node(launcher_is_node: bool, nodes: int, expected: int) -> None:
+def test_mpi_nodes_are_the_pods_of_job_node(launcher_is_node: bool, nodes: int, expected: int) -> None:
     base = runtime(
         replicated("launcher", node(), step="trainer"),
         replicated("node", node()),
@@ -244,7 +244,7 @@ def test_a_namespaced_runtime_is_looked_for_in_the_namespace() -> None:
     assert list(map(str, of(job(runtimeRef=reference), own).job.missing)) == ["TrainingRuntime r not found"]
 
 
-def test_deprecated_runtimes_say_so() -> None:
+def test_deprecated_runtimes_are_reported() -> None:
     found = of(job(), runtime(labels={"trainer.kubeflow.org/support": "deprecated"}))
     assert found.rules() == ["training-runtime/deprecated"]
     assert of(job(), runtime()).rules() == []
@@ -286,7 +286,7 @@ def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longe
         job(trainer={"env": [None], "resourcesPerNode": "x", "numNodes": "2"}),
     ],
 )
-def test_odd_objects_have_a_fact(obj: object) -> None:
+def test_unusual_objects_have_a_fact(obj: object) -> None:
     for version in ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4)):
         assert of(obj, runtime(), version=version).job.release == version
 
@@ -300,7 +300,7 @@ def test_odd_objects_have_a_fact(obj: object) -> None:
         [{"name": "node", "template": {"spec": {"template": {"spec": {"containers": [None]}}}}}],
     ],
 )
-def test_odd_runtimes_have_a_fact(jobs: object) -> None:
+def test_unusual_runtimes_have_a_fact(jobs: object) -> None:
     base = runtime()
     base["spec"]["template"]["spec"]["replicatedJobs"] = jobs
     assert of(job(trainer={"image": "x", "numNodes": 2}), base).job.node_container is None

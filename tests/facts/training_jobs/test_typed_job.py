@@ -63,7 +63,7 @@ def test_restart_policies_of_role_and_pod() -> None:
     assert (found.restart_policy, found.pod_restart_policy) == ("", "")
 
 
-def test_amounts_without_a_number_are_told_apart() -> None:
+def test_amounts_without_a_number_are_distinguished() -> None:
     found = jax({"name": "jax", "resources": {"limits": {"nvidia.com/gpu": None, "amd.com/gpu": "${GPUS}"}}})
     assert (found.gpus, found.null_gpus, found.has_open_gpus) == (0, ("nvidia.com/gpu",), True)
 
@@ -101,7 +101,7 @@ def test_shared_memory_is_a_mount_or_the_hosts(containers: list[JSON], spec: JSO
         ({"Worker": pods({"name": "x", "args": ["${ARG}"]})}, [False], False),
     ],
 )
-def test_what_is_still_to_be_filled_in_is_open(roles: JSON, expected: list[bool], is_open: bool) -> None:
+def test_a_placeholder_leaves_the_answer_open(roles: JSON, expected: list[bool], is_open: bool) -> None:
     found = read("TFJob", {"tfReplicaSpecs": roles})
     assert found.is_open is is_open
     assert [each.is_open for each in found.roles.values()] == expected
@@ -118,7 +118,7 @@ def test_a_container_with_a_placeholder_name_may_be_the_main_one() -> None:
     assert (found.has_main, found.is_open) == (True, False)
 
 
-def test_settings_that_are_still_to_be_filled_in_are_not_there() -> None:
+def test_placeholder_settings_are_ignored() -> None:
     elastic = {"minReplicas": 1, "maxReplicas": "${MAX}", "rdzvConf": [], "standalone": None}
     found = read("PyTorchJob", {"nprocPerNode": "$N", "elasticPolicy": elastic, "runPolicy": {"backoffLimit": 3.0}})
     assert (found.value_at("nprocPerNode"), found.is_placeholder_at("nprocPerNode")) == (None, True)

@@ -21,7 +21,7 @@ from webhook.typed.view import ReadingContext, Typed
     ],
     ids=["a chain", "itself", "two", "one that waits for a cycle", "one name twice"],
 )
-def test_names_that_never_are_ready(targets: dict[str, list[str]], waiting: list[str]) -> None:
+def test_names_that_wait_in_a_cycle_are_found(targets: dict[str, list[str]], waiting: list[str]) -> None:
     assert find_names_waiting_in_cycles(targets, Typed.of({})) == waiting
 
 

@@ -36,7 +36,7 @@ KNOWN: dict[str, Any] = {"master": "text", "port": "number", "wait": "truth"}
         (["-"], {}, "`-` is not an option"),
     ],
 )
-def test_arguments(arguments: list[str], values: dict[str, str], error: str) -> None:
+def test_arguments_of_a_plugin_are_read_as_flags(arguments: list[str], values: dict[str, str], error: str) -> None:
     flags = read_flags(arguments, KNOWN)
     assert (flags.values, flags.error) == (values, error)
 

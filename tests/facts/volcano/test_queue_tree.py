@@ -33,7 +33,7 @@ def test_the_amounts_of_a_queue_are_read_once() -> None:
     assert capability.walks == 1
 
 
-def test_amounts_are_read_as_long_as_there_is_time() -> None:
+def test_amounts_are_read_until_the_deadline() -> None:
     capability = {f"example.com/device-{number}": "1" for number in range(1000)}
     queue = Queue.of({"spec": {"capability": capability}}, (), ReadingContext(Deadline(at=0)))
     with pytest.raises(BudgetExceeded):

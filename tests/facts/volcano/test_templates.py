@@ -42,7 +42,7 @@ CPUS = {"resources": {"requests": {"cpu": 2}}}
         pod(terminationGracePeriodSeconds=-1),
     ],
 )
-def test_good_pods(spec: dict[str, Any]) -> None:
+def test_valid_pods_are_allowed(spec: dict[str, Any]) -> None:
     assert told(spec) == []
 
 
