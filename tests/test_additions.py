@@ -55,7 +55,7 @@ def lacks_line(text: str, kind: str, name: str) -> bool:
     return not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) and kind != "setting"
 
 
-def test_the_changelog_names_what_is_new_and_what_is_gone() -> None:
+def test_the_changelog_names_new_and_removed_rules() -> None:
     text = unreleased()
     new = sorted(f"{kind} {name}" for kind, name in names() - known() if lacks_line(text, kind, name))
     assert new == [], "add a line to CHANGELOG.md under [Unreleased], Added, that names each in backquotes"
@@ -64,7 +64,7 @@ def test_the_changelog_names_what_is_new_and_what_is_gone() -> None:
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_the_docs_name_each(kind: str) -> None:
+def test_the_docs_name_each_verb(kind: str) -> None:
     pages, form = PAGES[kind]
     text = "\n".join((ROOT / each).read_text() for each in pages)
     missing = sorted(name for each, name in names() if each == kind and form.format(name) not in text)

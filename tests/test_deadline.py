@@ -22,7 +22,7 @@ def test_too_much_work_is_refused_before_it_starts():
         Deadline(time.monotonic() - 1).spend(10 * STEP)
 
 
-def test_texts_count_by_their_length():
+def test_texts_are_charged_by_their_length():
     deadline = Deadline()
     deadline.spend_text("x" * (3 * CHARACTERS))
     assert deadline.left == STEP - 3
@@ -39,11 +39,11 @@ def test_paced_items_end_with_the_time():
     assert list(Deadline().items_with_clock_checks(iter("abc"))) == ["a", "b", "c"]
 
 
-def test_what_is_raised_can_be_chosen():
+def test_a_deadline_can_raise_another_exception():
     with pytest.raises(InlineBudgetSpent):
         Deadline(0.0, InlineBudgetSpent).check_clock()
 
 
-def test_without_a_moment_it_is_never_late():
+def test_a_deadline_without_a_time_never_passes():
     assert Deadline().at == math.inf
     Deadline().spend(10**9)

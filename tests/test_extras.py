@@ -123,7 +123,7 @@ def test_files_need_no_extra(row, installed, tmp_path):
 
 
 @pytest.mark.parametrize("row", some_quickly(NEEDS, 4))
-def test_what_needs_an_extra_names_it_in_one_line(row, installed, tmp_path):
+def test_a_command_that_needs_an_extra_names_it_in_one_line(row, installed, tmp_path):
     arguments, command = NEEDS[row]
     done = claimgate(installed, tmp_path, *arguments)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -160,7 +160,7 @@ def test_every_verb_has_a_test():
     assert {row.partition(",")[0] for row in (*WORKS, *NEEDS)} == set(VERBS)
 
 
-def test_without_extras_it_is_small():
+def test_an_installation_without_extras_is_small():
     """The kubernetes client alone has more than twice as much."""
     small, whole = closure(PROJECT["dependencies"]), closure(_everything())
     assert size_mb(small) < MOST_MB

@@ -152,7 +152,7 @@ def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
         pytest.param({"configuration": "mine"}, "", 2, [], id="another word"),
     ],
 )
-def test_the_action_says_whose_configuration_holds(given, said, code, files, pull_request, tmp_path):
+def test_the_action_says_which_configuration_applies(given, said, code, files, pull_request, tmp_path):
     folder, base = pull_request
     done = audit_step(tmp_path, cwd=folder, paths="a", **{"event": base, **given})
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
@@ -179,7 +179,7 @@ def test_inputs_reach_the_shell_only_as_variables():
 
 
 @pytest.mark.parametrize(("file", "code"), [(BROKEN, 1), ("examples/research-team/cluster/namespace.yaml", 0)])
-def test_the_hook_speaks_of_the_files_of_a_commit(file, code):
+def test_the_hook_reports_only_files_of_the_commit(file, code):
     done = shell(f"{entry_of_hook('claimgate-audit')} {file}")
     assert done.returncode == code, done.stdout
 
@@ -206,7 +206,7 @@ def test_the_hook_for_policies_runs_their_suites():
     assert pattern.search("policies/team/suite.yaml")
 
 
-def test_the_hook_for_policies_finds_a_policy_that_is_wrong_and_has_no_case(tmp_path):
+def test_the_policy_hook_finds_a_wrong_policy_without_a_case(tmp_path):
     policy = yaml.safe_load((ROOT / "examples" / "first-policy" / "policy.yaml").read_text())
     shutil.copytree(ROOT / "examples" / "first-policy", tmp_path / "first policy")
     policy["metadata"]["name"] = "another"
@@ -389,7 +389,7 @@ def test_the_plugin_knows_every_verb():
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish", "powershell"])
-def test_there_is_completion_for(name):
+def test_each_option_has_completion(name):
     done = shell(f"claimgate --show-completion {name}")
     assert done.returncode == 0
     assert "_CLAIMGATE_COMPLETE" in done.stdout

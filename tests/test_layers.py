@@ -294,13 +294,13 @@ def imported():
     return {name.split(".")[0] for path in files for name in imports(path)}
 
 
-def test_what_is_imported_is_declared():
+def test_imported_packages_are_declared():
     outside = {name for name in imported() if name in FOLDERS}
     needed = {BROUGHT_BY.get(name, DISTRIBUTIONS.get(name, name)) for name in outside}
     assert needed <= declared()
 
 
-def test_what_is_declared_is_imported():
+def test_declared_dependencies_are_imported():
     used = {DISTRIBUTIONS.get(name, name) for name in imported()}
     assert declared() - UNIMPORTED <= used
 

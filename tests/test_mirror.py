@@ -38,7 +38,7 @@ def test_every_folder_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("folder", SUITES)
-def test_the_suites_of_a_folder_try_it(folder: str) -> None:
+def test_the_suites_of_a_folder_test_it(folder: str) -> None:
     """One suite imports it; commands are tried through the command line in cli."""
     wanted = {"commands": "webhook.cli"}.get(folder, f"webhook.{folder}")
     for suite in SUITES[folder]:

@@ -25,7 +25,7 @@ HOMES = {
 
 
 @pytest.mark.parametrize(("pattern", "homes"), HOMES.values(), ids=HOMES)
-def test_what_is_known_has_one_home(pattern, homes):
+def test_each_fact_is_written_in_one_module(pattern, homes):
     modules = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in PACKAGE.rglob("*.py")}
     assert {name for name, text in modules.items() if re.search(pattern, text)} == homes
 

@@ -41,7 +41,7 @@ def test_each_takes_linear_time() -> None:
     )
 
 
-def test_those_that_are_listed_could_not_be_proven() -> None:
+def test_listed_expressions_cannot_be_proven_linear() -> None:
     """A row of the list goes when its expression is linear."""
     for home in user_text_page.BOUNDED:
         expression = find_expressions()[home]
@@ -57,7 +57,7 @@ def test_the_lists_name_expressions_that_exist() -> None:
     assert made <= user_text_page.BOUNDED.keys(), "say who bounds it in tests/user_text_page.py"
 
 
-def test_the_page_is_the_code_s() -> None:
+def test_the_page_lists_the_caches_of_the_code() -> None:
     assert user_text_page.PAGE.read_text() == user_text_page.page(), "run make docs"
 
 
@@ -124,13 +124,13 @@ KNOWN: Sequence[tuple[str, Use, str]] = (
 
 
 @pytest.mark.parametrize(("pattern", "use", "expected"), KNOWN)
-def test_what_is_known_of_expressions(pattern: str, use: Use, expected: str) -> None:
+def test_regular_expressions_are_classified_as_linear_or_not(pattern: str, use: Use, expected: str) -> None:
     assert why_not_linear(re.compile(pattern), use).partition(":")[0] == expected
 
 
 @pytest.mark.nightly
 @all_rows("home", lambda: find_expressions().keys() - user_text_page.BOUNDED.keys())
-def test_repeats_of_its_pieces_take_no_more_than_their_share(home: str) -> None:
+def test_matching_time_grows_linearly_with_repeated_input(home: str) -> None:
     """Four times the text takes far less than sixteen times the processor time."""
     expression = find_expressions()[home]
     assert expression.pattern is not None

@@ -266,7 +266,7 @@ def unread_parts(value: Any) -> list[Unread]:
 
 
 @all_rows(("stored", "read"), STORED.values(), ids=STORED.keys())
-def test_whatever_an_api_server_stores_is_read_as_it_reads_it(stored: bytes, read: Any) -> None:
+def test_stored_json_is_decoded_as_in_the_api_server(stored: bytes, read: Any) -> None:
     sent = body(review(object={"spec": "here", "name": "p"}, oldObject={"spec": "here"})).replace(b'"here"', stored)
     found = decode_review_bytes(sent)
     assert (found.uid, found.object["name"]) == (request()["uid"], "p")

@@ -49,7 +49,7 @@ def test_no_denial_allows():
 
 
 @pytest.mark.parametrize("api_server_text", [False, True])
-def test_what_an_api_server_could_have_evaluated_is_told_though_it_passes(api_server_text):
+def test_an_error_that_an_api_server_would_not_have_is_reported_as_a_warning(api_server_text):
     unconverted = denial(evaluation="error", lets_pass=True, message="cannot convert", is_told=True)
     verdict = verdict_of_decisions([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
     assert (verdict.allowed, verdict.warnings) == (True, ("cannot convert (policy p)",))
@@ -65,7 +65,7 @@ def test_the_first_denial_gives_code_and_reason_and_all_are_told():
     assert verdict.status.message == "2 problems:\n* no (policy p)\n* neither (policy q)"
 
 
-def test_the_same_denial_is_told_once():
+def test_the_same_denial_is_reported_once():
     assert verdict_of_decisions([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
 
 
@@ -80,7 +80,7 @@ def test_many_denials_are_reported_completely_up_to_the_limit():
     assert MAX_MESSAGE - 300 < len(message) <= MAX_MESSAGE
 
 
-def test_what_fits_is_told_whole():
+def test_messages_within_the_limit_are_not_shortened():
     size = MAX_MESSAGE // 2 - 200
     denials = [denial(message="a" * size), denial(message="b" * size)]
     message = verdict_of_decisions(denials, attributes()).status.message
@@ -104,7 +104,7 @@ def problem(number, code="g/r"):
     return Problem(code=code, path=f"spec.x[{number}]", message="must be whole", fix="set 1", found="`1.5`")
 
 
-def test_problems_are_told_one_by_one_with_their_rules():
+def test_problems_are_reported_one_by_one_with_their_rules():
     found = [problem(0), problem(1, "g/s")]
     verdict = verdict_of_decisions(
         [denial(rule="g/r", problems=tuple(found), message="both", actions=(DENY, WARN))], attributes()
@@ -132,14 +132,14 @@ def test_a_denial_has_a_cause_for_each_reported_problem():
     assert verdict_of_decisions([denial()], attributes(), api_server_text=True).status.details is None
 
 
-def test_what_a_user_can_mend_comes_before_what_an_administrator_can():
+def test_problems_for_users_come_before_problems_for_administrators():
     theirs = replace(problem(0), is_for_administrators=True)
     severe = denial(problems=(theirs,), severity="critical")
     status = verdict_of_decisions([severe, denial(problems=(problem(1),), severity="low")], attributes()).status
     assert [each.field for each in status.details.causes] == ["spec.x[1]", "spec.x[0]"]
 
 
-def test_what_is_found_besides_is_told_below_and_decides_nothing():
+def test_further_findings_are_listed_below_and_do_not_decide():
     besides = [denial(message="other", code=400), denial(message="no"), denial(message="warned", actions=(WARN,))]
     verdict = verdict_of_decisions([denial()], attributes(), further=besides)
     assert verdict.status.code == 403
@@ -160,13 +160,13 @@ def test_the_most_severe_is_told_first_and_the_first_gives_the_code():
     assert status.code == 403
 
 
-def test_very_many_problems_end_between_two():
+def test_the_deadline_is_checked_between_problems():
     found = tuple(problem(number) for number in range(1000))
     message = verdict_of_decisions([denial(problems=found)], attributes()).status.message
     assert message.endswith(f" (g/r)\n* and {1000 - message.count('set 1')} more")
 
 
-def test_the_api_servers_words_are_bounded_too():
+def test_the_message_in_the_form_of_the_api_server_is_bounded_too():
     long = denial(message="x " * 20_000, actions=(DENY, WARN, AUDIT), audit_annotations={"k": "y " * 20_000})
     verdict = verdict_of_decisions(
         [long, *[denial(message=f"{'z' * 300} {n}", actions=(WARN,)) for n in range(100)]],
@@ -193,7 +193,7 @@ def test_the_api_servers_words_are_bounded_too():
         (denial(kind="mutating", code=500, reason="InternalError"), "Internal error occurred: no"),
     ],
 )
-def test_the_api_servers_text(decision, text):
+def test_a_denial_has_the_text_of_the_api_server(decision, text):
     verdict = verdict_of_decisions([decision, denial(message="second")], attributes(), api_server_text=True)
     assert verdict.status.message == text
 
@@ -227,7 +227,7 @@ def test_warnings_are_one_line_and_not_repeated():
     assert all(text.isprintable() for text in found)
 
 
-def test_very_many_warnings_are_as_many_as_the_api_server_passes_on():
+def test_warnings_are_limited_to_what_the_api_server_passes_on():
     decisions = [denial(actions=(WARN,), message=f"{i} {'x' * 400}") for i in range(40)]
     *kept, last = verdict_of_decisions(decisions, attributes()).warnings
     assert kept == [f"{each.message} (policy p)" for each in decisions[: len(kept)]]
@@ -261,7 +261,7 @@ def test_the_first_failure_under_audit_is_recorded():
     assert json.loads(text)[0]["validationActions"] == ["Audit", "Warn"]
 
 
-def test_what_policies_publish_is_joined_by_policy_and_key():
+def test_audit_annotations_are_joined_by_policy_and_key():
     published = [
         Decision(policy="p", binding=b, evaluation="admit", audit_annotations={"k": value})
         for b, value in (("b1", "one"), ("b2", "two"), ("b3", "one"))

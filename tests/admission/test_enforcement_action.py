@@ -66,7 +66,7 @@ def test_a_failed_mutation_denies_no_request():
     assert (audited.allowed, audited.warnings) == (True, ())
 
 
-def test_what_only_audits_leaves_annotations_alone():
+def test_action_audit_writes_only_annotations():
     verdict = verdict_of_decisions(limit_actions([ADMITTED, denial()], "audit"), attributes())
     assert (verdict.allowed, verdict.warnings, verdict.audit_annotations.keys()) == (
         True,
@@ -93,7 +93,7 @@ def test_policies_that_only_audit_change_nothing(most):
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
-def test_what_was_not_evaluated_is_told_as_far_as_allowed(most):
+def test_an_unevaluated_review_is_reported_within_the_allowed_action(most):
     verdict = answer_unevaluated_request(
         asked({}), POLICIES, CLUSTER, phase=Phase.VALIDATE, why=NotEvaluated("it took too long"), most=most
     )

@@ -29,7 +29,7 @@ class Known:
     namespaced: bool
 
 
-def test_the_three_shapes_say_the_same() -> None:
+def test_review_request_and_object_give_the_same_attributes() -> None:
     whole = attributes_of_fixture({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST})
     bare = attributes_of_fixture(REQUEST)
     plain = attributes_of_fixture(POD)
@@ -70,7 +70,7 @@ def test_namespace_of_a_plain_object(value: dict[str, Any], namespace: str) -> N
     assert attributes_of_object(value).namespace == namespace
 
 
-def test_the_table_knows_better_than_the_plural_rule() -> None:
+def test_the_table_wins_over_the_plural_rule() -> None:
     rows = {("x.io", "Corps"): Known("corps", namespaced=False)}
     read = attributes_of_object({"apiVersion": "x.io/v1", "kind": "Corps"}, lambda group, kind: rows.get((group, kind)))
     assert (read.resource.resource, read.namespace) == ("corps", "")
@@ -125,7 +125,7 @@ def test_anything_else_is_refused(value: Any) -> None:
         pytest.param({"apiVersion": "v1", "kind": ""}, 'kind: expected a string, found `""`;', id="an empty text"),
     ],
 )
-def test_what_is_no_object_is_shown(value: object, message: str) -> None:
+def test_an_input_that_is_not_an_object_is_shown_in_the_error(value: object, message: str) -> None:
     with pytest.raises(CallError) as caught:
         attributes_of_fixture(value)
     assert message in caught.value.message

@@ -57,6 +57,6 @@ def test_work_grows_no_faster_than_a_list(name):
     assert long <= MOST * short
 
 
-def test_what_is_counted_grows_with_a_list():
+def test_counted_work_grows_with_a_list():
     make = LISTS["Pod: claims used"]
     assert work(make(400)) > 2 * work(make(100)) > 200

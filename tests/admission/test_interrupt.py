@@ -53,7 +53,7 @@ def test_a_failed_mutation_is_forbidden_and_delete_mutates_nothing():
     assert stopped(changes, phase=Phase.MUTATE, operation=Operation.DELETE).decisions == ()
 
 
-def test_policies_for_other_namespaces_and_kinds_do_not_speak():
+def test_policies_for_other_namespaces_and_kinds_decide_nothing():
     other = validating("true", matchConstraints={"resourceRules": [PODS], **ONLY_GPU})
     bound = validating("true", name="w", binding={"matchResources": ONLY_GPU})
     assert stopped(other, bound, context=[namespace()]).allowed is True

@@ -58,7 +58,7 @@ def labelled(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("obj", [pod(), job()], ids=["a Pod", "a template"])
-def test_the_other_policies_speak(obj: dict[str, Any]) -> None:
+def test_other_policies_decide_after_a_faulty_one(obj: dict[str, Any]) -> None:
     found = loaded(broken(), validating(SOUND, name="sound", annotations={"expand": "pods"}))
     verdict = reviewed(found, labelled(obj))
     assert verdict.status is not None
@@ -86,7 +86,7 @@ def test_its_failure_policy_says_what_becomes_of_it(spec: dict[str, Any], allowe
     assert len(verdict.faults) == 1
 
 
-def test_the_other_mutations_are_made() -> None:
+def test_other_mutations_are_applied_after_a_faulty_one() -> None:
     change = '[JSONPatch{op: "add", path: "/metadata/labels/a", value: "b"}]'
     bad = mutating(change, name="bad", annotations={"facts": "broken"}, failurePolicy="Ignore", matchConditions=ASKS)
     verdict = reviewed(loaded(bad, mutating(change, name="good")), labelled(pod()), Phase.MUTATE)

@@ -68,7 +68,7 @@ def verify(uid: str, *, mutating: bool, version: str, review: dict[str, Any]) ->
 
 
 @all_rows("case", TABLE["cases"], ids=lambda case: case["name"])
-def test_the_rules_that_our_answers_are_held_to_are_the_api_servers(case: dict[str, Any]) -> None:
+def test_the_rules_for_answers_are_those_of_the_api_server(case: dict[str, Any]) -> None:
     given = case["in"]
     outcome, detail = verify("U", mutating=given.get("mutating", False), version=given["v"], review=given)
     assert outcome == case["outcome"]

@@ -71,13 +71,13 @@ def test_a_warning_links(policies: PolicySet) -> None:
     assert warning.endswith(f"(pod-resources/whole-number, {PAGE})")
 
 
-def test_without_an_address_nothing_links(policies: PolicySet) -> None:
+def test_without_an_address_no_message_has_a_link(policies: PolicySet) -> None:
     status = _answer(policies).status
     assert status is not None
     assert "http" not in status.message
 
 
-def test_what_no_shipped_check_finds_has_no_page(policies: PolicySet) -> None:
+def test_findings_of_other_policies_get_no_link(policies: PolicySet) -> None:
     told = Verdict(allowed=True, warnings=("spec: wrong (policy mine)", "spec: wrong (mine/rule)", "spec: (a", ""))
     assert with_docs_links(told, policies, ADDRESS) == told
 

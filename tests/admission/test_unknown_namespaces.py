@@ -112,7 +112,7 @@ def test_a_namespace_that_is_known_is_matched(make, text, spec):
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
 @pytest.mark.parametrize(("make", "text", "spec"), ASKING.values(), ids=ASKING.keys())
-def test_what_needs_a_namespace_that_no_file_has_is_not_evaluated(make, text, spec, failure_policy):
+def test_a_policy_that_needs_an_unknown_namespace_is_not_evaluated(make, text, spec, failure_policy):
     loaded = policies(make(text, failurePolicy=failure_policy, **spec))
     phase = Phase.VALIDATE if make is validating else Phase.MUTATE
     view = VIEWS["of files, which assumes each namespace"]

@@ -53,7 +53,7 @@ _VALUES = {"a b": "it contains a space", "-": "it begins with `-`", "a/b": "it c
     ],
     ids=["a label", "a subdomain", "a key", "a value"],
 )
-def test_the_part_that_is_wrong_is_said(fault, check, expected):
+def test_the_wrong_part_is_reported(fault, check, expected):
     assert {name: fault(name) for name in expected} == expected
     assert all(map(check, expected))  # each is a name that Kubernetes refuses
 

@@ -17,7 +17,7 @@ def test_other_text_is_not_a_subdomain(name):
     assert names.dns1123_subdomain_errors(name)
 
 
-def test_the_complaint_is_the_api_servers():
+def test_the_message_about_a_name_is_that_of_the_api_server():
     (found,) = names.dns1123_subdomain_errors("A")
     assert found == (
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start"

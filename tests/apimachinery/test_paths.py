@@ -77,7 +77,7 @@ def test_a_path_has_no_more_steps_than_an_object_has_levels():
         ("", (), ""),
     ],
 )
-def test_the_path_a_message_starts_with(text, path, rest):
+def test_the_path_at_the_start_of_a_message_is_found(text, path, rest):
     assert paths.split_off_leading_path(text) == (path, rest)
 
 

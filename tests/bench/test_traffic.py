@@ -17,7 +17,7 @@ CLUSTER = FilesCluster(traffic.context())
 
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
 @pytest.mark.parametrize("phase", Phase)
-def test_the_shipped_policies_allow_it_without_a_word(kind, phase):
+def test_the_shipped_policies_allow_it_without_a_finding(kind, phase):
     for number in (0, 7, 4711):
         verdict = answer_request(
             decode_review_bytes(traffic.review(kind, number)), shipped_policies(), CLUSTER, phase=phase

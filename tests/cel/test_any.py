@@ -62,7 +62,7 @@ def test_a_defaulting_map_returns_an_empty_map_for_every_key(expression: str, va
     assert program.evaluate({"d": DictWithEmptyMaps(here=1)}, CostMeter()) == value
 
 
-def test_what_a_default_lacks_is_an_error() -> None:
+def test_a_missing_key_of_a_default_map_is_an_error() -> None:
     program = compiled_engine().compile("d.x.y == 1", ENVIRONMENT)
     with pytest.raises(EvaluationError, match="no such key: y"):
         program.evaluate({"d": DictWithEmptyMaps()}, CostMeter())

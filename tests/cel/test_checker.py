@@ -189,7 +189,7 @@ def test_the_result_type_is_expected_exactly():
     assert complaint("1", STRING, BOOL) == "must evaluate to one of [string bool] but got int"
 
 
-def test_what_the_compiler_learns():
+def test_the_compiler_gets_types_and_overloads():
     tree = parse("authorizer.requestResource == self && sets.contains(names, [x.y, 'a'])", ENVIRONMENT)
     environment = ENVIRONMENT.extended_with(variables={"x.y": STRING})
     checked = check_tree(tree, environment)

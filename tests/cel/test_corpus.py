@@ -78,7 +78,7 @@ def test_a_wrong_result_is_reported():
         ({"expr": "[1].includes(1)", "expect": {"bool": True}, "version": "1.37"}, True),
     ],
 )
-def test_phases_types_and_versions(row, passed):
+def test_a_corpus_row_may_set_phase_type_and_version(row, passed):
     (outcome,) = corpus.evaluate_rows([{"id": "a", **row}], compiled_engine())
     assert outcome.passed is passed
 

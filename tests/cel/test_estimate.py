@@ -80,7 +80,7 @@ def test_sizes_are_asked_for_with_paths():
     assert {(("x",), "list(string)"), (("x", "@items"), "string")} <= set(asked)
 
 
-def test_the_worst_case_counts_fields_of_anything():
+def test_the_worst_case_counts_fields_of_dynamic_values():
     program = compiled_engine().compile("x.a.b.startsWith('a')", Environment(variables={"x": DYN}))
     assert program.estimated_cost(uniform_size_bound(50)) == (2, 2)
     assert program.estimated_cost(uniform_size_bound(50), worst=True) == (3, 8)
@@ -143,6 +143,6 @@ def test_the_worst_case_knows_sizes_that_were_compared_before(text, most):
 
 
 @pytest.mark.parametrize("text", UNGUARDED.values(), ids=UNGUARDED.keys())
-def test_the_worst_case_takes_nothing_for_compared_that_was_not(text):
+def test_the_worst_case_assumes_no_comparison_that_did_not_happen(text):
     program = compiled_engine().compile(text, Environment(variables={"x": DYN, "z": DYN}))
     assert not is_bounded(program.estimated_cost(worst=True)[1])

@@ -61,7 +61,7 @@ def test_the_caret_is_below_the_place_of_a_long_line(before: int, after: int, sh
     assert len(line) < 210
 
 
-def test_what_a_macro_holds_twice_is_counted_and_not_copied() -> None:
+def test_repeated_issues_of_a_macro_are_counted_and_not_copied() -> None:
     """cel-go repeats the issues of the operand of `optMap`, and so twice as many for each that holds another."""
     source = "unknown" + ".optMap(a, a)" * 60
     tracemalloc.start()
@@ -83,7 +83,7 @@ def test_memory_for_many_issues_is_that_of_the_tree() -> None:
     assert most < 60 << 20  # 8,000 times the line alone took 256 MB
 
 
-def test_places_are_found_for_those_that_are_kept() -> None:
+def test_places_are_computed_only_for_kept_issues() -> None:
     issues = IssueList("a\nb")
     for _ in range(1_000):
         issues.report("wrong", 2)

@@ -55,7 +55,7 @@ def test_functions_come_with_their_version(name: str, since: tuple[int, int]) ->
     assert name not in {each.name for each in overloads_of_version(before)}
 
 
-def test_what_kubernetes_leaves_out_is_not_there() -> None:
+def test_functions_that_kubernetes_leaves_out_do_not_exist() -> None:
     for expression in ("math.greatest(1, 2)", "base64.encode(b'a')", "cel.bind(a, 1, a)", "'abc'.reverse()"):
         with pytest.raises(CompileError):
             _value(expression)

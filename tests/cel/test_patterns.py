@@ -64,7 +64,7 @@ def test_many_classes_take_time_to_read() -> None:
 
 
 @pytest.mark.parametrize("expression", [f"text.matches(r'{TOO_LARGE}')", f"text.find(r'{TOO_LARGE}') == ''"])
-def test_what_is_too_large_is_not_called_invalid(expression: str) -> None:
+def test_a_too_large_pattern_is_not_called_invalid(expression: str) -> None:
     environment = Environment(variables={"text": STRING})
     with pytest.raises(TooLargeToCompile, match="is too large: simplify it"):
         compiled_engine().compile(expression, environment, deadline=Deadline())
@@ -90,7 +90,7 @@ def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
         found.compiled_pattern(LARGE + "3")
 
 
-def test_those_of_a_policy_have_all_the_memory_that_they_need() -> None:
+def test_patterns_of_a_policy_are_not_limited_by_the_user_cache() -> None:
     assert compile_policy_pattern(LARGE) is compile_policy_pattern(LARGE) is compile_user_pattern(LARGE, Asked(0.0))
 
 

@@ -374,7 +374,7 @@ def test_structures_have_their_names():
     assert found["value"][0].name == "Object.spec"
 
 
-def test_selecting_from_an_optional_found_at_run_time():
+def test_a_field_of_a_dynamic_optional_is_selected():
     assert evaluate("[object[?'nope']].map(o, o.deeper)") == [NONE]
     assert evaluate("[object[?'labels']].map(o, o.team)") == [Optional("a")]
     assert evaluate("[object[?'labels']].exists(o, has(o.team))") is True

@@ -76,7 +76,7 @@ def test_it_refuses_what_the_checker_refuses() -> None:
         ("variables.lazy + 1", 42),
     ],
 )
-def test_values_come_out_as_ours(expression: str, expected: object) -> None:
+def test_the_reference_engine_returns_our_value_types(expression: str, expected: object) -> None:
     class Lazy(dict):
         def __missing__(self, name: str) -> int:
             return 41

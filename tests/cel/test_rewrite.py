@@ -66,7 +66,7 @@ def test_an_inlined_definition_is_evaluated_only_where_its_variable_was(expressi
     assert source_text(inliner.inline(parse(expression))) == written
 
 
-def test_what_doubles_too_often_is_refused():
+def test_definitions_that_grow_exponentially_are_refused():
     definitions = {"v0": parse("1")}
     for index in range(14):
         definitions[f"v{index + 1}"] = parse(f"c ? variables.v{index} : c ? variables.v{index} : 1")

@@ -244,7 +244,7 @@ def test_cost_computation_stops_at_the_deadline_too():
         evaluate("dyn(names).min() == '' || true", variables, Late(looks=301))
 
 
-def test_texts_survive_being_cut():
+def test_shortened_texts_stay_valid():
     text = json.dumps([f"é{number},aa" for number in range(20_000)])
     for part in (",", "aa", "a", "é1", '", "'):
         variables = {"text": text, "texts": [part]}

@@ -33,7 +33,7 @@ def test_only_webhooks_with_another_bundle_are_patched_and_named_first() -> None
     ]
 
 
-def test_where_every_webhook_has_it_nothing_is_left_to_do() -> None:
+def test_no_change_is_needed_if_every_webhook_has_the_bundle() -> None:
     assert operations(configuration(ENCODED, ENCODED), BUNDLE) == []
 
 
@@ -65,5 +65,5 @@ def test_a_namespace_owns_its_configuration_together_with_other_owners(before: A
     assert patch == ([] if after is None else expected)
 
 
-def test_without_an_owner_none_is_written() -> None:
+def test_without_an_owner_no_owner_reference_is_written() -> None:
     assert owned({"metadata": {"uid": "u"}}, None) == []

@@ -87,7 +87,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("ca", "names", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused(ca: Pair, names: list[str], message: str) -> None:
+def test_invalid_names_of_a_certificate_are_refused(ca: Pair, names: list[str], message: str) -> None:
     with pytest.raises(CertificateError, match=message):
         serving(ca, names, now=NOW)
 

@@ -88,7 +88,7 @@ PLANS: dict[str, tuple[State, Plan]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), PLANS.values(), ids=PLANS.keys())
-def test_plan(given: State, expected: Plan) -> None:
+def test_a_rotation_is_planned_from_the_state(given: State, expected: Plan) -> None:
     assert plan(given, ["a"], now=NOW) == expected
 
 

@@ -95,7 +95,7 @@ def test_a_folder_with_the_name_of_the_release_is_rendered():
     assert image_that_a_file_sees(tree, "site/v0.18/j.yaml") == "kueue/kueue:v0.18"
 
 
-def test_what_the_context_states_counts_alone():
+def test_a_release_in_the_context_wins():
     tree = FileTree([("a/k.yaml", flux("0.19.0")), ("j.yaml", {})], context=[("context.yaml", flux("0.18.0"))])
     assert image_that_a_file_sees(tree, "j.yaml") == "kueue/kueue:v0.18"
 

@@ -46,7 +46,7 @@ def test_a_list_without_items_has_only_fields():
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"{", b'{"items":[{"a":', b'{"items":[{}', b'{"items" 1}', b'{"items":[oops]}']
 )
-def test_what_is_no_list_is_an_error(text):
+def test_a_response_that_is_not_a_list_is_an_error(text):
     with pytest.raises(ValueError, match=r"expected|cut off"):
         list(ListDecoder(iter([text])))
 

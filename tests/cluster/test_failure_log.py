@@ -110,7 +110,7 @@ def test_a_stopped_watch_does_not_delay_the_exit():
     assert not written.failures.is_unreachable
 
 
-def test_what_a_start_cannot_read_is_a_line_for_each_cause():
+def test_unreadable_kinds_at_start_are_logged_once_for_each_cause():
     written = Written()
     with written.failures.gather():
         written.fail("a", KindNotServed("not served"), RUNTIME)

@@ -77,12 +77,12 @@ def test_the_file_comes_first_then_its_folder(file, name, meant):
     assert seen(tree(*FOLDERS), file, name=name) == meant
 
 
-def test_the_context_is_above_all_and_for_everything():
+def test_the_context_wins_over_all_folders():
     of = tree(*FOLDERS, context=[("all.yaml", cluster(by="context"))])
     assert [seen(of, file) for file in ("a/one.yaml", "a/job.yaml", "vendor/x/job.yaml", "")] == ["context"] * 4
 
 
-def test_what_differs_is_said_once_with_its_places():
+def test_differing_objects_are_reported_once_with_their_places():
     of = tree(*FOLDERS)
     assert [*of.notes_on_differing_objects()] == []
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_names_in_a_base_of_several_overlays_are_unknown():
         ({"resources": ["job.yaml", "https://example.org/base?ref=main"]}, True),
     ],
 )
-def test_what_may_name_objects_otherwise_makes_names_unknown(more, is_known):
+def test_a_kustomization_that_may_rename_objects_makes_names_unknown(more, is_known):
     parts = [("plain/kustomization.yaml", {"patches": []}), ("naming/kustomization.yml", {"namespace": "x"})]
     of = tree(("a/kustomization.yaml", {**kustomization("job.yaml"), **more}), ("a/job.yaml", local("job")), *parts)
     assert of.knows_namespace("a/job.yaml") is is_known

@@ -82,7 +82,7 @@ def test_every_view_answers_the_same(view):
         assert names(before.list_indexed(CONFIG, "n", BY_TIER, "gold")) == gold
 
 
-def test_who_did_not_declare_an_index_is_told(view):
+def test_using_an_undeclared_index_is_an_error(view):
     with pytest.raises(LookupFailed, match="not indexed by other"):
         view.list_indexed(CONFIG, "n", Index("other", tiers_of), "gold")
 

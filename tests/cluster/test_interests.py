@@ -60,7 +60,7 @@ def test_a_name_in_one_namespace_is_requested_alone(filled, started):
     eventually(lambda: view.get(CONFIG, "a", "limits") is None)
 
 
-def test_what_is_not_of_interest_is_not_known_to_be_absent(filled, started):
+def test_an_unwatched_object_is_not_known_to_be_absent(filled, started):
     view = started(named("limits", "a"), labelled("tier in (x)", "b"))
     assert view.wait_until_synced(5)
     for namespace, name in (("b", "limits"), ("a", "other"), ("a", "nothing")):
@@ -259,7 +259,7 @@ def test_an_object_is_kept_only_to_the_depth_that_is_read(fields):
         kept(nested(900))
 
 
-def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
+def test_large_objects_in_any_namespace_are_not_held(filled, started):
     large = {**held("limits", "a", tier="x"), "data": {"of": "x" * packed.LARGEST_HELD}}
     filled.objects[CONFIGS] = [large, held("limits", "b")]
     view = started(named("limits"), labelled("tier in (x)"))
@@ -274,7 +274,7 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
         view.list(CONFIG, "a", "tier in (x)")
 
 
-def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
+def test_large_objects_in_one_given_namespace_are_held(filled, started):
     large = {**held("limits", "a"), "data": {"of": "x" * packed.LARGEST_HELD}}
     filled.objects[CONFIGS] = [large]
     view = started(named("limits", "a"))

@@ -79,7 +79,7 @@ def test_reading_is_charged_by_the_size(view, server):
     assert 10_000 - deadline.left > COUNT * 20 / packed.WORK_BYTES
 
 
-def test_the_view_before_a_request_has_the_old_object_in_its_place(view, server):
+def test_the_view_before_a_request_has_the_old_object(view, server):
     server.send(CONFIGS, event("DELETED", config("huge", 1, "11")))
     eventually(lambda: not view.unreadable_count)
     old = config("large", 2)

@@ -40,7 +40,7 @@ def test_a_param_of_the_site_replaces_the_key_of_the_config_map() -> None:
     assert own == {"off": "kueue-never/a", "deny": "kueue-never/c"}
 
 
-def test_policies_of_files_are_about_the_namespace_where_claimgate_runs() -> None:
+def test_policies_of_files_use_the_namespace_where_claimgate_runs() -> None:
     settings = Settings(own_namespace="gates")
     loaded = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     assert "claimgate-system" not in str([policy.bindings for policy in loaded.policies])

@@ -23,7 +23,7 @@ def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[An
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]
 
 
-def test_what_is_created_is_not_there() -> None:
+def test_an_object_being_created_is_not_in_the_view() -> None:
     own = pod("a", "n", spec=1)
     for view in (FilesCluster([own, OTHER]), LayeredCluster(FilesCluster([own]), FilesCluster([OTHER]))):
         assert viewed(view, own, "CREATE") == (None, ["b"])
@@ -31,7 +31,7 @@ def test_what_is_created_is_not_there() -> None:
         assert viewed(view, OTHER, "CREATE") == (own, ["a"])
 
 
-def test_what_is_updated_or_deleted_is_what_it_was() -> None:
+def test_an_updated_or_deleted_object_is_in_the_view_as_before() -> None:
     old, new = pod("a", "n", spec={"x": 1}), pod("a", "n", spec={"x": 2})
     for held in ([new, OTHER], [OTHER], [old, OTHER]):
         assert viewed(FilesCluster(held), new, "UPDATE", old) == (old, ["a", "b"])

@@ -126,7 +126,7 @@ def store_of_unreadable_objects(count):
     return store
 
 
-def test_some_of_very_many_are_told_of_without_a_look_at_the_others():
+def test_a_few_of_very_many_unreadable_objects_are_reported_quickly():
     store, looks = store_of_unreadable_objects(5_000), list[int]()
     for most in (1, 5):
         lines = lines_run(lambda most=most: looks.append(len(store.unreadable_objects(None, most))))
@@ -136,7 +136,7 @@ def test_some_of_very_many_are_told_of_without_a_look_at_the_others():
     assert store.unreadable_objects("other", 5) == []
 
 
-def test_what_can_be_read_by_now_is_not_told_of():
+def test_objects_that_became_readable_are_not_reported():
     store = store_of_unreadable_objects(3)
     store.put(("many", "o-00000"), {"spec": 1})
     store.drop(("many", "o-00001"))

@@ -47,7 +47,7 @@ def served(server):
     return server
 
 
-def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started):
+def test_the_largest_namespace_is_dropped_and_others_are_held(served, started):
     view = started(*READ, most_bytes=200 * KB)
     assert view.wait_until_synced(5)
     events = [event("ADDED", config(f"c-{number}", "greedy", 40 * KB, "11")) for number in range(20)]
@@ -83,7 +83,7 @@ def test_a_first_list_is_never_in_memory_as_a_whole(served, started):
         view.list(CONFIG, "greedy")
 
 
-def test_what_was_not_held_is_held_once_it_fits(served, started):
+def test_a_dropped_namespace_is_held_once_it_fits(served, started):
     view = started(*READ, most_bytes=200 * KB, times=OFTEN)
     assert view.wait_until_synced(5)
     served.send(CONFIGS, *(event("ADDED", config(f"large-{at}", "greedy", 100 * KB, "11")) for at in range(2)))
@@ -134,7 +134,7 @@ def test_a_namespace_counts_for_itself():
     assert memory.bytes == sum(map(bytes_of_object, store.list(None)))
 
 
-def test_what_is_held_while_a_list_comes_is_counted():
+def test_objects_of_an_incomplete_list_are_counted():
     memory = ViewMemory()
     store = ObjectStore(memory)
     store.begin_list()
@@ -170,7 +170,7 @@ def test_the_largest_is_the_namespace_of_all_kinds_together():
     assert stores[0].get(("one", "b"))
 
 
-def test_what_is_counted_is_what_is_held():
+def test_view_memory_counts_the_held_bytes():
     memory = ViewMemory()
     store = ObjectStore(memory)
     store.begin_list()
@@ -202,7 +202,7 @@ def test_invented_keys_are_counted(served, started, key, count):
     assert view.memory.bytes > values + 0.75 * taken
 
 
-def test_the_names_of_fields_are_held_once_and_count_for_nobody(served, started):
+def test_field_names_are_shared_and_charged_to_no_namespace(served, started):
     served.answers[CONFIGS] = page(*(config_with_keys(f"c{number}", "first", "second") for number in range(50)))
     view = started(READ[0])
     assert view.wait_until_synced(5)

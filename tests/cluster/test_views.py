@@ -90,7 +90,7 @@ def test_the_first_of_two_equal_names_stays():
     assert FilesCluster([pod("a", spec=1), pod("a", "default", spec=2)]).get(POD, "", "a")["spec"] == 1
 
 
-def test_what_is_no_object_is_left_out():
+def test_list_items_that_are_not_objects_are_left_out():
     held = FilesCluster([{"kind": "List", "items": [None, pod("a")]}, "text"])
     assert [found["metadata"]["name"] for found in held.list(POD, None)] == ["a"]
 
@@ -134,7 +134,7 @@ def test_a_layer_without_an_answer_fails_the_lookup():
         pytest.param([pod("a")], False, id="none with a namespace"),
     ],
 )
-def test_whether_a_kind_has_namespaces_is_told_by_its_objects(objects, expected):
+def test_objects_show_whether_a_kind_has_namespaces(objects, expected):
     files = FilesCluster(objects)
     views = [files, LayeredCluster(files, FilesCluster()), LayeredCluster(FilesCluster(), files)]
     assert [view.is_namespaced(POD) for view in views] == [expected] * 3

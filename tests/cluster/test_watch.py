@@ -193,7 +193,7 @@ def test_a_kind_that_is_no_longer_served_fails_again(server, started):
         (CONFIGS, (200, {"items": []}), "an answer that cannot be read"),
     ],
 )
-def test_what_the_server_refuses_is_told(server, started, path, answer, message):
+def test_errors_of_the_server_are_reported(server, started, path, answer, message):
     server.answers[path] = answer
     view = started(CONFIG)
     eventually(lambda: message in view.failures().get(CONFIG, ""))
@@ -312,7 +312,7 @@ def test_a_folder_is_not_a_kubeconfig(tmp_path):
         connect_to_cluster(tmp_path)
 
 
-def test_without_a_kubeconfig_the_places_are_named_where_one_would_be_found(tmp_path, monkeypatch):
+def test_without_a_kubeconfig_the_searched_places_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "absent"))
     with pytest.raises(ConfigurationError, match=r"^no cluster is configured by KUBECONFIG, ~/\.kube/config or the"):
         connect_to_cluster()

@@ -51,7 +51,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("needs", POLICIES)
-def test_what_needs_an_ambiguous_namespace_is_not_evaluated(
+def test_a_policy_that_needs_an_ambiguous_namespace_is_not_evaluated(
     needs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policies, objects = tmp_path / "policies", tmp_path / "objects"

@@ -86,13 +86,13 @@ def test_a_pod_with_gpu_was_not_seen_by_the_webhook() -> None:
 
 
 @pytest.mark.parametrize(("is_changed", "resource"), [(True, "gpu"), (False, "nvidia.com/gpu")])
-def test_without_a_policy_about_gpu_the_pod_has_a_name_that_api_servers_take(is_changed: bool, resource: str) -> None:
+def test_without_a_policy_about_gpu_the_test_pod_uses_a_valid_resource(is_changed: bool, resource: str) -> None:
     server = Answering(CHANGED)
     assert told(server, is_changed=is_changed) == []
     assert resource in server.sent["spec"]["containers"][0]["resources"]["limits"]
 
 
-def test_where_nobody_is_asked_nothing_is_tried() -> None:
+def test_without_a_called_namespace_no_dry_run_is_made() -> None:
     server = Answering(CHANGED)
     (one,) = told(server, namespaces={"default": {}})
     assert one.startswith("unknown, because the webhooks for Pods match no namespace")
@@ -100,6 +100,6 @@ def test_where_nobody_is_asked_nothing_is_tried() -> None:
     assert server.asked == []
 
 
-def test_the_shipped_policies_translate_gpu_and_none_do_not() -> None:
+def test_only_the_shipped_policies_translate_gpu() -> None:
     assert translates_gpu_in_empty_cluster(assembly.assemble_policies_and_context(Settings()).policies)
     assert not translates_gpu_in_empty_cluster(policies())

@@ -103,7 +103,7 @@ def test_a_dump_is_validated_as_stored_objects(reviewed, found, tmp_path, capsys
     assert [one["rule"] for one in entries if one["result"] in ("fail", "warn")] == found
 
 
-def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
+def test_unreadable_files_are_reported_after_the_findings(tmp_path, capsys):
     (tmp_path / "broken.yaml").write_text("kind: [\n")
     assert audit(tmp_path, HERE / "objects" / "list.yaml", "-o", "json") == 2
     out, err = capsys.readouterr()
@@ -147,7 +147,7 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_trees_of_charts_and_kustomizations_are_audited_without_noise(tree, capsys):
+def test_repositories_of_charts_and_kustomizations_get_no_false_findings(tree, capsys):
     assert audit(tree) == 1
     out, err = capsys.readouterr()
     assert out == (
@@ -316,7 +316,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
     assert "no such file or folder" in err
 
 
-def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
+def test_published_manifests_are_evaluated_without_an_error(tmp_path, capsys):
     """Every one of them is audited or named; none makes an expression of a shipped policy fail."""
     kept = tmp_path / "report.json"
     assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}

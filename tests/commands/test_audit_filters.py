@@ -92,7 +92,7 @@ def test_findings_of_a_baseline_are_not_reported_again(audit, tmp_path):
     assert audit(file, "--baseline", known)[:2] == (1, [("deny-2", "fail")])
 
 
-def test_what_a_baseline_has_and_nobody_finds_is_told(audit, tmp_path):
+def test_baseline_findings_that_are_gone_are_reported(audit, tmp_path):
     file, known = objects(tmp_path, "deny", "warn"), tmp_path / "known.json"
     audit(file, "--write-baseline", known)
     assert "--baseline" not in audit(file, "--baseline", known)[2]

@@ -118,7 +118,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp_path, capsys, programs):
+def test_rendered_objects_replace_their_files_and_a_failure_is_reported(tmp_path, capsys, programs):
     tree = written(tmp_path / "tree", {f"chart/{name}": text for name, text in CHART.items()} | KUSTOMIZE)
     written(tree, {"overlay/made.txt": POD.format("made")})
     assert run_command_line(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
@@ -194,7 +194,7 @@ def test_a_revision_that_does_not_exist_is_reported(repository, capsys, flag, to
         ("", "without a message"),
     ],
 )  # fmt: skip
-def test_the_cause_of_a_failure_is_told_alone(printed, cause):
+def test_only_the_cause_of_a_failure_is_reported(printed, cause):
     assert cause_of_failure(printed) == cause
 
 

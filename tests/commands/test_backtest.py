@@ -86,7 +86,7 @@ def test_requests_are_judged_and_everything_else_is_counted(tmp_path, capsys):
     assert counts["rules"]["denies"]["example"] == f"{log}:2 Pod team/bad"
 
 
-def test_text_says_it_in_words(tmp_path, capsys):
+def test_the_text_output_explains_the_finding(tmp_path, capsys):
     (tmp_path / "audit.log").write_text(lines(EVENTS))
     assert backtest(tmp_path / "audit.log") == 1
     out = capsys.readouterr().out
@@ -185,7 +185,7 @@ def test_a_folder_without_logs_is_an_error(tmp_path, capsys):
     assert f"error: {tmp_path}: has no logs; expected files with .log or .json" in capsys.readouterr().err
 
 
-def test_the_sets_of_policies_that_hold_are_named(tmp_path, capsys, monkeypatch):
+def test_the_policy_sets_in_use_are_named(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("audit.log").write_text(lines([event("create", pod("fine"))]))
     own = HERE / "policies"

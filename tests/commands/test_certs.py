@@ -33,7 +33,7 @@ def test_certificates_are_issued_shown_and_rotated(tmp_path: Path, capsys: Captu
     assert (tmp_path / "tls.crt").read_bytes() == before
 
 
-def test_without_names_it_is_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
+def test_a_certificate_without_names_is_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
     assert run_command_line(["certs", "issue", "--dir", str(tmp_path)]) == 0
     assert "for localhost, 127.0.0.1, ::1" in capsys.readouterr().out
 
@@ -71,7 +71,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused_with_code_2_and_one_line(
+def test_invalid_arguments_exit_with_2_and_one_line(
     arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

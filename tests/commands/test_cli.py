@@ -197,7 +197,7 @@ def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
     )
 
 
-def test_shipped_policies_need_no_less():
+def test_shipped_policies_do_not_work_with_an_older_release():
     assert run_command_line(["policies", "list", "--kubernetes-version", "1.34"]) == 0
     shipped_by_name = str(Path(shipped.policies_folder()))
     assert run_command_line(["policies", "list", shipped_by_name, "--kubernetes-version", "1.33"]) == 2

@@ -195,7 +195,7 @@ def test_a_file_is_listed_before_its_folder(tmp_path: Path, capsys: pytest.Captu
     assert told(capsys, folder)[0] == ["kueue-never/exceeds-max-quota"]
 
 
-def test_the_context_is_above_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_context_wins_over_the_audited_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path / "tree", CHAIN)
     context = written(tmp_path / "context", {"queue.yaml": cluster_queue(64)})
     assert told(capsys, folder, "--context", context)[0] == []

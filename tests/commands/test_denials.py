@@ -23,7 +23,7 @@ def test_audit_finds_all_ten_mistakes_at_once(capsys):
 
 
 @pytest.mark.parametrize("phase", ["auto", "mutate"])
-def test_replay_tells_ten_and_denies_as_before(phase, capsys):
+def test_replay_reports_ten_problems_and_denies(phase, capsys):
     assert run_command_line(["replay", str(JOB), "--phase", phase, "-o", "ndjson"]) == 1
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (answer["code"], answer["reason"]) == (400, "BadRequest")
@@ -34,7 +34,7 @@ def test_replay_tells_ten_and_denies_as_before(phase, capsys):
     assert len(answer["response"]["response"]["status"]["details"]["causes"]) == 10
 
 
-def test_the_page_shows_what_replay_tells(capsys):
+def test_the_page_shows_the_result_of_replay(capsys):
     run_command_line(["replay", str(JOB)])
     page = (ROOT / "docs" / "denials.md").read_text()
     told = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    * ")]
@@ -42,7 +42,7 @@ def test_the_page_shows_what_replay_tells(capsys):
     assert all(line in page for line in told)
 
 
-def test_what_was_mutated_is_not_told_as_a_problem(tmp_path, capsys):
+def test_a_translated_gpu_is_not_reported_as_a_problem(tmp_path, capsys):
     """In a container beside the refused one, `gpu: 1` is changed before the other checks."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))

@@ -34,7 +34,7 @@ def test_every_broken_example_gets_its_finding_and_no_good_example_gets_one(caps
     assert told == TOLD
 
 
-def test_there_is_a_broken_one_for_each_kind_that_works() -> None:
+def test_each_working_example_kind_has_a_broken_example() -> None:
     kinds = {folder: {_kind(path) for path in (TEAM / folder).glob("*.yaml")} for folder in ("good", "broken")}
     assert kinds["good"] == kinds["broken"]
     assert {path.name for path in (TEAM / "broken").glob("*.yaml")} == set(TOLD)

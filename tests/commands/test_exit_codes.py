@@ -111,7 +111,7 @@ def folder(tmp_path, monkeypatch):
     ROWS,
     ids=lambda value: " ".join(map(os.path.basename, value)) if isinstance(value, tuple) else str(value),
 )
-def test_the_code_of_a_command(code, arguments, folder, capsys):
+def test_a_command_exits_with_this_code(code, arguments, folder, capsys):
     assert run_command_line(arguments) == code
     told = "".join(capsys.readouterr())
     assert "Traceback" not in told

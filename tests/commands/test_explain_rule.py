@@ -42,7 +42,9 @@ ALL_RULES = frozenset(shipped_rule_ids())
     ],
     ids=["a name without its group", "a group", "words of a message", "a message with two rules"],
 )
-def test_what_people_paste(asked: list[str], first_words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_accepts_pasted_texts(
+    asked: list[str], first_words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command_line(["explain", *asked]) == 0
     lines = capsys.readouterr().out.splitlines()
     ids = [word for line in lines if (word := line.partition(" ")[0]) in ALL_RULES]

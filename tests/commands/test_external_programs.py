@@ -114,7 +114,7 @@ def test_the_name_of_a_folder_is_never_an_option_of_a_program(tmp_path, capsys, 
         assert not set(SECRETS.values()) & set(environment.values()) - {"0"}
 
 
-def test_what_git_is_started_with(tmp_path, capsys, monkeypatch, record):
+def test_git_is_started_with_safe_options(tmp_path, capsys, monkeypatch, record):
     for key, value in SECRETS.items():
         monkeypatch.setenv(key, value)
     write_files(tmp_path / "tree", {".git/x": "", "--x/pod.yaml": POD.format("a")})
@@ -179,7 +179,7 @@ def test_a_program_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize("script", ["sleep 100 & echo $!; exit 0", "sleep 100 >&- 2>&- & echo $!; exit 0"])
-def test_what_a_program_leaves_running_is_ended(tmp_path, script):
+def test_processes_left_by_a_program_are_stopped(tmp_path, script):
     left = tmp_path / "left"
     with suppress(ProgramError):  # what it left holds its output open
         run_script(tmp_path, script.replace("echo $!", f"echo $! > {left}"), timeout_s=1)
@@ -259,7 +259,7 @@ def test_the_schema_of_a_chart_reads_no_file(tmp_path, capsys):
 
 
 @needs_helm
-def test_what_is_beside_the_templates_of_a_chart_is_audited_too(tmp_path, capsys):
+def test_files_of_a_chart_outside_templates_are_audited_too(tmp_path, capsys):
     tree = write_files(tmp_path / "tree", CHART)
     write_files(tree, {"crds/crd.yaml": POD.format("crd"), "raw/pod.yaml": POD.format("raw")})
     write_files(tree, {f"other/{each}": text.replace("web", "other") for each, text in CHART.items()})
@@ -267,7 +267,7 @@ def test_what_is_beside_the_templates_of_a_chart_is_audited_too(tmp_path, capsys
 
 
 @needs_kubectl
-def test_what_no_kustomization_of_a_folder_uses_is_audited_too(tmp_path, capsys):
+def test_files_outside_the_kustomization_are_audited_too(tmp_path, capsys):
     tree = write_files(tmp_path / "tree", {"kustomization.yaml": "resources: [p.yaml]\ncomponents: [c]\n"})
     write_files(
         tree,
@@ -549,7 +549,7 @@ def test_objects_with_parts_that_are_not_read_are_compared(tmp_path, capsys):
 
 
 @needs_git
-def test_what_replaces_the_revision_is_not_believed(tmp_path, capsys):
+def test_git_replace_objects_are_ignored(tmp_path, capsys):
     tree = make_repository(tmp_path / "tree", {"a.yaml": POD.format("a")})
     (tree / "a.yaml").write_text(POD.format("changed"))
     git(tree, "hash-object", "-w", "a.yaml")

@@ -192,7 +192,7 @@ def test_policies(arguments: list[str], folder: Path, capsys: pytest.CaptureFixt
     assert "\n | " in said  # the place in the expression is still shown below
 
 
-def test_pages_of_the_rules_of_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_of_rules_of_other_policies_are_written_safely(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = folder / IN_FILE.replace("/", "")
     shutil.copytree(Path(__file__).parents[2] / "policies" / "served-versions", own)
     suite = yamlfile.read(own / "suite.yaml")[0].value

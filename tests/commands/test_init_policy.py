@@ -10,7 +10,7 @@ from webhook.commands.init_policy import names_of_policies
 PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 
 
-def test_what_it_writes_works(tmp_path, capsys):
+def test_policies_of_init_pass_their_suites(tmp_path, capsys):
     assert run_command_line(["policies", "init", *names_of_policies(), "--in", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.count("wrote ") == len(names_of_policies()) == 10
@@ -55,7 +55,7 @@ def test_wrong_arguments_write_nothing(arguments, said, tmp_path, capsys):
     assert [*tmp_path.iterdir()] == []
 
 
-def test_what_is_there_is_left_alone(tmp_path, capsys):
+def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     (tmp_path / "team-label").mkdir()
     assert run_command_line(["policies", "init", "gpu-maximum", "team-label", "--in", str(tmp_path)]) == 2
     assert "exists already, and was not changed: remove it, or choose another --in" in capsys.readouterr().err

@@ -129,7 +129,7 @@ def test_a_copy_of_the_tree_has_the_configuration(configured: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["leftOut"]["objects"] == 0
 
 
-def test_without_any_of_these_nothing_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_these_settings_nothing_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The control."""
     Path("jobs", ".claimgateignore").unlink()
     assert audit() == 1

@@ -64,7 +64,7 @@ def decided(made: LivePolicies) -> tuple[PolicySet, dict[str, Any]]:
     return split_registrable_policies(made.policies, mine, current(), render, any_pod=False)
 
 
-def test_rules_follow_and_all_else_is_the_administrators() -> None:
+def test_registration_changes_only_the_rules() -> None:
     made = live(policy("maps", **about("configmaps")), binding("maps", "maps"))
     (before,), (after,) = current(), merge_configurations(current(), wanted(made.policies))
     assert has_different_webhooks(before, after)
@@ -101,7 +101,7 @@ def test_a_new_webhook_is_named_like_the_first_one() -> None:
     assert "concerns-a-policy" in [each["name"] for each in pods["matchConditions"]]
 
 
-def test_webhooks_of_others_and_configurations_that_are_absent_are_left_alone() -> None:
+def test_other_webhooks_and_absent_configurations_are_not_changed() -> None:
     (one,) = current()
     foreign = {"name": "other.example.com", "rules": [], "clientConfig": {}}
     (after,) = merge_configurations([{**one, "webhooks": [foreign, *one["webhooks"]]}], wanted(SHIPPED))
@@ -110,7 +110,7 @@ def test_webhooks_of_others_and_configurations_that_are_absent_are_left_alone() 
     assert merge_configurations([{**one, "webhooks": [foreign]}], wanted(SHIPPED))[0]["webhooks"] == [foreign]
 
 
-def test_what_would_block_the_cluster_is_left_out_and_the_others_are_not() -> None:
+def test_stored_policies_that_could_block_the_cluster_are_not_registered() -> None:
     made = live(
         *(policy("nodes", **about("nodes")), binding("nodes", "nodes")),
         *(policy("leases", **about("leases", group="coordination.k8s.io")), binding("leases", "leases")),
@@ -122,7 +122,7 @@ def test_what_would_block_the_cluster_is_left_out_and_the_others_are_not() -> No
     assert "no node can join" in danger.harm
 
 
-def test_what_is_safe_is_taken_whole() -> None:
+def test_safe_stored_policies_are_all_registered() -> None:
     made = live(policy("maps", **about("configmaps")), binding("maps", "maps"))
     assert decided(made) == (made.policies, {})
 

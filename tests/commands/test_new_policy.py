@@ -11,7 +11,7 @@ CHOICES = [choice for count in range(4) for choice in itertools.combinations(FLA
 
 
 @pytest.mark.parametrize("flags", CHOICES, ids=lambda flags: " ".join(flags) or "plain")
-def test_what_it_writes_works(flags, tmp_path, capsys):
+def test_policies_of_init_pass_their_suites(flags, tmp_path, capsys):
     assert run_command_line(["policies", "new", "gpu-team", *flags, "--in", str(tmp_path)]) == 0
     folder = tmp_path / "gpu-team"
     names = {path.name for path in folder.iterdir()}
@@ -38,7 +38,7 @@ def test_its_parameter_is_where_claimgate_runs(tmp_path):
     assert all("namespace: gates" in written[name] for name in ("binding.yaml", "params.yaml", "suite.yaml"))
 
 
-def test_what_is_there_is_left_alone(tmp_path, capsys):
+def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "mine.yaml").write_text("mine")
     assert run_command_line(["policies", "new", "team", "--in", str(tmp_path)]) == 2

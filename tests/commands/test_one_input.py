@@ -44,7 +44,7 @@ def test_a_template_in_the_same_input_exists(command: str, other: str, tmp_path:
 
 
 @pytest.mark.parametrize("command", ["audit", "replay"])
-def test_what_is_not_there_but_only_warned_of_does_not_change_the_exit_code(command: str, tmp_path: Path, capsys):
+def test_a_missing_object_of_a_warning_does_not_change_the_exit_code(command: str, tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(POD)
     assert run_command_line([command, str(file)]) == 0

@@ -95,7 +95,7 @@ LEFT_OUT = {
 
 
 @all_rows("configuration, told, reason", LEFT_OUT.values(), ids=LEFT_OUT)
-def test_what_the_configuration_leaves_out_is_told(
+def test_ignored_objects_of_the_configuration_are_reported(
     configuration: dict[str, Any],
     told: str,
     reason: str,

@@ -56,7 +56,7 @@ def configuration(**webhook: Any) -> WebhookConfiguration:
         pytest.param({"objectSelector": OPTED_OUT}, "excludes them", id="objects may, too"),
     ],
 )
-def test_what_carries_the_label_is_listed(
+def test_objects_with_the_opt_out_label_are_listed(
     webhook: dict[str, Any], effect: str, server: ApiServer, tmp_path: Path
 ) -> None:
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
@@ -67,7 +67,7 @@ def test_what_carries_the_label_is_listed(
     ]
 
 
-def test_what_cannot_be_listed_is_not_known(server: ApiServer, tmp_path: Path) -> None:
+def test_kinds_that_cannot_be_listed_are_reported_as_unknown(server: ApiServer, tmp_path: Path) -> None:
     server.answers["/api/v1/pods"] = 403, {"message": "pods is forbidden"}
     del server.objects["/api/v1/pods"]
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))

@@ -152,7 +152,7 @@ def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
         assert capsys.readouterr() == ("", f"error: {params}:{line}:3: {told}")
 
 
-def test_the_list_that_is_called_off_now_is_an_error(tmp_path, capsys):
+def test_the_renamed_param_ignore_is_an_error(tmp_path, capsys):
     folder = tmp_path / "gpu-limits"
     shutil.copytree(Path(shipped.policies_folder()) / "gpu-limits", folder)
     params = folder / "params.yaml"
@@ -310,7 +310,7 @@ def test_a_name_that_is_taken_is_named(tmp_path, capsys):
     assert "name: denies\n" not in out
 
 
-def test_what_cannot_be_rewritten_is_named(tmp_path, capsys):
+def test_policies_that_cannot_be_rewritten_are_named(tmp_path, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_text()
     (tmp_path / "p.yaml").write_text(
         text.replace('\'!("deny" in object.', '\'[1].all(object, true) || !("deny" in object.')
@@ -321,7 +321,7 @@ def test_what_cannot_be_rewritten_is_named(tmp_path, capsys):
     )
 
 
-def test_policies_on_standard_input_are_asked_for_by_file(capsys, monkeypatch):
+def test_policies_on_standard_input_need_a_file(capsys, monkeypatch):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert run_command_line(["policies", "export", "-"]) == 2

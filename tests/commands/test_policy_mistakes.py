@@ -55,7 +55,7 @@ def checked(manifests, folder, capsys):
         ),
     ],
 )
-def test_what_fails_for_every_object_fails_the_check(manifests, told, tmp_path, capsys):
+def test_a_policy_that_fails_for_every_object_fails_the_check(manifests, told, tmp_path, capsys):
     code, text = checked(manifests, tmp_path, capsys)
     assert (code, "1 fails for every object, 1 may be wrong" in text) == (1, True)
     assert f"    fails for every object: {told}" in text
@@ -75,7 +75,7 @@ def test_what_fails_for_every_object_fails_the_check(manifests, told, tmp_path, 
         ),
     ],
 )
-def test_what_may_work_passes(manifests, tmp_path, capsys):
+def test_a_policy_that_may_work_passes_the_check(manifests, tmp_path, capsys):
     code, text = checked(manifests, tmp_path, capsys)
     assert (code, "fails for every object" in text) == (0, False)
 
@@ -155,7 +155,7 @@ def test_an_expression_that_does_not_compile_gets_a_hint(expression, hint, tmp_p
     assert hint in text
 
 
-def test_typical_mistakes_are_told_with_their_fix(tmp_path, capsys):
+def test_typical_mistakes_are_reported_with_their_fix(tmp_path, capsys):
     rows = {**TYPED, **UNSEEN, **QUANTITIES}
     assert len(rows) >= 40
     manifests = []
@@ -175,7 +175,7 @@ def test_typical_mistakes_are_told_with_their_fix(tmp_path, capsys):
     assert missed == {}
 
 
-def test_variables_that_double_each_other_are_read_once(tmp_path, capsys):
+def test_variables_that_refer_to_each_other_twice_are_expanded_once(tmp_path, capsys):
     doubled = [{"name": f"v{n}", "expression": f"variables.v{n - 1} && variables.v{n - 1}"} for n in range(1, 40)]
     variables = [{"name": "v0", "expression": "object.metadata.name == 'a'"}, *doubled]
     policy = validating("request.operation != 'CONNECT' || variables.v39", rule=CONFIG_MAPS, variables=variables)

@@ -69,7 +69,7 @@ def test_each_object_has_a_report_that_it_owns(publish, server):
     assert (first["result"], first["properties"]["field"]) == ("fail", "metadata.labels.deny")
 
 
-def test_what_a_report_says_already_is_not_written_again(publish, server):
+def test_an_unchanged_report_is_not_written_again(publish, server):
     publish()
     server.objects[PODS][0] = pod("good", deny="1")
     assert publish()[1] == ["PATCH uid-good"]
@@ -99,7 +99,7 @@ def test_reports_of_kinds_that_cannot_be_read_stay(publish, server):
     assert publish()[:2] == (2, [])
 
 
-def test_reports_stay_where_nobody_can_say_what_is_served(publish, server):
+def test_reports_stay_if_the_served_kinds_are_unknown(publish, server):
     publish()
     del server.answers["/apis"]
     assert publish()[:2] == (2, [])
@@ -118,7 +118,7 @@ def test_reports_stay_while_an_aggregated_server_is_away(publish, server):
     assert publish()[1] == []
 
 
-def test_what_others_have_written_stays(publish, server):
+def test_reports_of_other_tools_stay(publish, server):
     server.objects[REPORTS] = [
         {"metadata": {"name": "claimgate", "namespace": "a", "labels": {"app.kubernetes.io/managed-by": "claimgate"}}},
         {"metadata": {"name": "theirs", "namespace": "a", "labels": {"app.kubernetes.io/managed-by": "kyverno"}}},
@@ -164,7 +164,7 @@ def test_a_refused_removal_does_not_stop_other_removals(publish, server):
     assert "0 written, 0 unchanged, 2 removed, 1 refused" in told
 
 
-def test_where_every_write_is_refused_some_are_named_and_all_are_counted(publish, server):
+def test_refused_report_writes_are_counted_and_some_named(publish, server):
     server.objects[REPORTS] = []
     server.objects[PODS] = [pod(f"pod-{number:02}") for number in range(15)]
     server.refuses_writes = True

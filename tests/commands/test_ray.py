@@ -197,7 +197,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("row", REFUSED)
-def test_what_cannot_be_done_is_said_in_one_line(row, store):
+def test_invalid_use_of_ray_is_reported_in_one_line(row, store):
     arguments, told = REFUSED[row]
     code, _, errors = claimgate("audit", *arguments, environment=store)
     assert (code, "Traceback" in errors.decode()) == (2, False)

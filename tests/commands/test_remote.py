@@ -166,7 +166,7 @@ def test_a_denial_without_a_message_gets_the_default_of_the_api_server():
     assert (status.code, status.reason, status.message) == (400, "", "denied without explanation")
 
 
-def test_what_a_server_would_not_answer_is_3(tmp_path, capsys, monkeypatch):
+def test_a_request_without_an_answer_exits_with_3(tmp_path, capsys, monkeypatch):
     client = httpx.Client(
         base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(500, text="down"))
     )

@@ -66,7 +66,7 @@ def test_a_log_says_what_enforce_would_refuse(most: EnforcementAction, tmp_path:
     assert {rule: each["requests"] for rule, each in named.items()} == {"gpu-portable/all": 2}
 
 
-def test_rules_that_deny_and_rules_that_warn_are_apart(tmp_path: Path, capsys: Capture) -> None:
+def test_denying_and_warning_rules_are_separate_policies(tmp_path: Path, capsys: Capture) -> None:
     """In the log, in the annotations and in the metrics of what only audits."""
     attributes, counters = asked("all", gpu="all"), Counters()
     warning = policies(validating("false", name="own-warning", actions=["Warn"]))
@@ -112,7 +112,7 @@ def test_an_audit_log_counts_a_request_once(tmp_path: Path, capsys: Capture) -> 
     assert "`validationActions: [Warn]` in its binding" in out
 
 
-def test_what_says_nothing_is_no_good_answer(tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_without_records_is_not_a_success(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "other.log"
     file.write_text("hello\n")
     assert run_command_line(["rollout", str(file)]) == 2

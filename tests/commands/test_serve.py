@@ -146,7 +146,7 @@ def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tm
     assert [line["message"] for line in lines if line["message"].startswith("API server")] == outage
 
 
-def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Path) -> None:
+def test_policies_are_reloaded_and_broken_ones_keep_the_last_valid_set(tmp_path: Path) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods"))
@@ -225,7 +225,7 @@ def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: 
             assert said.count("review") > 450
 
 
-def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
+def test_variables_apply_if_flags_are_not_set(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(policy("pods"))
     settings = {"CLAIMGATE_ONLY": str(tmp_path / "one.yaml"), "CLAIMGATE_MAX_BODY_BYTES": "100"}
     with served(tmp_path, **settings) as server, server.client() as client:
@@ -246,7 +246,7 @@ def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: 
         assert server.wait("TLS handshake failed")["reason"] == "no_certificate"
 
 
-def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path) -> None:
+def test_probable_mistakes_of_serve_are_warnings(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days())
     (tmp_path / "open.key").write_bytes((tmp_path / "tls.key").read_bytes())
     (tmp_path / "open.key").chmod(0o644)

@@ -100,13 +100,13 @@ UNKNOWN = "levels: {rules: {gpu-portable/al: warn}}"
         ),
     ],
 )
-def test_what_a_starting_pod_would_find(
+def test_the_deployed_configuration_is_checked(
     deployed: dict[str, Any], text: str, mistakes: list[str], ends: list[str], server: ApiServer, tmp_path: Path
 ) -> None:
     assert check(server, tmp_path, deployed, **{"claimgate.yaml": text}) == (mistakes, ends)
 
 
-def test_what_cannot_be_read_is_not_known(server: ApiServer, tmp_path: Path) -> None:
+def test_an_unreadable_deployment_leaves_the_configuration_unknown(server: ApiServer, tmp_path: Path) -> None:
     server.answers["/apis/apps/v1/namespaces/n/deployments"] = 403, {"message": "deployments is forbidden"}
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
     loaded = assembly.assemble_policies_and_context(Settings()).policies

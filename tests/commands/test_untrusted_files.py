@@ -173,7 +173,7 @@ def test_a_discovered_configuration_that_is_a_special_file_is_refused(tree, caps
 
 @pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
 @pytest.mark.parametrize("flag", ["--context", "--only"])
-def test_special_files_in_folders_that_are_needed_are_refused(tree, capsys, made, flag):
+def test_special_files_in_required_folders_are_refused(tree, capsys, made, flag):
     needed = tree / "needed"
     needed.mkdir()
     (needed / "binding.yaml").write_text("")

@@ -12,13 +12,13 @@ from webhook.export.lockout import INFRASTRUCTURE
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 
 
-def test_the_base_cannot_block_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_base_installation_cannot_block_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["webhook-config", "--check", str(BASE)]) == 0
     told = "no request is refused while the webhooks do not answer: each has failurePolicy Ignore\n"
     assert capsys.readouterr().out == told
 
 
-def test_what_enforce_refuses_while_nobody_answers_is_listed(
+def test_requests_that_enforce_refuses_without_an_answer_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The shipped policies themselves ask about nothing that a cluster needs to start."""
@@ -36,7 +36,7 @@ def test_what_enforce_refuses_while_nobody_answers_is_listed(
     assert "CREATE of nodes, UPDATE of nodes/status" in out
 
 
-def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failing_closed_without_a_ca_bundle_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["webhook-config", "--failure-policy", "Fail"]) == 0
     file = tmp_path / "enforced.yaml"
     file.write_text(capsys.readouterr().out)
@@ -46,7 +46,7 @@ def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pyte
     assert "10 webhooks of ValidatingWebhookConfiguration claimgate and MutatingWebhookConfiguration claimgate" in out
 
 
-def test_to_refuse_what_is_not_answered_and_nothing_else_is_told(
+def test_fail_closed_without_deny_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enforced, server = tmp_path / "enforced.yaml", tmp_path / "deployment.yaml"
@@ -75,6 +75,8 @@ def test_to_refuse_what_is_not_answered_and_nothing_else_is_told(
         (["--check", str(BASE / "service.yaml")], "there is no webhook configuration"),
     ],
 )
-def test_what_cannot_be_checked(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_inputs_of_check_exit_with_2(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command_line(["webhook-config", *arguments]) == 2
     assert expected in capsys.readouterr().err

@@ -53,7 +53,7 @@ def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_what_both_have_in_common(capsys: Capture) -> None:
+def test_both_configurations_have_common_fields(capsys: Capture) -> None:
     found = printed(capsys)
     assert list(found) == ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
     for webhook in found.values():
@@ -107,7 +107,7 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
             assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]  # Volcano refuses some
 
 
-def test_what_no_policy_matches_is_not_asked_for(capsys: Capture, tmp_path: Path) -> None:
+def test_kinds_that_no_policy_matches_are_not_registered(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(validating(operation="DELETE"))
     found = printed(capsys, "--only", str(tmp_path / "one.yaml"))
     assert list(found) == ["ValidatingWebhookConfiguration"]
@@ -226,7 +226,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("flags", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused(
+def test_invalid_names_of_a_certificate_are_refused(
     flags: list[str], message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -298,7 +298,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     ]
 
 
-def test_what_is_left_out_is_said_by_name(capsys: Capture) -> None:
+def test_left_out_webhooks_are_named(capsys: Capture) -> None:
     assert run_command_line(["webhook-config"]) == 0
     assert (
         "without a device, a claim or a queue, so it does not evaluate these rules on them: kueue-not-now/"

@@ -55,7 +55,7 @@ def test_the_environment_names_the_file_too(files, capsys, monkeypatch):
     assert FOUND in capsys.readouterr().out
 
 
-def test_the_api_server_is_told_to_call_for_the_kind(files, capsys):
+def test_the_webhook_is_registered_for_the_kind(files, capsys):
     flag, _ = files
     assert run_command_line(["webhook-config", *flag]) == 0
     for configuration in documents(capsys.readouterr().out):

@@ -281,7 +281,7 @@ def test_objects_may_except_themselves_only_where_the_configuration_allows_it(
         "objectSelector: {matchExpressions: [{key: team, operator: Exists}]}",
     ],
 )
-def test_what_is_left_alone_has_no_finding(ignore, tmp_path, capsys):
+def test_an_ignored_object_has_no_finding(ignore, tmp_path, capsys):
     file = write(tmp_path, f"ignore: {{{ignore}}}")
     job = tmp_path / "job.yaml"
     job.write_text(JOB.read_text().replace("  namespace: default\n", "  namespace: default\n  labels: {team: a}\n"))
@@ -338,13 +338,13 @@ def test_a_misspelt_variable_is_refused_by_every_verb(variable, meant):
     assert read_settings(Settings, {}, {variable: ""})
 
 
-def test_variables_of_kubernetes_and_of_other_verbs_are_left_alone():
+def test_variables_of_kubernetes_and_of_other_verbs_are_accepted():
     names = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTPS", "PORT_443_TCP_ADDR", "PORT_443_TCP_PORT", "TESTS")
     names += ("METRICS_SERVICE_HOST", "METRICS_PORT", "LOG_LEVEL", "VALIDATORS")
     assert read_settings(Settings, {}, {f"CLAIMGATE_{name}": "1" for name in names})
 
 
-def test_policies_are_beside_the_shipped_ones_and_only_is_in_their_place(folder, capsys):
+def test_policies_are_added_and_only_replaces_the_shipped_policies(folder, capsys):
     own = ROOT / "examples" / "first-policy"
     for flags, holds in ((["--policies", str(own)], True), (["--only", str(own)], False)):
         _, now, err = found(capsys, *flags)
@@ -358,7 +358,7 @@ def test_the_shipped_policies_can_be_left_out_by_the_file(folder, capsys):
     assert NUMBER not in found(capsys)[1]
 
 
-def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
+def test_config_show_names_the_source_of_each_setting(folder, capsys, monkeypatch):
     write(folder, "{kubernetesVersion: '1.35', levels: {groups: {pod-resources: warn}}}")
     monkeypatch.setitem(os.environ, "CLAIMGATE_API_SERVER_TEXT", "yes")
     assert run_command_line(["config", "show", "--context-is-whole"]) == 0

@@ -166,13 +166,13 @@ def test_a_template_becomes_a_policy_for_each_constraint():
         pytest.param(KUBEWARDEN.replace("cel-policy", "pod-privileged"), "its module is not `cel-policy`", id="another module"),
     ],
 )  # fmt: skip
-def test_what_has_no_native_form_is_named(text, why):
+def test_a_policy_without_a_native_form_is_named(text, why):
     made = convert(text)
     assert why in str(made.problems[0])
     assert made.manifests == ()
 
 
-def test_what_kyverno_does_besides_is_noted():
+def test_additional_actions_of_kyverno_are_noted():
     apply = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"
     spec = f'evaluation: {{mutateExisting: {{enabled: true}}}}, mutations: [{{patchType: ApplyConfiguration, applyConfiguration: {{expression: "{apply}"}}}}]'
     made = convert(vpol(spec, "MutatingPolicy"))

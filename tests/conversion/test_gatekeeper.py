@@ -102,7 +102,7 @@ def test_defaults_of_the_template_are_filled_in():
         pytest.param({}, {"validations": [{"expression": "params.x == 1"}]}, "reads `params`", id="the constraint"),
     ],
 )
-def test_what_has_no_native_form_is_refused(constraint, template, why):
+def test_a_constraint_without_a_native_form_is_refused(constraint, template, why):
     code = [{"engine": "K8sNativeValidation", "source": template}]
     with pytest.raises(NotConverted, match=why):
         policy_and_binding(

@@ -150,7 +150,7 @@ def test_certificate_names_match_service_and_configurations() -> None:
         )
 
 
-def test_rotation_may_touch_nothing_but_its_secret_and_its_webhooks() -> None:
+def test_rotation_may_change_only_its_secret_and_its_webhooks() -> None:
     role, cluster_role = one("Role", "claimgate-certificates"), one("ClusterRole", "claimgate-certificates")
     for rule in [*role["rules"], *cluster_role["rules"]]:
         assert rule["verbs"] == ["create"] or rule["resourceNames"] in (

@@ -87,7 +87,7 @@ def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, str], JSON]:
 
 
 @pytest.mark.parametrize("folder", some_quickly(OVERLAPS, 3))
-def test_the_chart_makes_what_kustomize_makes(folder: str) -> None:
+def test_the_chart_renders_the_objects_of_kustomize(folder: str) -> None:
     ours, theirs = by_name(rendered(*OVERLAPS[folder])), by_name(kustomized(folder))
     theirs.pop(("Namespace", NAMESPACE))  # helm makes it by --create-namespace
     assert ours.keys() == theirs.keys()
@@ -129,7 +129,7 @@ def test_lint_finds_nothing() -> None:
     assert "[WARNING]" not in told
 
 
-def test_what_an_administrator_says_of_pods_is_said_of_both_deployments() -> None:
+def test_pod_settings_of_the_chart_apply_to_both_deployments() -> None:
     values = ("tolerations[0].operator=Exists", "nodeSelector.role=system", "imagePullSecrets[0].name=pull")
     digest = "sha256:" + "a" * 64
     made = by_name(rendered(*values, "image.repository=r.example/c", f"image.digest={digest}", "podLabels.team=ml"))

@@ -57,7 +57,7 @@ def test_the_context_of_a_release_has_what_is_copied() -> None:
         ("tests/conftest.py", True),
     ],
 )
-def test_what_the_builder_is_sent(path: str, expected: bool) -> None:
+def test_the_docker_build_context_includes_the_right_files(path: str, expected: bool) -> None:
     assert image.is_left_out(path, image.patterns((ROOT / ".dockerignore").read_text())) is expected
 
 
@@ -90,7 +90,7 @@ def ran(built: Stage, *arguments: str, code: int = 0) -> str:
 
 
 @pytest.mark.nightly
-def test_the_command_line_is_there_and_nothing_of_the_build(built: Stage) -> None:
+def test_the_image_has_the_command_line_and_no_build_tools(built: Stage) -> None:
     assert ran(built, *built.entrypoint, "version").startswith(f"claimgate {VERSION}\n")
     assert built.labels["org.opencontainers.image.version"] == VERSION
     assert built.labels["org.opencontainers.image.base.name"].startswith("python:3.")

@@ -75,7 +75,7 @@ def test_only_named_addresses_reach_the_port_of_reviews() -> None:
     assert by_port["probes"] is None
 
 
-def test_who_follows_stored_policies_may_change_what_is_named_and_make_nothing() -> None:
+def test_registration_may_change_named_objects_and_create_none() -> None:
     roles = {one["metadata"]["name"]: one for one in rendered("live-policies") if one["kind"] == "ClusterRole"}
     for rule in roles["claimgate-registration"]["rules"]:
         assert {"create", "delete", "escalate", "bind", "*"}.isdisjoint(rule["verbs"])

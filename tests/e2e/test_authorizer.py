@@ -120,7 +120,7 @@ def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None, n
 @pytest.mark.usefixtures("roles")
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("data", [None, {"large": "x" * 200_000}], ids=["on the loop", "in a worker"])
-def test_who_may_is_what_the_api_server_says(served: httpx.Client, user: str, data: dict[str, str] | None) -> None:
+def test_the_authorizer_answers_as_the_api_server(served: httpx.Client, user: str, data: dict[str, str] | None) -> None:
     response = asked(served, user, data)
     assert response["allowed"] is USERS[user], response
     if not USERS[user]:
@@ -128,7 +128,7 @@ def test_who_may_is_what_the_api_server_says(served: httpx.Client, user: str, da
 
 
 @pytest.mark.usefixtures("roles", "served")
-def test_the_policy_of_the_api_server_says_the_same(cluster: Cluster) -> None:
+def test_a_native_policy_has_the_same_answer(cluster: Cluster) -> None:
     cluster.server.apply(*policy("glass", [BREAKS_GLASS]))
     for number in range(100):
         done = cluster.server.kubectl(*_creating(f"guarded-{number}", "bob"), code=None)

@@ -72,14 +72,12 @@ def test_configurations_are_called_in_the_order_of_their_names(cluster: Cluster,
     assert (stored["spec"]["schedulerName"], limits(stored)) == ("volcano", [NVIDIA])
 
 
-def test_what_an_earlier_webhook_adds_is_translated(cluster: Cluster, others: OtherWebhooks) -> None:
+def test_gpu_that_an_earlier_webhook_adds_is_translated(cluster: Cluster, others: OtherWebhooks) -> None:
     with registered(cluster.server, others, NAMESPACE, Other(EARLY, sidecar("gpu"))):
         assert limits(created(cluster, pod("early"))) == [{}, NVIDIA]
 
 
-def test_what_a_later_webhook_adds_is_translated_when_claimgate_was_asked_before(
-    cluster: Cluster, others: OtherWebhooks
-) -> None:
+def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cluster, others: OtherWebhooks) -> None:
     """`reinvocationPolicy: IfNeeded` of claimgate: the API server calls it again for an object that changed after its
     call.
     """
@@ -90,9 +88,7 @@ def test_what_a_later_webhook_adds_is_translated_when_claimgate_was_asked_before
     assert len(others.objects(ISTIO)) == 1  # its own policy is Never
 
 
-def test_what_a_later_webhook_adds_to_an_object_that_concerned_nobody_is_refused(
-    cluster: Cluster, others: OtherWebhooks
-) -> None:
+def test_gpu_that_a_later_webhook_adds_is_refused_without_a_first_call(cluster: Cluster, others: OtherWebhooks) -> None:
     """An API server calls no webhook for the first time in the second round, so `gpu` reaches its own validation."""
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
@@ -100,7 +96,7 @@ def test_what_a_later_webhook_adds_to_an_object_that_concerned_nobody_is_refused
         assert limits(created(cluster, pod("named"))) == [{}, NVIDIA]
 
 
-def test_what_is_added_last_is_refused_as_what_was_sent(cluster: Cluster, others: OtherWebhooks) -> None:
+def test_gpu_all_of_a_later_webhook_is_refused_like_a_submitted_one(cluster: Cluster, others: OtherWebhooks) -> None:
     def all_devices(_: dict[str, Any]) -> list[dict[str, Any]]:
         return [
             {"op": "add", "path": "/spec/template/spec/containers/0/resources", "value": {"limits": {"gpu": "all"}}}

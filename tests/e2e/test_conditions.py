@@ -135,7 +135,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.mark.parametrize("obj", OBJECTS.values(), ids=OBJECTS.keys())
-def test_the_api_server_asks_what_our_engine_says_it_asks(obj: dict[str, Any], server: ApiServer) -> None:
+def test_the_api_server_asks_the_authorizer_questions_of_our_engine(obj: dict[str, Any], server: ApiServer) -> None:
     done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(obj), code=None)
     assert "expression" not in done.stderr
     assert ("failed calling webhook" in done.stderr) is (done.returncode != 0), done.stderr

@@ -56,7 +56,7 @@ def test_kubectl_apply_shows_ten_problems_a_line_each_and_the_page_shows_the_sam
     assert "\n".join((head, *problems)) in PAGE.read_text()
 
 
-def test_server_side_apply_shows_them_too(cluster: Cluster) -> None:
+def test_server_side_apply_shows_the_problems_too(cluster: Cluster) -> None:
     head, *problems = shown(cluster, "apply", "--server-side", "-f", str(JOB))
     assert head.startswith("Error from server (BadRequest): ")
     assert len(problems) == 10

@@ -112,7 +112,7 @@ def _outcome(cluster: Cluster, namespace: str, name: str, spec: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("door", EXPECTED)
-def test_what_each_door_says_alone(doors: Cluster, door: str) -> None:
+def test_each_entry_point_has_its_expected_answers(doors: Cluster, door: str) -> None:
     names = {sent: sent.replace(" ", "-") for sent in SENT}
     assert {sent: _outcome(doors, f"only-{door}", names[sent], SENT[sent]) for sent in SENT} == EXPECTED[door]
 

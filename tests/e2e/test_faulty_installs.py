@@ -118,7 +118,7 @@ ANSWERS = {"no answer": ("connection refused", "connection reset", "EOF", "no en
 
 
 @pytest.mark.parametrize("message", [*ANSWERS["no answer"], "certificate signed by unknown authority"])
-def test_what_is_read_in_enforce_has_a_way_out_in_the_documentation(message: str) -> None:
+def test_each_message_of_enforce_is_in_the_troubleshooting_page(message: str) -> None:
     assert message in TROUBLESHOOTING
 
 

@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_what_a_policy_has_registered_fails_closed_with_the_rest(server: ApiServer, tmp_path: Path) -> None:
+def test_kinds_registered_by_stored_policies_fail_closed_too(server: ApiServer, tmp_path: Path) -> None:
     """The chart, with `enforce` and `livePolicies` from the first command on."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)))

@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_path: Path) -> None:
+def test_policies_are_added_by_kubectl_apply_and_removed_by_delete(server: ApiServer, tmp_path: Path) -> None:
     with service(server, tmp_path) as replicas:
         objects = rendered(server, "overlays/live-policies", replicas.port)
         apply(server, objects)

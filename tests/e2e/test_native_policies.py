@@ -29,7 +29,7 @@ def native(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("folder", [each for each in FOLDERS if any(native(each))], ids=lambda folder: folder.name)
-def test_the_api_server_takes_every_policy_without_facts(cluster: Cluster, folder: Path) -> None:
+def test_the_api_server_accepts_every_policy_without_facts(cluster: Cluster, folder: Path) -> None:
     for policy in native(folder):
         made = yaml.safe_dump(policy)
         cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=made)

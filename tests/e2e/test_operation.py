@@ -55,7 +55,7 @@ def test_reviews_are_counted_and_none_failed(cluster: Cluster) -> None:
     assert cluster.lines("call refused") == []
 
 
-def test_the_deployment_is_one_that_the_api_server_takes_without_a_warning(cluster: Cluster) -> None:
+def test_the_api_server_accepts_the_deployment_without_a_warning(cluster: Cluster) -> None:
     label = "pod-security.kubernetes.io/warn=restricted"
     cluster.server.kubectl("label", "namespace", NAMESPACE, label)
     rendered = cluster.server.kubectl("kustomize", str(BASE)).stdout

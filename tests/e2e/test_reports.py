@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.mark.parametrize(
     ("name", "kind"), [("policyreport", "policyreports.wgpolicyk8s.io"), ("openreports", "reports.openreports.io")]
 )
-def test_reports_are_taken(name: str, kind: str, server: ApiServer) -> None:
+def test_reports_are_accepted_by_the_api_server(name: str, kind: str, server: ApiServer) -> None:
     text = (REPORTS / "golden" / f"audit-{name}.yaml").read_text()
     server.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", given=text)
     shown = server.kubectl("get", kind, "-A", "-o", "jsonpath={range .items[*]}{.summary.fail} {end}").stdout

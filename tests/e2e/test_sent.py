@@ -39,7 +39,7 @@ def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Ite
 
 
 @pytest.mark.parametrize("row", [name for name in SENT if name not in UNSEEN])
-def test_the_api_server_makes_the_same_of_it(cluster: Cluster, row: str) -> None:
+def test_the_api_server_has_the_same_result(cluster: Cluster, row: str) -> None:
     written, _ = SENT[row]
     given = yaml.safe_dump(written)
     options = ("--dry-run=server", "--validate=false", "-o", "json")

@@ -157,7 +157,7 @@ def test_nothing_in_managed_fields_hides_what_is_denied(cluster: Cluster, others
     assert cluster.lines("call refused") == []
 
 
-def test_the_api_server_sends_what_it_does_not_look_into(cluster: Cluster, others: OtherWebhooks) -> None:
+def test_the_api_server_sends_objects_that_it_does_not_check(cluster: Cluster, others: OtherWebhooks) -> None:
     """So the reviews above had the deep JSON and the bytes; else nothing was shown."""
     with client(cluster) as made, recording(cluster, others) as bodies:
         for stored in FIXED.values():

@@ -134,7 +134,7 @@ def test_an_object_that_is_not_of_its_schema_cannot_be_changed():
     assert strict("Object{spec: Object.spec{n: 1}}", ports=[{"name": "a"}, {"name": "a"}], n=None)["after"]["n"] == 1
 
 
-def test_what_a_json_patch_makes_is_completed_and_pruned():
+def test_the_result_of_a_json_patch_gets_defaults_and_is_pruned():
     assert strict("[JSONPatch{op: 'add', path: '/spec/zz', value: 1}]")["after"] == {"flag": True}
     removal = "[JSONPatch{op: 'remove', path: '/spec/flag'}]"
     assert strict(removal, removal, flag=False)["after"] == {"flag": True}

@@ -7,14 +7,14 @@ HOLDS = Decision(policy="p", binding="b", evaluation="admit")
 DENIES = Decision(policy="p", binding="b", evaluation="deny")
 
 
-def test_rules_that_hold_are_kept_up_to_a_bound():
+def test_passing_decisions_are_kept_up_to_a_bound():
     listed = DecisionList()
     for count in (2, MOST_ADMITTED - 3, 3, 1):
         listed.add((HOLDS,) * count)
     assert len(listed.decisions) == MOST_ADMITTED
 
 
-def test_what_denies_is_kept_behind_too_many_that_hold():
+def test_a_denial_is_kept_after_too_many_passing_decisions():
     listed = DecisionList()
     listed.add((HOLDS,) * (MOST_ADMITTED + 1))
     listed.add([DENIES])

@@ -105,7 +105,7 @@ def test_a_binding_matches_the_current_labels_of_a_namespace() -> None:
         assert denials(loaded, pod())[0][0] == "error"
 
 
-def test_what_is_created_has_a_changed_spec() -> None:
+def test_a_created_object_counts_as_a_changed_spec() -> None:
     loaded = policies(validating("false", annotations={"updates": "spec"}))
     for _ in range(2):
         assert decided(loaded, pod(), NOWHERE) == [("deny", "")]

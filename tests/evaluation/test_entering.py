@@ -40,7 +40,7 @@ def test_an_embedded_object_is_evaluated_and_its_path_reported():
     )
 
 
-def test_what_has_a_kind_of_its_own_keeps_it():
+def test_an_embedded_object_with_a_kind_keeps_its_kind():
     inner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, **JOB}
     (found,) = decide("object.metadata.namespace == 'x'", obj=wrapper({"apiVersion": "v1", "kind": "Pod"}, inner))
     assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
@@ -78,7 +78,7 @@ def test_a_delete_evaluates_the_old_object():
     assert (found.evaluation, found.path) == ("deny", "spec.trainJobTemplate")
 
 
-def test_without_the_annotation_nothing_is_entered():
+def test_without_the_annotation_embedded_objects_are_not_evaluated():
     assert decide(DENIED, obj=optimization(trainJobTemplate=JOB), annotations={}) == ()
     assert decide(DENIED, obj=optimization(trainJobTemplate=None)) == ()
 

@@ -96,7 +96,7 @@ def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
         ("2.4", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), True),
     ],
 )
-def test_what_the_installed_trainer_drops_of_a_patch_does_not_exist(release, wrap, denied):
+def test_patch_fields_that_the_installed_trainer_drops_do_not_exist(release, wrap, denied):
     installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": release}}
     installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
     cluster = FilesCluster([namespace(), installed])
@@ -167,7 +167,7 @@ def test_a_deleted_object_shows_its_templates_as_old():
 
 
 @pytest.mark.parametrize("sub", ["status", "scale"])
-def test_sub_resources_do_not_expand(sub):
+def test_subresources_are_not_expanded(sub):
     found = policies(validating(DENIED, annotations=EXPAND))
     assert decide(found, request(job(hostNetwork=True), "UPDATE", job(), sub_resource=sub)) == ()
 

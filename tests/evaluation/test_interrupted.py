@@ -75,7 +75,7 @@ def test_an_object_is_not_read_further_after_the_deadline(looks):
     assert OVER_TIME in made[-1].message
 
 
-def test_time_in_matching_a_binding_is_the_policy_s_error():
+def test_a_timeout_in_matching_a_binding_is_an_error_of_the_policy():
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]
     found = policies(validating("true", annotations=EXPAND, binding={"matchResources": {"resourceRules": rules}}))
     seen = {checked(found, deadline=After(looks))[-1].message for looks in range(1, 20)}

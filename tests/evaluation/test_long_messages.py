@@ -39,7 +39,7 @@ def test_every_wrong_claim_is_reported_or_counted(count: int) -> None:
     ],
     ids=["a word", "sentences without paths", "a first sentence that is too long", "several lines"],
 )
-def test_what_is_no_list_gives_way_to_the_message(text: str) -> None:
+def test_an_invalid_problem_list_falls_back_to_the_message(text: str) -> None:
     assert message_or_empty(text) == ""
 
 

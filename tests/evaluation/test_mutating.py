@@ -177,7 +177,7 @@ def test_a_changed_object_is_returned_in_the_version_that_was_sent():
 
 
 @pytest.mark.parametrize(("policy", "action"), [("Fail", "deny"), ("Ignore", "admit")])
-def test_what_cannot_be_converted_is_not_mutated_and_that_is_told(policy, action):
+def test_an_object_that_cannot_be_converted_is_not_mutated_and_reported(policy, action):
     rule = {
         "apiGroups": ["autoscaling"],
         "apiVersions": ["v2"],
@@ -190,7 +190,7 @@ def test_what_cannot_be_converted_is_not_mutated_and_that_is_told(policy, action
     assert decision.message.startswith("the policy names v2 of horizontalpodautoscalers.autoscaling")
 
 
-def test_what_is_converted_field_by_field_is_not_mutated():
+def test_kinds_with_field_by_field_conversion_are_not_mutated():
     """The result of a mutation of a v1beta1 claim would have to be converted back."""
     rule = {
         "apiGroups": ["resource.k8s.io"],

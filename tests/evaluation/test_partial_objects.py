@@ -30,7 +30,7 @@ def test_reading_an_unknown_value_is_an_error(ask: Callable[[], Any]) -> None:
         ask()
 
 
-def test_what_is_known_is_as_in_every_object() -> None:
+def test_known_fields_of_a_partial_object_behave_normally() -> None:
     assert SPEC["image"] == "a"
     assert "tolerations" not in SPEC
     assert SPEC.get("tolerations", 1) == 1

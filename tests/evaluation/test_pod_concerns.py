@@ -60,7 +60,7 @@ def test_a_pod_without_the_concerns_of_a_policy_is_skipped():
     assert found == {name: words for name, (_, words) in ROWS.items()}
 
 
-def test_what_a_pod_had_before_counts():
+def test_the_old_pod_of_an_update_counts_too():
     bare, claims = ROWS["nothing"][0], ROWS["claims"][0]
     assert not answer(request(bare, "UPDATE", claims), concerned("claims")).allowed
     assert answer(request(bare, "UPDATE", bare), concerned("claims")).allowed
@@ -83,7 +83,7 @@ def test_an_explanation_names_the_concerns_that_the_pod_lacks():
 
 
 @pytest.mark.parametrize("word", sorted(RESOURCE_CONCERNS))
-def test_whatever_a_webhook_is_registered_for_is_evaluated(word):
+def test_every_object_of_a_registered_webhook_is_evaluated(word):
     draw, text = random.Random(f"concerns {word}"), concerns_condition([word], "o.?spec", [])
     registered = validating("false", name="w", matchConditions=[{"name": "w", "expression": text}])
     seen = set()

@@ -84,7 +84,7 @@ def test_advice_about_several_roles_is_one_warning() -> None:
     )
 
 
-def test_rules_yield_to_rules_that_there_are() -> None:
+def test_rules_that_yield_name_existing_rules() -> None:
     policies = [yamlfile.read(path) for path in shipped.policies_folder().glob("*/rules.yaml")]
     own = {
         rule.id
@@ -98,7 +98,7 @@ def test_rules_yield_to_rules_that_there_are() -> None:
     assert others <= {*own, *checks}
 
 
-def test_without_time_nothing_is_compared() -> None:
+def test_after_the_deadline_decisions_are_not_compared() -> None:
     """A decision is never lost in the time that it takes to shorten it."""
     advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
     first = structs.replace(advice, problems=(problem("a.x"), problem("a.y")))

@@ -54,7 +54,7 @@ GOOD: Any = {"name": "b"}
         pytest.param([BAD, {**BAD, "name": "c"}], [BAD, {"name": "c"}], id="one mistake of two mended"),
     ],
 )
-def test_what_was_stored_warns(old: list[JSON], new: list[JSON]) -> None:
+def test_a_stored_problem_only_warns(old: list[JSON], new: list[JSON]) -> None:
     verdict = update(deployment(*old), deployment(*new))
     assert verdict.allowed
     (warning,) = verdict.warnings
@@ -70,7 +70,7 @@ def test_what_was_stored_warns(old: list[JSON], new: list[JSON]) -> None:
         pytest.param([BAD], [BAD, {**BAD, "name": "c"}], id="the same mistake once more"),
     ],
 )
-def test_what_is_new_is_denied(old: list[JSON], new: list[JSON]) -> None:
+def test_a_new_problem_is_denied(old: list[JSON], new: list[JSON]) -> None:
     verdict = update(deployment(*old), deployment(*new))
     assert not verdict.allowed
     assert verdict.status is not None

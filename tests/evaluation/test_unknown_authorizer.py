@@ -25,7 +25,7 @@ ASKING = {
 
 @pytest.mark.parametrize("failure", ["Fail", "Ignore"])
 @pytest.mark.parametrize("asking", ASKING.values(), ids=ASKING)
-def test_what_asks_is_not_evaluated(asking: list, failure: str) -> None:
+def test_a_policy_that_needs_an_unknown_authorizer_is_not_evaluated(asking: list, failure: str) -> None:
     asking[0]["spec"]["failurePolicy"] = failure
     phase = Phase.MUTATE if asking[0]["kind"].startswith("Mutating") else Phase.VALIDATE
     verdict = answer_request(request(pod(containers=[])), policies(asking), CLUSTER, phase=phase)

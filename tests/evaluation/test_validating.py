@@ -106,7 +106,7 @@ def test_a_missing_param_denies_with_every_action():
     assert found.message.startswith("failed to configure binding: no params found")
 
 
-def test_what_nobody_can_say_is_an_error_of_the_binding_or_the_policy():
+def test_an_unknown_param_is_an_error_of_the_binding_or_the_policy():
     by_param = policies(validating("true", paramKind=KIND, binding=BY_NAME))
     assert decide(by_param, cluster=Unknowing())[0].message == "failed to configure binding: ConfigMap is not synced"
     constraints = {

@@ -23,7 +23,7 @@ CONCERNS = [*((word,) for word in MEANINGS), *combinations(MEANINGS, 2), tuple(M
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
-def test_whatever_policies_concern_no_object_exhausts_a_condition(place):
+def test_no_object_exhausts_a_condition_about_concerns(place):
     mirror = most_cost_of_condition(NOT_A_MIRROR[1], VERSION)
     costs = {
         words: most_cost_of_condition(concerns_condition(words, place.spec, place.metadata), VERSION)
@@ -45,7 +45,7 @@ def test_a_large_object_with_a_gpu_is_evaluated(make):
             asked(each, Phase.MUTATE)  # it does not fail
 
 
-def test_what_is_registered_is_what_is_estimated():
+def test_registered_conditions_are_the_estimated_ones():
     written = {text for found in REGISTERED.values() for webhook in found.webhooks for _, text in webhook.conditions}
     assert len(written) == 10
     assert all(most_cost_of_condition(text, VERSION) <= PER_CALL_LIMIT for text in written)

@@ -82,7 +82,7 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 @all_rows("given, expected", ROWS.values(), ids=ROWS)
-def test_ways_to_block(given: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_configurations_that_can_block_a_cluster_are_reported(given: dict[str, Any], expected: tuple[str, ...]) -> None:
     found = [danger.harm for danger in lockout_dangers(parse_webhook_configuration(configuration(**given)), {})]
     assert len(found) == len(expected), found
     assert all(words in harm for harm, words in zip(found, expected, strict=True)), found

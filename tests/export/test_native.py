@@ -305,7 +305,7 @@ def test_an_exported_policy_has_no_names_of_this_project():
     assert [each["metadata"].get("annotations") for each in found] == [None] * len(found)
 
 
-def test_what_is_wrapped_is_left_out():
+def test_kinds_that_wrap_other_objects_are_left_out():
     written = validating("true", annotations=EXPAND)
     (left,) = rewrite_as_native(written[0], written[1:], TABLE, (1, 36)).left_out
     holders = ("appwrappers.workload.codeflare.dev", "experiments.kubeflow.org")
@@ -320,7 +320,7 @@ def test_what_is_wrapped_is_left_out():
         ("true", {"matchConstraints": {"resourceRules": [PODS], "objectSelector": {"matchLabels": {"a": "b"}}}}, "objectSelector"),
     ],
 )  # fmt: skip
-def test_what_could_change_its_meaning_is_refused(rule, spec, why):
+def test_a_rewrite_that_could_change_the_meaning_is_refused(rule, spec, why):
     policy, *bindings = validating(rule, annotations=EXPAND, **spec)
     with pytest.raises(PolicyRewriteError, match=why):
         rewrite_as_native(policy, bindings, TABLE, (1, 36))
@@ -395,7 +395,7 @@ def test_a_policy_that_never_matches_templates_gets_no_second_policy():
     ],
     ids=["doubling", "presence", "depth"],
 )  # fmt: skip
-def test_what_cannot_be_said_of_several_is_left_out(variables, rule, why):
+def test_expressions_that_need_a_single_template_are_left_out(variables, rule, why):
     declared = [{"name": name, "expression": expression} for name, expression in variables]
     policy, *bindings = validating(rule, annotations=EXPAND, **({"variables": declared} if declared else {}))
     try:

@@ -165,7 +165,7 @@ def test_a_variable_in_a_command_is_not_a_launcher():
         assert asked(request(started), Phase.VALIDATE) is is_asked, name
 
 
-def test_rules_about_any_pod_can_be_asked():
+def test_rules_about_any_pod_can_be_evaluated():
     found = webhook_registrations(SHIPPED, Phase.VALIDATE, any_pod=True)
     (general,) = [webhook for webhook in found.webhooks if not webhook.name]
     named = {(group, resource) for rule in general.rules for group in rule.groups for resource in rule.resources}

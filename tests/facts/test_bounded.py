@@ -36,7 +36,7 @@ DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 
     ],
     ids=["variables of variables", "a script that doubles a text", "one text many times", "scripts in scripts"],
 )
-def test_what_no_process_can_be_given_is_not_followed(container):
+def test_too_long_arguments_are_not_read(container):
     assert launch_of_json(container).by == ""
 
 
@@ -125,7 +125,7 @@ class Late(Deadline):
         self.left = 100
 
 
-def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
+def test_a_timeout_in_a_selector_is_not_a_failure_of_the_selector():
     expression = 'device.attributes["d"].none == 1'
     request = {"name": "r", "exactly": {"deviceClassName": "", "selectors": [{"cel": {"expression": expression}}]}}
     claim = {
@@ -143,7 +143,7 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
             )
 
 
-def test_what_is_listed_once_is_not_listed_again():
+def test_a_list_in_one_review_is_requested_once():
     class Counting(FilesCluster):
         lists = 0
 

@@ -59,7 +59,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 
 
-def test_what_the_params_assume_of_the_cluster_keeps_facts_apart() -> None:
+def test_facts_with_different_params_are_not_shared() -> None:
     obj = train_job()
     context = request_context(policies(validating("true")), request(obj), FilesCluster([runtime()]))
     target = target_of(obj, context)

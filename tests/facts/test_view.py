@@ -31,7 +31,7 @@ def test_objects_of_a_namespace_are_listed(namespace, expected):
     assert view.missing_objects_by_field() == {}
 
 
-def test_what_cannot_be_listed_is_noted():
+def test_kinds_that_cannot_be_listed_are_missing_objects():
     view = ClusterView(Unreadable(OBJECTS), "team")
     assert len(view.list_typed(LimitRange, "team")) == 0
     assert [missing.kind for missing in view.all_missing_objects()] == ["LimitRange"]

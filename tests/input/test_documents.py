@@ -34,7 +34,7 @@ def test_a_file_that_is_named_twice_is_read_once(folder):
     assert len(documents.read_documents([folder, folder / "b.yaml"]).documents) == 4
 
 
-def test_stdin_is_a_dash(monkeypatch):
+def test_a_dash_means_stdin(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
     [only] = documents.read_documents(["-"]).documents
     assert only.source == "<stdin>"
@@ -121,7 +121,7 @@ def test_items_of_a_list_know_their_lines(tmp_path):
     assert (second.place().line, second.place(("spec", "a")).line, second.place(("spec", "b")).line) == (4, 5, 5)
 
 
-def test_what_cannot_be_read_hides_nothing(folder):
+def test_unreadable_files_do_not_hide_other_files(folder):
     (folder / "broken.yaml").write_text("kind: [")
     (folder / "binary.json").write_bytes(b'\xff\xfe{"kind": "Pod"}')
     inputs = documents.read_documents([folder, folder / "absent"])
@@ -156,7 +156,7 @@ def written(folder, files):
     return folder
 
 
-def test_what_does_not_look_like_a_manifest_is_no_error_unless_it_is_named(tmp_path):
+def test_other_files_are_no_error_unless_they_are_named(tmp_path):
     folder = written(tmp_path, OTHERS)
     inputs = documents.read_documents([folder])
     assert (inputs.documents, inputs.problems) == ((), ())

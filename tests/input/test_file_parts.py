@@ -24,7 +24,7 @@ def parts(path):
 
 @pytest.mark.parametrize("end", ["\n", ""])
 @pytest.mark.parametrize("mark", ["---\n", "---\n# c\n", "--- # c\n"])
-def test_parts_are_whole_documents(tmp_path, mark, end):
+def test_parts_of_a_file_are_whole_documents(tmp_path, mark, end):
     file = tmp_path / "a.yaml"
     file.write_text(mark.join(POD.format(number) for number in range(20)) + end)
     read_parts = parts(file)
@@ -57,7 +57,7 @@ def test_json_lines_come_in_whole_lines(tmp_path):
     ],
     ids=["JSON", "a directive", "an end of a document"],
 )
-def test_what_a_parser_alone_can_part_is_read_to_its_end(tmp_path, text):
+def test_a_text_that_only_a_parser_can_split_is_read_completely(tmp_path, text):
     file = tmp_path / "a.yaml"
     file.write_text(text)
     read_parts = parts(file)
@@ -65,7 +65,7 @@ def test_what_a_parser_alone_can_part_is_read_to_its_end(tmp_path, text):
     assert "%YAML" not in read_parts[-1].text or "\n---\n" in read_parts[-1].text
 
 
-def test_standard_input_is_read_once_and_given_often(monkeypatch):
+def test_standard_input_is_read_once_and_used_several_times(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1\n---\nb: 2\n")))
     files = RereadableFiles()
     first = [part.text for part in files.read_parts("-")]

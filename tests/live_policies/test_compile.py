@@ -46,7 +46,7 @@ def message(made: LivePolicies, name: str, condition: str = "Compiled") -> str:
 
 
 @all_rows(("value", "told"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_in_words(value: dict[str, Any], told: str) -> None:
+def test_mistakes_of_stored_policies_are_explained(value: dict[str, Any], told: str) -> None:
     made = live(value, policy("good"), binding("bound", "good"))
     assert told in message(made, "p")
     assert "good" in [each.name for each in made.policies.validating if each.bindings]
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_in_words(value: dict[str, Any], told: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["spec.matchConstraints", "bounds"])
-def test_what_nobody_knows_the_subject_of_is_not_in_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_policy_with_an_unreadable_spec_is_not_in_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = policy("p", matchConstraints={"resourceRules": []})
     if name == "bounds":
         monkeypatch.setattr(live_compile, "MOST_BYTES", 2000)
@@ -138,7 +138,7 @@ def test_a_replica_evaluates_what_is_registered_alone() -> None:
     assert names(*(with_status(each, 1, registered="True") for each in (policy("p"), wild))) == ["p", "wild"]
 
 
-def test_what_is_portable_is_said_with_the_command_that_exports_it() -> None:
+def test_a_portable_policy_is_reported_with_the_export_command() -> None:
     told = message(live(policy("p")), "p", "Portable")
     assert (
         "kubectl get validatingpolicy.claimgate.dev/p -o yaml > policy.yaml; claimgate policies export policy.yaml"
@@ -168,7 +168,7 @@ def test_a_policy_about_very_many_kinds_is_not_typed() -> None:
     assert (told["status"], told["reason"]) == ("Unknown", "TooMuch")
 
 
-def test_what_did_not_change_is_not_compiled_again() -> None:
+def test_an_unchanged_policy_is_not_compiled_again() -> None:
     one = compiler()
     (first,) = one.compile(of(policy("p")))
     again, _ = one.compile(of(policy("p"), policy("q")))
@@ -223,7 +223,7 @@ def test_a_policy_that_compiles_too_long_is_refused_and_others_stay() -> None:
     assert [each.reason for each in made.objects if each.errors] == ["TooSlow"]
 
 
-def test_what_there_was_no_time_for_is_compiled_when_an_older_one_is_gone() -> None:
+def test_a_policy_without_time_compiles_after_an_older_one_is_deleted() -> None:
     clock = Slow()
     clock.step = 0.02
     compiling = compiler(clock)
@@ -237,7 +237,7 @@ def test_what_there_was_no_time_for_is_compiled_when_an_older_one_is_gone() -> N
     assert len([each for each in again if each.policy]) > len(served)
 
 
-def test_thousands_of_mistakes_are_told_in_few_words_and_take_no_other_away() -> None:
+def test_thousands_of_mistakes_are_summarized_and_other_policies_stay() -> None:
     names = f"[{', '.join(['a'] * 8_000)}].size() > 0"
     tracemalloc.start()
     made = compiler(Slow()).compile(of(policy("wrong", names), policy("good")))
@@ -255,7 +255,7 @@ def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}
 
 
-def test_what_is_stored_takes_bounded_memory(tmp_path: Path) -> None:
+def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
     """A policy that is too large to be compiled is held by name and size; others together up to a bound."""
     server, kinds = ApiServer(), ("ValidatingPolicy", "MutatingPolicy", "PolicyBinding")
     paths = [f"/apis/claimgate.dev/v1alpha1/{plural_of_kind(kind)}" for kind in kinds]

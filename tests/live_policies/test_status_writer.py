@@ -70,7 +70,7 @@ def test_two_replicas_write_once() -> None:
     assert server.writes == [("claimgate", path)]
 
 
-def test_two_that_disagree_write_less_and_less() -> None:
+def test_two_replicas_that_disagree_write_less_and_less() -> None:
     server, clock = ApiServer(policy("p")), Clock()
     one, other = writer(server, clock), writer(server, clock)
     for clock.seconds in range(3600):
@@ -104,7 +104,7 @@ def test_one_poll_writes_a_bounded_number_of_events() -> None:
     assert len(server.writes) == MOST_WRITES + 5
 
 
-def test_what_the_api_server_refuses_is_remembered_and_tried_again_later() -> None:
+def test_a_refused_status_write_is_retried_later() -> None:
     server, clock = ApiServer(policy("p")), Clock()
     one = writer(server, clock)
     server.refuses = ServerRefused(403, "validatingpolicies/status is forbidden")

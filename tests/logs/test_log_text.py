@@ -47,6 +47,6 @@ def test_a_log_in_format_text_writes_plain_lines():
     assert stream.getvalue() == '1970-01-01T00:00:01.500Z warning reloaded what=policies names=["a b"]\n'
 
 
-def test_what_is_json_can_be_read_again():
+def test_json_in_a_text_log_can_be_parsed():
     shown = line(x={"a": [1, None]}).partition("x=")[2]
     assert json.loads(shown) == {"a": [1, None]}

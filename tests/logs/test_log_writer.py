@@ -104,7 +104,7 @@ def test_a_full_disk_is_named() -> None:
     made.stop()
 
 
-def test_what_waits_is_bounded_in_characters_too(pipe: tuple[int, int]) -> None:
+def test_waiting_log_lines_are_bounded_in_characters_too(pipe: tuple[int, int]) -> None:
     made = LogWriter(pipe[1], most_characters=1000)
     made.write("x" * 2000)
     assert made.dropped == 1

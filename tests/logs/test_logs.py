@@ -86,7 +86,7 @@ def test_a_log_line_parses_exactly_and_has_no_terminal_control_characters(name):
     assert one_line(stream.getvalue()[:-1]) == stream.getvalue()[:-1]
 
 
-def test_what_a_library_repeats_is_a_few_lines_a_second(monkeypatch):
+def test_repeated_lines_of_a_library_are_limited(monkeypatch):
     stream, now = io.StringIO(), [100.0]
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     root = logging.getLogger()

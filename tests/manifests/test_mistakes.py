@@ -157,7 +157,7 @@ def loaded(tmp_path, options):
     return load_texts
 
 
-def test_the_texts_are_good_as_they_stand(loaded):
+def test_the_manifests_without_mistakes_load(loaded):
     found = loaded(policy=POLICY, mutating=MUTATING, binding=BINDING)
     assert [policy.name for policy in found.policies] == ["v", "m"]
     assert found.unbound_policy_names == ("m",)

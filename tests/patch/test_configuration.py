@@ -77,7 +77,7 @@ def claims(text):
         ({"securityContext": NULL}, ".spec.securityContext: expected map, got &{NULL_VALUE}"),
     ],
 )
-def test_what_may_not_be_applied_is_told(spec, text):
+def test_an_invalid_apply_configuration_is_reported(spec, text):
     with pytest.raises(PatchError) as raised:
         apply_configuration(pod(), {"spec": spec}, POD)
     assert text in str(raised.value)

@@ -49,7 +49,7 @@ def test_a_patch_does_what_the_go_library_does(case):
         ({"op": "replace", "path": "", "value": 1}, "replace operation value must be object or array"),
     ],
 )
-def test_what_cannot_be_read_is_refused(operation, message):
+def test_an_unreadable_patch_operation_is_refused(operation, message):
     with pytest.raises(PatchError, match=message):
         apply_operations({}, [operation])
 
@@ -99,7 +99,7 @@ def test_values_of_operations_are_not_changed():
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_the_difference_leads_from_one_to_the_other(before, after):
+def test_applying_the_diff_gives_the_second_object(before, after):
     kept = copy.deepcopy(before)
     operations = operations_between(before, after)
     assert equal_as_json(apply_operations(before, operations), after)
@@ -134,7 +134,7 @@ def test_differences_are_small_and_in_order(before, after, operations):
     assert [f"{operation['op']} {operation['path']}" for operation in operations_between(before, after)] == operations
 
 
-def test_shared_parts_are_not_looked_into():
+def test_shared_parts_are_not_compared():
     class Unlooked(dict):
         def items(self):
             raise AssertionError

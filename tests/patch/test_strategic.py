@@ -129,7 +129,7 @@ def test_an_item_given_twice_is_merged_twice():
         ({"containers": [{"name": "a", "$patch": "merge"}]}, "an item of containers has .* must be replace or delete"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(patch, message):
+def test_an_invalid_strategic_patch_is_refused(patch, message):
     with pytest.raises(PatchError, match=message):
         merge_patch({"containers": [{"name": "a"}]}, patch, "PodSpec")
 

@@ -32,7 +32,7 @@ CHANGES = {
 
 
 @all_rows(("changed", "expected"), CHANGES.values(), ids=CHANGES)
-def test_what_a_change_left_alone_stays_as_it_is_written(changed: JSON, expected: JSON) -> None:
+def test_unchanged_values_keep_their_spelling(changed: JSON, expected: JSON) -> None:
     made = write_back_changes(WRITTEN, SHOWN, changed, Deadline())
     assert made == expected
     assert expected != WRITTEN or made is WRITTEN

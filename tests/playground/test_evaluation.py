@@ -61,7 +61,7 @@ def test_a_policy_without_binding_is_evaluated_and_reported():
         pytest.param({"object": f"{POD}---\n" * 21}, "object", 0, "21 objects", id="too many objects"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(question, text, line, message):
+def test_unreadable_input_is_reported_with_its_place(question, text, line, message):
     response = evaluated(question)
     error = response.json()["errors"][0]
     assert (response.status_code, error["text"], error["line"]) == (200, text, line)
@@ -94,7 +94,7 @@ def test_a_policy_that_loops_ends_by_its_cost():
     assert "cost" in review["kubectl"][0]
 
 
-def test_what_takes_too_long_is_stopped_and_others_are_answered():
+def test_a_long_evaluation_is_stopped_and_others_are_answered():
     names = "".join(f"- {{name: c{number}, image: i}}\n" for number in range(20000))
     large = {"object": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n{names}"}
     begun = time.monotonic()
@@ -114,7 +114,7 @@ print(evaluated(large, memory_bytes=8 << 20, timeout_s=120).json())
 """
 
 
-def test_what_needs_too_much_memory_is_stopped():
+def test_an_evaluation_with_too_much_memory_is_stopped():
     """In a process of its own: a child may use again what this one has free after thousands of tests."""
     told = subprocess.run(
         [sys.executable, "-c", MUCH], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120

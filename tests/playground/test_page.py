@@ -110,7 +110,7 @@ def test_markup_in_names_is_shown_as_text(page):
     assert HOSTILE in page.run("return document.getElementById('result').textContent")
 
 
-def test_twenty_megabytes_leave_the_page_usable(page):
+def test_the_page_works_after_twenty_megabytes(page):
     page.run(
         "const view = document.querySelector('#object .cm-content').cmTile.view;"
         "view.dispatch({changes: {from: 0, to: view.state.doc.length, insert: 'a: 1 # ' + 'x'.repeat(20 << 20)}})"
@@ -158,7 +158,7 @@ def test_an_error_selects_its_line(page):
     assert page.run("return document.activeElement.closest('.editor').id") == "object"
 
 
-def test_what_is_saved_can_be_opened(page):
+def test_a_saved_state_can_be_opened(page):
     choose(page, "7")
     saved = page.run(
         "let text; const made = URL.createObjectURL;"

@@ -84,7 +84,7 @@ def test_the_table_is_about_these_objects() -> None:
 
 
 @pytest.mark.parametrize("chunk", range(8))
-def test_what_kubernetes_refuses_is_refused_and_nothing_else(chunk: int) -> None:
+def test_only_claims_that_kubernetes_refuses_are_refused(chunk: int) -> None:
     wrong = []
     for name in list(OBJECTS)[chunk::8]:
         outcome = judged(name)

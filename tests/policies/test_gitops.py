@@ -93,7 +93,7 @@ def test_the_pods_that_their_controllers_make_are_translated():
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_the_difference_rule_covers_what_is_changed(kind):
+def test_the_gitops_ignore_rule_covers_all_changed_fields(kind):
     """As Argo CD applies it: the paths are deleted from both sides, and the rest is compared."""
     if shutil.which("jq") is None:
         pytest.skip("needs jq")

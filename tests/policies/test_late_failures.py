@@ -35,7 +35,7 @@ def test_every_rule_has_the_moment_of_its_failure() -> None:
     assert [rule.id for rule in RULES if rule.fails not in MOMENTS] == []
 
 
-def test_what_is_refused_at_once_is_refused_by_somebody() -> None:
+def test_each_rule_that_fails_at_once_names_who_refuses() -> None:
     refused = [rule for rule in RULES if rule.fails == AT_ONCE]
     assert [rule.id for rule in refused if not rule.refused_by or rule.refused_by.startswith("nothing")] == []
 
@@ -53,7 +53,7 @@ def test_every_late_rule_and_every_report_is_on_the_page() -> None:
     assert [link for link in links if f"]({link})" not in text] == []
 
 
-def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
+def test_each_uncovered_failure_has_a_topic_and_a_reason() -> None:
     topics = {policy.category for policy in POLICIES}
     assert [
         each for each in read_uncovered_failures() if each.topic not in topics or not each.reason or not each.what

@@ -84,7 +84,7 @@ def test_the_table_names_kinds_that_can_be_made():
         ("Job.batch.volcano.sh", "PodGroup.scheduling.volcano.sh"),
     ],
 )
-def test_what_controllers_make_is_known(owner, made):
+def test_the_kinds_that_a_controller_creates_are_known(owner, made):
     assert TABLE.does_kind_make(parse_group_kind(owner), parse_group_kind(made))
 
 
@@ -99,5 +99,5 @@ def test_what_controllers_make_is_known(owner, made):
         ("ConfigMap", "PodGroup.scheduling.volcano.sh"),
     ],
 )
-def test_what_no_controller_makes_is_not_believed(owner, made):
+def test_an_owner_that_does_not_create_the_kind_is_ignored(owner, made):
     assert not TABLE.does_kind_make(parse_group_kind(owner), parse_group_kind(made))

@@ -73,7 +73,7 @@ def without_nulls(limits: dict) -> dict:
 
 @all_rows("place", PLACES)
 @all_rows(("value", "parsed"), CASES["parse"], ids=repr)
-def test_parse_table(value: object, parsed: object, place: str) -> None:
+def test_values_of_gpu_are_parsed_as_in_the_table(value: object, parsed: object, place: str) -> None:
     answer, limits = review({"cpu": "1", "gpu": value}, place)
     expected = DIFFERS.get(repr(value), parsed)
     if expected == -1:

@@ -161,7 +161,7 @@ def test_requests_outside_templates_are_translated(
 
 
 @all_rows(("kind", "path"), OUTSIDE, ids=str)
-def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) -> None:
+def test_a_stored_value_that_does_not_change_is_not_translated(kind: tuple[str, str], path: str) -> None:
     """A stored value may be immutable now."""
     obj = outside(kind, path, 1)
     outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)

@@ -46,7 +46,7 @@ def told(row: JSON, obj: JSON) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_mistake_is_told_and_the_nearest_right_shape_is_not(name: str) -> None:
+def test_the_mistake_is_reported_and_the_similar_valid_object_is_not(name: str) -> None:
     row = ROWS[name]
     assert row["told"] in RULES
     assert row["told"] in [*told(row, row["wrong"])]

@@ -67,11 +67,11 @@ def test_no_variable_is_written_twice() -> None:
     assert not [text for text, count in texts.items() if count > 1]
 
 
-def test_there_is_little_cel() -> None:
+def test_few_policies_use_cel() -> None:
     found = [policy for folder in FOLDERS for policy in policies(folder)]
     assert sum(len(each.source) for policy in found for each in policy.expressions()) < MOST_CEL
 
 
-def test_reasons_are_of_policies_that_need_them() -> None:
+def test_reasons_belong_to_existing_policies() -> None:
     names = {policy.name for folder in FOLDERS for policy in policies(folder)}
     assert DYN.keys() <= names

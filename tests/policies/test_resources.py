@@ -93,5 +93,5 @@ def test_a_template_gets_the_verdict_of_its_pod(kind: str) -> None:
         assert heard == [text.replace("spec.", "spec.template.spec.") for text in said] or not allowed
 
 
-def test_what_is_refused_in_a_deployment_is_refused_in_pods() -> None:
+def test_resources_refused_in_a_deployment_are_refused_in_pods() -> None:
     assert [row["spec"] for row in ROWS if row["refused"] and not row["refusal"]] == []

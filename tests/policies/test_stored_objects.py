@@ -154,7 +154,7 @@ def test_a_stored_problem_that_only_claimgate_finds_does_not_stop_an_update(fold
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if rule.refused_on_updates], ids=lambda rule: rule.id)
-def test_what_refuses_an_update_is_named_by_its_file_upstream(rule: Rule) -> None:
+def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> None:
     """A rule that denies updates of stored objects names its file and function upstream."""
     assert NAMED_FUNCTION.match(rule.refused_on_updates), rule.refused_on_updates
 
@@ -190,7 +190,7 @@ def test_some_updates_are_refused_as_upstream_does() -> None:
 
 @pytest.mark.parametrize("folder", some_quickly(FOLDERS, 3), ids=lambda folder: folder.name)
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_stored_can_be_changed_where_no_rule_looks(folder: Path, change: str) -> None:
+def test_stored_objects_can_change_in_fields_that_no_rule_reads(folder: Path, change: str) -> None:
     bad: list[Any] = [each for each in stored(folder) if (each[0], change) not in REFUSED_UPSTREAM]
     assert [text for each in bad for text in denials(each[0], each[1], change, each[2])] == []
 

@@ -35,7 +35,7 @@ def test_no_shipped_rule_is_stricter_than_a_release_allows() -> None:
         ("", "Deny", "", ["let it warn for one release", "name `gpu-requests/whole` in CHANGELOG.md"]),
     ],
 )
-def test_what_a_rule_may_become(before: str, now: str, said: str, expected: list[str]) -> None:
+def test_a_rule_may_become_stricter_only_in_steps(before: str, now: str, said: str, expected: list[str]) -> None:
     changelog = f"# Changelog\n\n## [Unreleased]\n\n{said}\n\n## [0.1.0]\n\n- `gpu-requests/whole` is new.\n"
     found = list(mistakes(_actions(before), _actions(now), unreleased_changes(changelog)))
     assert len(found) == len(expected)
@@ -46,7 +46,7 @@ def _actions(action: str) -> Actions:
     return {PLACE: action} if action else {}
 
 
-def test_what_shipped_rules_do() -> None:
+def test_the_actions_of_shipped_rules_match_the_pages() -> None:
     """As docs/rules says: the level of a rule, a param that switches it off, and a binding, which is the most."""
     done = shipped_actions()
     assert done["gpu-portable-refused", "gpu-portable/all"] == "Deny"

@@ -55,7 +55,7 @@ def problems(case: JSON, action: ValidationAction) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"])
-def test_what_upstream_refuses_is_refused_and_little_more(kind: str) -> None:
+def test_objects_that_upstream_refuses_are_refused_and_few_others(kind: str) -> None:
     for case in CASES:
         if case["object"]["kind"] != kind:
             continue
@@ -69,7 +69,7 @@ def test_what_upstream_refuses_is_refused_and_little_more(kind: str) -> None:
         assert [each for each in found if each not in later] == [], case
 
 
-def test_there_is_something_of_everything() -> None:
+def test_the_recorded_cases_cover_every_kind_and_result() -> None:
     found = {(case["object"]["kind"], case["object"]["apiVersion"], bool(case["refused"])) for case in CASES}
     assert len(found) == 14
     assert {case["refused"] for case in CASES} == {"", "error", "panic"}

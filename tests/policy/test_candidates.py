@@ -52,14 +52,14 @@ def test_running_all_checks_reports_the_same() -> None:
     assert "device-failures" in skipped
 
 
-def test_the_parts_are_those_of_all_checks_of_a_policy() -> None:
+def test_the_parts_of_a_policy_are_those_of_all_its_checks() -> None:
     of_pods = SHIPPED.checks_of_kind(("", "Pod"), is_deleted=False)
     assert of_pods.pod_parts_that_checks_need(["device-failures"]) == {CLAIMS, DEVICES}
     assert of_pods.pod_parts_that_checks_need(["device-failures", "kueue-job"]) == frozenset()
     assert of_pods.pod_parts_that_checks_need([]) == frozenset()
 
 
-def test_what_is_deleted_is_asked_about_whatever_it_has() -> None:
+def test_a_delete_is_evaluated_by_all_policies_of_its_kind() -> None:
     policies = load_policy_set([shipped.policies_folder()], Options(table=table.load_table()))
     deleted = replace(_recorded_pods()[0], operation=Operation.DELETE)
     assert not any(each.pod_parts for each in policies.validating_for(deleted, Phase.VALIDATE))

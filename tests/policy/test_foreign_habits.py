@@ -127,7 +127,7 @@ def test_every_foreign_habit_has_a_test_expression() -> None:
         "object.length == 1 && object.data.self.input == 2",
     ],
 )
-def test_what_cel_has_is_no_habit(expression: str) -> None:
+def test_valid_cel_gets_no_hint(expression: str) -> None:
     assert [*hints_for_habits(expression)] == []
 
 

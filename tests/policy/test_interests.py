@@ -40,7 +40,7 @@ def test_parameters_are_held_whole_and_by_reference(reference, scope):
     assert loaded.kinds_looked_up() == {each.kind for each in loaded.interests()}
 
 
-def test_without_a_binding_no_parameter_is_asked_for():
+def test_a_policy_without_a_binding_needs_no_parameter():
     assert of_params(policies(validating("true", paramKind=KIND))) == []
 
 
@@ -104,7 +104,7 @@ def test_a_namespace_with_other_reads_is_kept_as_a_whole(expression):
         pytest.param({"name": "x", "namespace": "other"}, False, id="in another"),
     ],
 )
-def test_whether_a_custom_parameter_has_a_namespace_is_the_views_to_say(metadata, expected):
+def test_the_view_knows_whether_a_custom_parameter_has_a_namespace(metadata, expected):
     kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
     chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
     found = policies(validating("params.metadata.name == 'x'", paramKind=kind, binding=chosen))

@@ -297,5 +297,5 @@ def test_events_live_in_two_groups():
         ("Other", False),
     ],
 )
-def test_policies_never_speak_about_policies(kind, exempt):
+def test_policies_are_never_evaluated_on_policies(kind, exempt):
     assert is_exempt(request("admissionregistration.k8s.io", "v1", "x", kind)) is exempt

@@ -27,7 +27,7 @@ from webhook.yamltext import yamlfile
         ({**PODS, "apiGroups": ["apps"]}, False),
     ],
 )
-def test_the_index_finds_who_may_speak(rule, found):
+def test_the_index_finds_the_policies_that_may_match(rule, found):
     assert bool(policies(validating("true", rule=rule)).validating_for(request(pod()), Phase.VALIDATE)) is found
 
 

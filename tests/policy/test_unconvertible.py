@@ -54,6 +54,6 @@ def test_a_version_that_cannot_be_converted_is_reported(ours, theirs, expected):
     ] == expected
 
 
-def test_shipped_policies_have_none():
+def test_shipped_policies_have_no_unproven_condition():
     loaded = shipped_policies()
     assert [text for policy in loaded.policies for text in unconvertible_resources(policy, loaded)] == []

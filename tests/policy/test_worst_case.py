@@ -49,7 +49,7 @@ def test_a_loop_has_a_bound_only_with_sizes(tmp_path, expression, within):
     assert not worst.is_within_limits
 
 
-def test_sizes_do_not_bound_everything(tmp_path):
+def test_some_costs_are_unbounded_despite_sizes(tmp_path):
     worst = found(tmp_path, "lists.range(int(object.count)).all(i, i >= 0)")
     assert worst == WorstCaseCost(None, None, None)
 

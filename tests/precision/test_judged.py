@@ -28,7 +28,7 @@ def test_most_of_the_first_useful_warnings_are_not_advice() -> None:
     assert [lost for row in rows.values() for lost in row.lost if ": " not in lost] == []
 
 
-def test_the_chart_of_a_tree_states_the_release_that_some_of_them_rest_on(tmp_path: Path) -> None:
+def test_a_chart_in_a_tree_can_state_the_release(tmp_path: Path) -> None:
     job = """apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: j, namespace: team, labels: {kueue.x-k8s.io/queue-name: user-queue}}
@@ -46,7 +46,7 @@ spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pyto
         assert len(told) == (name == "new"), name
 
 
-def test_the_table_counts_what_rules_say_of_each_folder_alone(tmp_path: Path) -> None:
+def test_the_table_counts_findings_for_each_folder(tmp_path: Path) -> None:
     claim = "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: []}}\n"
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -106,7 +106,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("form", HELD)
-def test_what_a_file_holds_is_shown_and_not_obeyed(form: str) -> None:
+def test_text_of_a_file_is_shown_and_never_a_ci_command(form: str) -> None:
     writer, expected = HELD[form]
     made = writer()
     text = "".join([*made.begin({}), *made.end(UNREADABLE)])

@@ -48,7 +48,7 @@ def compare(name, text, request):
 
 
 @pytest.mark.parametrize(("verb", "name"), CASES)
-def test_what_a_format_writes(verb, name, monkeypatch, capsys, request):
+def test_each_format_writes_its_golden_output(verb, name, monkeypatch, capsys, request):
     text = written([*VERBS[verb], "-o", name], monkeypatch, capsys)
     compare(f"{verb}-{name}.{ENDINGS.get(name, name)}", text, request)
     if (verb, name) not in WHOLE:

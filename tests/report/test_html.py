@@ -68,13 +68,13 @@ def test_a_browser_runs_and_loads_only_content_of_the_page(page: str) -> None:
     assert str(policy).startswith("default-src 'none'; ")
 
 
-def test_what_objects_say_is_text(page: str) -> None:
+def test_text_of_objects_is_escaped_in_html(page: str) -> None:
     assert HOSTILE not in page
     assert "&lt;script&gt;alert(1)" in page
     assert len(Page(page).named("script")) == 1
     assert Page(page).named("b") == [{}] * 7, "the seven sums alone"
 
 
-def test_the_line_of_the_file_stands_there_with_its_place_marked(page: str) -> None:
+def test_the_finding_shows_the_source_line_with_a_marker(page: str) -> None:
     assert page.count("<mark>&quot;deny&quot;</mark>") == 2
     assert [own["tabindex"] for own in Page(page).named("pre")] == ["0", "0"], "what scrolls is reached by keyboard"

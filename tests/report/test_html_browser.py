@@ -88,7 +88,7 @@ def test_search_and_filters_work_by_keyboard_alone(page):
     )
 
 
-def test_paper_has_every_finding_and_no_form(page):
+def test_the_printed_report_has_every_finding_and_no_form(page):
     page.run(
         "const s = document.getElementById('search'); s.value = 'slots'; s.dispatchEvent(new Event('input', {bubbles: true}))"
     )
@@ -99,7 +99,7 @@ def test_paper_has_every_finding_and_no_form(page):
     page.devtools("Emulation.setEmulatedMedia", media="")
 
 
-def test_queues_open_by_keyboard_and_on_paper(page):
+def test_queue_details_open_by_keyboard_and_in_print(page):
     jobs = "[...document.querySelectorAll('.queues details li')].filter(e => e.checkVisibility()).length"
     assert page.run(f"return {jobs}") == 0
     page.run("document.querySelector('.queues summary').focus()")

@@ -42,7 +42,7 @@ def test_every_queue_above_has_what_the_jobs_below_would_take():
     assert "8 + 8 = 16 nvidia.com/gpu (3 in use) of a100" in told
 
 
-def test_what_could_never_be_had_is_said_and_drawn():
+def test_demand_above_the_maximum_is_shown_in_text_and_picture():
     html = queue_sections([trees(QueuedJob("Job team/a", {"nvidia.com/gpu": 32}, "is denied"))])
     assert "1 job would take 32 nvidia.com/gpu, more than the 16 nvidia.com/gpu that could be had" in text(html)
     assert '<rect class="over" y="0" height="10" width="1000"/>' in html

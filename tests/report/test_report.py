@@ -68,7 +68,7 @@ def written(name, findings=(), shown=(), **totals):
         pytest.param(decided(evaluation="unknown", lets_pass=False), Result.FAIL, id="or fails closed"),
     ],
 )
-def test_result_words(decision, expected):
+def test_each_result_has_its_word(decision, expected):
     assert finding.result_of_decision(decision) is expected
 
 
@@ -86,7 +86,7 @@ def test_applied_mutations_are_not_results():
     assert made(decided(kind="mutating", evaluation="admit")) == ()
 
 
-def test_what_both_phases_say_is_said_once():
+def test_a_finding_of_both_phases_is_reported_once():
     said = decided(message="spec.x: no", path="spec.x")
     found = finding.findings_of_object([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place, RULES)
     assert [one.phase for one in found] == [Phase.MUTATE]
@@ -105,7 +105,7 @@ def test_what_both_phases_say_is_said_once():
         pytest.param({"object": {"metadata": None}, "name": "p"}, ("p", ""), id="null metadata"),
     ],
 )
-def test_subject(changes, expected):
+def test_a_certificate_has_this_subject(changes, expected):
     kind, resource = GroupVersionKind("", "v1", "Pod"), GroupVersionResource("", "v1", "pods")
     attributes = Attributes(
         uid="1",
@@ -161,7 +161,7 @@ def skipped(policy, *missing, name="p", path=""):
     return made(unknown, subject=Subject(api_version="v1", kind="Pod", namespace="team", name=name))
 
 
-def test_text_says_once_what_many_objects_miss():
+def test_the_text_report_names_a_missing_object_once():
     """Each missing object once with the count, where it is missed first."""
     gpu, nic = (MissingObject(kind="DeviceClass", name=name) for name in ("gpu", "nic"))
     unread = MissingObject(kind="Runtime", name="u", why="not looked up: a, b")
@@ -190,7 +190,7 @@ def test_text_says_once_what_many_objects_miss():
 
 
 @pytest.mark.parametrize("name", ["text", "json", "ndjson", "sarif", "github", "markdown", "html", "junit"])
-def test_what_is_missing_is_said_once_in_every_format(name):
+def test_a_missing_object_is_reported_once_in_every_format(name):
     found = (*made(decided(message="is bad")), *skipped("a", CLASS), *skipped("b", CLASS, name="q"))
     text = written(name, found, entries=3, files=1)
     assert text.count("DeviceClass gpu not found") == {"junit": 3}.get(name, 1)

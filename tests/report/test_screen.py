@@ -45,7 +45,7 @@ def test_a_screen_is_detected_from_stream_and_variables(stream, variables, expec
     assert screen_of(stream, variables) == expected
 
 
-def test_signs_are_drawn_where_they_can_be():
+def test_unicode_symbols_are_used_if_the_screen_supports_them():
     assert [Screen(is_unicode=is_unicode).symbol_of_result("fail") for is_unicode in (True, False)] == ["✖", "x"]
 
 

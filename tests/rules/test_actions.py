@@ -48,7 +48,7 @@ def param(**data):
     ],
     ids=str,
 )
-def test_params_change_what_is_done(given, expected):
+def test_params_change_the_action_of_a_rule(given, expected):
     named = actions_of_param(given, Deadline())
     assert [action_for_problem(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
 
@@ -82,7 +82,7 @@ def test_every_level_but_off_makes_a_decision():
     assert LEVELS == ("deny", "warn", "audit", "advice", "off")
 
 
-def test_unknown_rules_are_told_with_the_nearest():
+def test_unknown_rules_are_reported_with_the_nearest_rule():
     found = param(warn="group/rule group/rul", deny="x")
     assert list(mistakes_in_param(found, {"group/rule"})) == [
         (("data", "deny"), "unknown rule `x`: `claimgate policies rules` prints all of them"),
@@ -90,7 +90,7 @@ def test_unknown_rules_are_told_with_the_nearest():
     ]
 
 
-def test_the_list_that_is_called_off_now_is_told():
+def test_the_renamed_param_ignore_is_reported():
     assert list(mistakes_in_param(param(ignore=""), {})) == [
         (("data", "ignore"), 'unknown list of rules `ignore`: write `"off"`')
     ]

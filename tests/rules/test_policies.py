@@ -120,12 +120,12 @@ def test_one_decision_denies_and_one_warns():
         ({"advice": "shop/price-round"}, [("admit", ("Deny",))]),
     ],
 )
-def test_params_decide(data, expected):
+def test_params_choose_the_action_of_a_rule(data, expected):
     found = said(policies(), article(price="1.5"), param(**data))
     assert [(each.action, each.actions) for each in found] == expected
 
 
-def test_what_is_audited_is_published_and_nobody_sees_it():
+def test_audited_findings_are_annotations_and_not_shown_to_users():
     attributes = attributes_of_object(article(price="1.5"), TABLE.row)
     cluster = FilesCluster([param(audit="shop/price-round")])
     verdict = answer_request(attributes, policies(), cluster, phase=Phase.VALIDATE)
@@ -225,7 +225,7 @@ def test_without_checks_there_are_no_problems():
         policies(checks="")
 
 
-def test_such_a_policy_is_not_portable_and_holds_what_its_checks_look_up():
+def test_a_policy_with_checks_is_not_portable_and_watches_their_lookups():
     found = policies()
     assert found.policies[0].obstacles == ("uses checks (shop), which only claimgate makes",)
     assert ("", "Node") in {interest.kind for interest in found.interests()}
@@ -315,7 +315,7 @@ def test_rules_fit_their_policies(text, expected):
     assert expected in str(caught.value)
 
 
-def test_the_rules_of_a_policy_are_declared_once():
+def test_each_rule_of_a_policy_is_declared_once():
     text = "{group: g, source: s, policies: {shop: [{rule: a, title: T, why: W}]}}"
     with pytest.raises(PolicyError, match="the rules of policy `shop` are declared twice"):
         policies(rules=[*yamlfile.load(text), *yamlfile.load(text)])

@@ -13,7 +13,7 @@ def test_a_sentence_has_problem_reason_and_fix():
     assert problem_as_sentence(Problem(code="g/r", path="", message="must be there")) == "must be there"
 
 
-def test_what_is_missing_is_named():
+def test_missing_objects_are_named():
     lacking = (MissingObject(kind="DeviceClass", name="x"), MissingObject(kind="Queue", name="q", why="not looked up"))
     found = Problem(code="g/r", path="spec.a", missing=lacking)
     assert problem_as_sentence(found) == "spec.a: not evaluated: DeviceClass x not found, Queue q not looked up"
@@ -30,7 +30,7 @@ def test_lists_are_cut_between_sentences():
     assert join_fitting_texts(["one", "two"], 30) == "one; two"
 
 
-def test_the_same_of_several_places_is_said_once():
+def test_the_same_problem_at_several_places_is_reported_once():
     whole = [Problem(code="g/r", path=f"spec.a[{index}]", message="must be whole", fix="set 1") for index in range(3)]
     other = Problem(code="g/r", path="spec.b", message="must be set")
     assert message_of_problems([whole[0], other, *whole[1:]], 5000) == (
@@ -40,7 +40,7 @@ def test_the_same_of_several_places_is_said_once():
     assert message_of_problems(many, 5000).endswith("spec.a[7] and 2 more): must be whole: set 1")
 
 
-def test_problems_that_found_something_else_are_not_the_same():
+def test_problems_with_different_values_are_reported_separately():
     found = [Problem(code="g/r", path="spec.a", message="must be whole", found=each) for each in ("`1m`", "`2m`")]
     assert message_of_problems(found, 5000) == "spec.a: `1m` must be whole; spec.a: `2m` must be whole"
 
@@ -64,5 +64,5 @@ def test_a_foreign_text_may_be_shortened():
         ("", "", ""),
     ],
 )
-def test_the_fix_of_a_policy_in_cel_is_the_end_of_its_sentences(message, said, fix):
+def test_the_fix_of_a_cel_policy_is_the_end_of_its_message(message, said, fix):
     assert split_off_fix(message) == (said, fix)

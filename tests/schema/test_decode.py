@@ -55,7 +55,7 @@ THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
         {"name": "${NAME}", "amount": "$N", "port": "{{ .port }}"},
     ],
 )
-def test_what_fits_comes_back_as_the_same_value(value: Any) -> None:
+def test_a_valid_value_is_returned_itself(value: Any) -> None:
     found = decode(value, THING)
     assert found.value is value
     assert (found.mismatches, found.unfilled) == ((), ())
@@ -104,7 +104,7 @@ def test_a_value_of_another_type_is_named(value: Any, path: str, message: str) -
         ({"limits": {"a": [], "b": 1}, "name": 4}, {"limits": {"a": [], "b": 1}}),
     ],
 )  # fmt: skip
-def test_what_is_not_of_its_type_is_left_out(value: Any, decoded: Any) -> None:
+def test_values_of_a_wrong_type_are_left_out(value: Any, decoded: Any) -> None:
     assert decode(value, THING).value == decoded
 
 

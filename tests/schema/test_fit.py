@@ -27,6 +27,6 @@ for number in range(100):
 """
 
 
-def test_threads_that_ask_for_a_new_type_at_the_same_time_do_not_end_the_process() -> None:
+def test_threads_that_decode_a_new_type_together_do_not_crash_the_process() -> None:
     ended = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")

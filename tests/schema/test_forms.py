@@ -8,12 +8,12 @@ from webhook.schema.forms import is_duration
 
 
 @pytest.mark.parametrize("text", ["0", "1s", "-2m", ".5s", "1.s", "1.5h30m", "1ms5us"])
-def test_what_go_reads_is_a_duration(text):
+def test_a_duration_that_go_reads_is_valid(text):
     assert is_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "1", "s", "1s2", ".s", "1..5s", "00"])
-def test_what_go_refuses_is_no_duration(text):
+def test_a_text_that_go_refuses_is_not_a_duration(text):
     assert not is_duration(text)
 
 

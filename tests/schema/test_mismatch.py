@@ -27,5 +27,5 @@ QUOTE, UNQUOTE = "put it in quotes", "write it without quotes"
         ("a list", "4", ""),
     ],
 )
-def test_quotes_that_are_missing_or_too_many_are_the_fix(expected: str, value: JSON, fix: str) -> None:
+def test_the_fix_adds_or_removes_quotes(expected: str, value: JSON, fix: str) -> None:
     assert Mismatch(at=("spec", "x"), expected=expected, value=value).fix == fix

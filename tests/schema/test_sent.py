@@ -64,10 +64,10 @@ def test_it_is_written_as_go_writes_it(written: dict[str, Any], sent: dict[str, 
 
 
 @all_rows("written", REFUSED.values())
-def test_what_an_api_server_does_not_decode_is_not_written(written: dict[str, Any]) -> None:
+def test_an_object_that_an_api_server_cannot_decode_is_not_encoded(written: dict[str, Any]) -> None:
     assert as_sent_by_api_server(written, group_version_kind_of_object(written)) is None
 
 
-def test_what_does_not_change_is_the_same_value() -> None:
+def test_an_unchanged_object_is_returned_itself() -> None:
     obj = pod(args=["a"], resources={"limits": {"cpu": "1"}})
     assert as_sent_by_api_server(obj, group_version_kind_of_object(obj)) is obj

@@ -57,7 +57,7 @@ def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, 
         {"parts": [None, None]},
     ],
 )  # fmt: skip
-def test_what_fits_makes_no_note(value: dict) -> None:
+def test_a_valid_value_gets_no_note(value: dict) -> None:
     assert notes(GOOD | value) == []
 
 
@@ -106,7 +106,7 @@ def test_versions_have_shapes_of_their_own() -> None:
     assert [what for what, *_ in notes(GOOD | {"parts": [{"key": 1}]}, "v2")] == ["wrongType"]
 
 
-def test_what_is_no_object_has_no_fields() -> None:
+def test_a_value_that_is_not_an_object_has_no_fields() -> None:
     assert notes("a\nvery " + "long" * 20) == [("wrongType", "", "a very " + "long" * 12 + "lo...", "an object", "")]
 
 

@@ -78,7 +78,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @all_rows("question, spec", QUESTIONS.values(), ids=QUESTIONS)
-def test_what_is_asked(question: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_an_authorizer_question_becomes_this_access_review(question: dict[str, Any], spec: dict[str, Any]) -> None:
     asked: Any = subject_access_review(AuthorizationQuestion(**question), ALICE)
     assert (asked["kind"], asked["spec"]) == ("SubjectAccessReview", spec)
 
@@ -104,7 +104,7 @@ ANSWERS: dict[str, tuple[Any, AuthorizationDecision | str]] = {
 
 
 @all_rows("answered, expected", ANSWERS.values(), ids=ANSWERS)
-def test_what_is_answered(answered: Any, expected: AuthorizationDecision | str) -> None:
+def test_an_access_review_answer_becomes_this_decision(answered: Any, expected: AuthorizationDecision | str) -> None:
     assert decision(answered) == expected
 
 
@@ -138,7 +138,7 @@ def reviews(cluster: Cluster) -> AccessReviews:
     return AccessReviews(cast("Connection", cluster))
 
 
-def test_who_asks_little_waits_for_nobody_who_asks_much() -> None:
+def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
     """Questions of one user hold all places and the queue; the other user's question is among the next eight.
 
     All places become free together, and which thread notes its question first is not for us to say.
@@ -222,7 +222,7 @@ def test_a_wait_ends_at_its_deadline() -> None:
     ],
     ids=["forbidden", "gone"],
 )
-def test_why_the_api_server_cannot_be_asked(error: Exception, told: str) -> None:
+def test_failed_access_reviews_are_explained(error: Exception, told: str) -> None:
     cluster = Cluster(error)
     cluster.may_answer.set()
     found = asyncio.run(reviews_ask(cluster))

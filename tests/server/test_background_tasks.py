@@ -43,7 +43,7 @@ def failing(clock: Clock, *durations_s: float) -> Callable[[], object]:
     return work
 
 
-def test_work_that_ends_is_done_and_nothing_is_said() -> None:
+def test_finished_background_work_is_not_reported() -> None:
     clock = Clock()
     made = supervisor(clock)
     asyncio.run(made.restart_after_failures("warm-up", failing(clock))())
@@ -69,7 +69,7 @@ def test_work_that_ran_well_for_long_waits_the_first_time_again() -> None:
     assert clock.slept == [1, 2, 1]
 
 
-def test_what_failed_is_spoken_of_until_it_has_run_well_for_ten_minutes() -> None:
+def test_a_failed_task_is_reported_until_it_ran_well_for_ten_minutes() -> None:
     clock = Clock()
     made = supervisor(clock)
     asyncio.run(made.restart_after_failures("context", failing(clock, 0.0))())

@@ -5,7 +5,7 @@ from sys import getsizeof
 from webhook.server.usage import MAX_ENTRIES, MAX_KEY_BYTES, BoundedMap
 
 
-def test_what_was_set_longest_ago_is_forgotten_first():
+def test_the_oldest_entry_is_dropped_first():
     values: BoundedMap[str, str] = BoundedMap()
     for number in range(MAX_ENTRIES):
         values.set(str(number), "old")
@@ -31,7 +31,7 @@ def test_names_count_by_bytes_and_not_only_by_entries():
     assert values.get((f"{MAX_ENTRIES - 1}\N{GRINNING FACE}" * 100, "same")) == MAX_ENTRIES
 
 
-def test_what_was_discarded_takes_nothing():
+def test_discarded_entries_use_no_memory():
     values: BoundedMap[str, int] = BoundedMap()
     for number in range(MAX_ENTRIES):
         values.set("x" * (MAX_KEY_BYTES // 2), number)

@@ -78,7 +78,7 @@ SPARED = {
 
 
 @pytest.mark.parametrize(("states", "index"), SPARED.values(), ids=SPARED.keys())
-def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
+def test_the_connection_to_close_is_chosen_by_state(states: list[tuple[str, bool]], index: int) -> None:
     port = Port(len(states))
     for state, is_proven in states:
         port.open(state, is_proven=is_proven)
@@ -89,7 +89,7 @@ def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
     assert port.counters.connections == {("reviews",): len(states)}
 
 
-def test_the_address_that_has_most_connections_makes_room() -> None:
+def test_the_address_with_the_most_connections_loses_one() -> None:
     port = Port(4)
     port.open("idle", is_proven=True, address="192.0.2.9")
     for _ in range(3):
@@ -99,7 +99,7 @@ def test_the_address_that_has_most_connections_makes_room() -> None:
         assert port.aborted == list(range(1, index + 1))
 
 
-def test_who_stops_in_the_middle_of_a_request_goes_before_idle_ones() -> None:
+def test_a_stalled_request_is_closed_before_idle_connections() -> None:
     port = Port(3)
     port.open("idle", is_proven=True)
     port.open("body", is_proven=True).since = port.loop.now
@@ -116,7 +116,7 @@ def test_an_idle_connection_is_spared_for_which_a_request_has_arrived() -> None:
     assert port.aborted == [1]
 
 
-def test_the_address_that_holds_most_makes_room_for_bytes() -> None:
+def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
     port = Port(100)
     port.open("body", held=MAX_HELD_BYTES // 4, address="192.0.2.9")
     for _ in range(5):
@@ -126,7 +126,7 @@ def test_the_address_that_holds_most_makes_room_for_bytes() -> None:
 
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
-def test_what_came_at_one_moment_is_shed_before_the_next_look(reader: str) -> None:
+def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
     """32 MiB stay; of the address with the most bytes, the connection that reads now goes, or else another."""
     port = Port(100)
     for _ in range(40):
@@ -137,7 +137,7 @@ def test_what_came_at_one_moment_is_shed_before_the_next_look(reader: str) -> No
     assert (40 in port.aborted) == (reader == "192.0.2.1")
 
 
-def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
+def test_closed_or_unknown_connections_change_no_count() -> None:
     port = Port(2)
     one = port.open(held=100)
     for _ in range(2):
@@ -148,7 +148,7 @@ def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
     assert (len(port.limit), port.limit.held_bytes, port.aborted) == (0, 0, [])
 
 
-def test_who_keeps_the_server_waiting_longest_makes_room_for_bytes() -> None:
+def test_the_longest_waiting_reader_is_closed_to_free_bytes() -> None:
     part = MAX_HELD_BYTES // 4 + 1
     port = Port(100)
     port.open("body", held=part)
@@ -168,7 +168,7 @@ def test_who_keeps_the_server_waiting_longest_makes_room_for_bytes() -> None:
     assert port.counters.connections_aborted == {("buffers",): 2}
 
 
-def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
+def test_connections_that_wait_for_the_server_are_not_closed() -> None:
     port = Port(100)
     for _ in range(5):
         port.open("serving", held=MAX_HELD_BYTES)

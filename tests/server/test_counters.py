@@ -47,7 +47,7 @@ def test_a_rule_with_an_exception_is_counted_as_excepted():
     assert counters.rules == {("a/b", "validate", "excepted"): 1, ("a/d", "validate", "deny"): 1}
 
 
-def test_what_is_recognized_is_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_cached_decisions_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MOST_STANDING", 3)
     counters, given = Counters(), [replace(HOLDS, rule=str(number)) for number in range(10)]
     for _ in range(2):

@@ -28,7 +28,7 @@ def configuration(text: str = TEXT):
     return configuration_of_documents(yamlfile.load(text, "claimgate.yaml"), "claimgate.yaml")
 
 
-def test_what_ends_soon_is_announced_once_a_day():
+def test_an_ending_exception_is_logged_once_a_day():
     out, counters, files = io.StringIO(), Counters(), [configuration()]
     watched = EndingExceptions(lambda: files[-1], counters, Log(stream=out))
 
@@ -56,7 +56,7 @@ def test_what_ends_soon_is_announced_once_a_day():
     assert counters.exception_days == {}
 
 
-def test_thousands_of_them_are_bounded():
+def test_thousands_of_ending_exceptions_are_logged_in_a_bound():
     row = '- {rules: [a/b], owner: team%d, reason: r, expires: "2026-12-01"}\n'
     counters = Counters()
     file = configuration("exceptions:\n" + "".join(row % number for number in range(150)))

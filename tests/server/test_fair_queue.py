@@ -83,7 +83,7 @@ def test_use_while_waiting_counts():
     run(scenario)
 
 
-def test_who_may_not_is_passed_over_while_light():
+def test_a_light_tenant_that_may_not_run_is_skipped():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT, OTHER, HEAVY, HEAVIER)
         assert await waiting.serve(lambda tenant: tenant == OTHER) == [OTHER]
@@ -164,7 +164,7 @@ def test_long_work_of_one_namespace_waits_for_equal_work_of_others():
     run(scenario)
 
 
-def test_whoever_used_much_while_nobody_waited_owes_nothing():
+def test_usage_without_waiting_tenants_is_not_a_debt():
     async def scenario(waiting: Waiting) -> None:
         waiting.queue.charge(LIGHT.namespace, 0.5)
         await waiting.enter(LIGHT, OTHER)
@@ -200,7 +200,7 @@ def test_a_light_user_goes_first_in_a_namespace_in_which_others_wait():
     run(scenario)
 
 
-def test_places_that_changed_do_not_pile_up():
+def test_outdated_places_in_the_queue_do_not_accumulate():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(Tenant(LIGHT.namespace, "hal"), HEAVY)
         for _ in range(1000):
@@ -306,7 +306,7 @@ def test_entries_of_light_users_do_not_accumulate(monkeypatch: pytest.MonkeyPatc
     run(scenario)
 
 
-def test_who_would_be_next_is_known_before_waiting():
+def test_the_next_tenant_is_known_before_waiting():
     async def scenario(waiting: Waiting) -> None:
         assert waiting.queue.would_be_next(LIGHT)
         await waiting.enter(OTHER)

@@ -104,7 +104,7 @@ def test_a_worker_ends_itself_after_its_deadline():
     worker.end()
 
 
-def test_what_a_worker_raises_ends_it_alone():
+def test_an_exception_in_a_worker_ends_only_this_worker():
     def fail(_channel: socket.socket) -> bytes:
         raise ValueError
 

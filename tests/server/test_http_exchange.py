@@ -154,7 +154,7 @@ WRONG: dict[str, tuple[Steps, list[str], bytes]] = {
 
 
 @pytest.mark.parametrize(("steps", "events", "written"), WRONG.values(), ids=WRONG.keys())
-def test_what_an_application_does_wrong(steps: Steps, events: list[str], written: bytes) -> None:
+def test_wrong_calls_of_an_application_end_the_exchange(steps: Steps, events: list[str], written: bytes) -> None:
     wire = exchange(steps)
     assert wire.events == events
     assert b"".join(wire.written)[: len(written) or None] == written

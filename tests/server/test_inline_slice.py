@@ -70,7 +70,7 @@ def test_nothing_runs_past_the_deadline():
         used.check_clock()
 
 
-def test_what_was_done_before_is_not_taken_from_it():
+def test_time_before_a_slice_is_not_charged_to_it():
     used = InlineTimeSlice()
     while used.spent() < 0.02:
         pass
@@ -87,7 +87,7 @@ def overrun(*times: tuple[int, float]) -> Overruns:
     return overruns
 
 
-def test_what_used_up_its_slice_twice_is_expected_to_do_so_again():
+def test_a_review_that_overran_twice_is_expected_to_overrun():
     overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     assert overruns.expects(ANN, SIZE, 1.0)
     assert not overruns.expects(BOB, SIZE, 1.0)
@@ -125,7 +125,7 @@ def test_it_is_tried_again_after_a_while():
     assert not overruns.expects(ANN, SIZE, 1.0 + _REMEMBERED_S)
 
 
-def test_small_ones_are_tried_until_four_in_a_row_overran():
+def test_small_reviews_are_tried_until_four_in_a_row_overran():
     overruns = overrun(*((SMALL_BYTES, 0.0),) * 3)
     assert not overruns.expects(ANN, SMALL_BYTES, 0.0)
     overruns.record_review_in_time(ANN, SMALL_BYTES)

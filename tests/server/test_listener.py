@@ -106,7 +106,7 @@ def test_a_body_that_is_nearly_all_framing_is_refused_once() -> None:
         assert heard.count(b"HTTP/1.1 400 ") == heard.count(b"HTTP/1.1 ") == 1
 
 
-def test_what_is_no_http_is_answered_with_a_status() -> None:
+def test_bytes_that_are_not_http_are_answered_with_a_status() -> None:
     with listening(Running()) as server:
         heard = converse(server, b"\x16\x03\x01 hello\r\n\r\n")
         assert heard.startswith(b"HTTP/1.1 400 ")
@@ -124,7 +124,7 @@ def test_a_body_above_the_limit_is_answered_while_the_client_still_writes(tmp_pa
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
 
 
-def test_the_limit_itself_is_taken() -> None:
+def test_a_body_of_exactly_the_limit_is_accepted() -> None:
     limits = Limits(body_bytes=len(BODY))
     with listening(Running(limits=limits)) as server:
         headers = {"content-type": "application/json"}

@@ -68,7 +68,7 @@ def test_rules_of_policies_that_are_not_loaded_may_be_named() -> None:
     assert Process().look(param(off="kueue-never/exceeds-max-quota")) == []
 
 
-def test_what_is_told_is_bounded() -> None:
+def test_log_lines_about_params_are_bounded() -> None:
     process = Process()
     (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
     assert line == process.params.describe_mistakes().replace("\n", "; ")

@@ -126,7 +126,7 @@ def test_a_broken_policy_decides_nothing(folder: Path, failure_policy: str) -> N
     assert found.describe_problems() == "with errors: ValidatingPolicy/p"
 
 
-def test_what_the_status_keeps_of_a_broken_one_is_in_force(folder: Path) -> None:
+def test_the_last_valid_spec_in_the_status_stays_in_force(folder: Path) -> None:
     broken, last = policy("p", "nonsense"), policy("p", "false")["spec"]
     broken["metadata"]["generation"] = 2
     view = Stored(broken, binding("p", "p"))

@@ -20,7 +20,7 @@ LOADED = 55_200_000
 """Bytes, but those of program files, of a process that has read the shipped policies."""
 
 
-def test_the_settings_as_shipped_add_up_to_less_than_300_mb() -> None:
+def test_the_default_settings_need_less_than_300_mb() -> None:
     bounds = MemoryBounds(DEFAULTS, LOADED)
     assert sum(part.bytes for part in bounds.parts()) == bounds.total < 300_000_000
 
@@ -36,16 +36,16 @@ RAISED: dict[str, dict[str, int]] = {
 
 
 @pytest.mark.parametrize("raised", RAISED.values(), ids=RAISED.keys())
-def test_what_is_raised_counts(raised: dict[str, int]) -> None:
+def test_a_raised_setting_raises_the_memory_bound(raised: dict[str, int]) -> None:
     assert MemoryBounds(replace(DEFAULTS, **raised), LOADED).total > MemoryBounds(DEFAULTS, LOADED).total + 20_000_000
 
 
-def test_what_the_view_holds_already_counts_once() -> None:
+def test_objects_in_the_view_are_counted_once() -> None:
     live = replace(DEFAULTS, live=True)
     assert MemoryBounds(live, LOADED + 5_000_000, 5_000_000).total == MemoryBounds(live, LOADED).total
 
 
-def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_part_takes() -> None:
+def test_settings_that_need_too_much_memory_are_refused_with_a_list_of_parts() -> None:
     bounds = MemoryBounds(DEFAULTS, LOADED)
     bounds.check(None)
     bounds.check(bounds.total)

@@ -127,7 +127,7 @@ def test_a_large_body_waits_too(live: Live) -> None:
     assert asyncio.run(create()) is False
 
 
-def test_who_waits_keeps_nobody_else_waiting_and_is_answered_by_the_failure_policy(
+def test_a_waiting_request_delays_no_others_and_gets_the_failure_policy(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(review_handler, "WAIT_S", 2)

@@ -213,7 +213,7 @@ def test_metrics_of_many_policies_are_made_in_pieces_and_read_as_one_text() -> N
     assert len(heads) == len(set(heads))
 
 
-def test_whoever_asks_while_metrics_are_made_gets_the_last_ones() -> None:
+def test_a_scrape_during_generation_gets_the_last_metrics() -> None:
     exposition = Exposition(many_checks(100), {}, version="1", clock=lambda: 1.0)
     first = asyncio.run(exposition.text())[0]
     counted: list[bytes] = []

@@ -150,7 +150,7 @@ def test_a_session_of_a_replaced_authority_is_not_resumed(version: ssl.TLSVersio
         ask(server, shows(pki, "new", version)).close()
 
 
-def test_what_is_being_answered_ends_after_its_answer_when_an_authority_is_replaced(tmp_path: Path) -> None:
+def test_a_replaced_authority_ends_a_connection_after_its_current_answer(tmp_path: Path) -> None:
     pki, begun, go_on = Pki(tmp_path), threading.Event(), threading.Event()
     trust_clients(pki, "old")
 

@@ -80,7 +80,7 @@ def test_a_review_may_not_ask_for_an_unlimited_timeout(body: dict[str, Any]) -> 
 
 
 @BOTH
-def test_what_nobody_knows_is_an_error_of_the_policy(body: dict[str, Any]) -> None:
+def test_an_unanswered_authorizer_question_is_an_error_of_the_policy(body: dict[str, Any]) -> None:
     running = Running(asks=asks("/unknown"), authority=Book(set()))
     assert running.post("/validate", body).json()["response"]["status"]["message"] == "authorizer: nobody knows"
     assert running.counters.questions == {("unanswered",): 1}
@@ -99,7 +99,7 @@ def lets_pass(path: str) -> Any:
 
 
 @BOTH
-def test_users_are_told_what_the_failure_policy_lets_pass(body: dict[str, Any]) -> None:
+def test_users_see_errors_that_the_failure_policy_ignores(body: dict[str, Any]) -> None:
     told = "a policy that asks what users may do was not evaluated and let the request pass: nobody knows"
     response = Running(asks=lets_pass("/unknown"), authority=Book(set())).post("/validate", body).json()["response"]
     assert (response["allowed"], response["warnings"]) == (True, ["other", told])
@@ -115,6 +115,6 @@ def test_half_of_the_time_is_left_for_policies_without_authorizer(body: dict[str
 
 
 @BOTH
-def test_without_authorizer_nobody_is_asked(body: dict[str, Any]) -> None:
+def test_without_authorizer_no_access_review_is_sent(body: dict[str, Any]) -> None:
     status = Running(asks=asks("/a")).post("/validate", body).json()["response"]["status"]
     assert status["message"] == "authorizer: the server was started without --authorizer"

@@ -120,7 +120,7 @@ def test_a_file_that_is_deleted_during_the_scan_is_skipped(tmp_path: Path) -> No
     assert [entry[0] for entry in names] == [str(tmp_path / "a")]  # type: ignore[attr-defined]
 
 
-def test_the_watch_tells_of_every_try(folder: Path) -> None:
+def test_the_watch_reports_every_attempt(folder: Path) -> None:
     told: list[tuple[int, str]] = []
 
     async def run() -> None:

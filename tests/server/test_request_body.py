@@ -117,7 +117,7 @@ def test_a_received_first_message_is_part_of_the_body(pieces: tuple[int, ...]) -
     run(one)
 
 
-def test_without_room_one_piece_is_read_until_there_is() -> None:
+def test_without_room_only_one_piece_of_a_body_is_read() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         await budget.reserve(LIMIT, "b")
@@ -137,7 +137,7 @@ def test_without_room_one_piece_is_read_until_there_is() -> None:
     run(one)
 
 
-def test_who_waits_until_its_deadline_is_told_to_try_again() -> None:
+def test_a_request_that_waits_until_its_deadline_is_told_to_retry() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         await budget.reserve(LIMIT, "b")
@@ -203,7 +203,7 @@ def test_a_body_above_the_whole_budget_is_read_alone() -> None:
     run(one)
 
 
-def test_who_leaves_the_queue_lets_those_behind_pass() -> None:
+def test_a_request_that_leaves_the_queue_lets_others_pass() -> None:
     async def one() -> None:
         budget = BodyBudget(100)
         await budget.reserve(60, "holder")
@@ -219,7 +219,7 @@ def test_who_leaves_the_queue_lets_those_behind_pass() -> None:
     run(one)
 
 
-def test_who_leaves_in_the_moment_of_its_turn_keeps_nothing() -> None:
+def test_a_request_cancelled_at_its_turn_keeps_no_budget() -> None:
     async def one() -> None:
         for is_first in (True, False):
             budget = BodyBudget(100)
@@ -278,7 +278,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize(("pieces", "length", "asked"), TOO_LONG.values(), ids=TOO_LONG.keys())
-def test_what_is_too_long_needs_no_budget(pieces: tuple[int, ...], length: int | None, asked: int) -> None:
+def test_a_too_long_body_uses_no_budget(pieces: tuple[int, ...], length: int | None, asked: int) -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         client = Client(*pieces)

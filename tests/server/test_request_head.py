@@ -84,7 +84,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("said", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused_says_why(said: bytes, message: str) -> None:
+def test_an_invalid_request_head_is_refused_with_the_reason(said: bytes, message: str) -> None:
     with listening(Running()) as server:
         ((code, text),) = converse(server, said)
         assert code == 400
@@ -98,7 +98,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("said", TAKEN.values(), ids=TAKEN.keys())
-def test_what_is_allowed_is_taken(said: bytes) -> None:
+def test_valid_request_heads_are_accepted(said: bytes) -> None:
     with listening(Running()) as server:
         assert converse(server, said) == [(200, "")]
 

@@ -109,7 +109,7 @@ def test_a_streamed_body_is_counted() -> None:
         assert answer.status_code == code
 
 
-def test_what_is_too_large_closes_the_connection() -> None:
+def test_a_too_large_body_closes_the_connection() -> None:
     answer = Running(limits=Limits(body_bytes=10)).post("/validate", BODY)
     assert answer.headers["connection"] == "close"
 

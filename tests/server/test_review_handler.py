@@ -61,7 +61,7 @@ def test_large_bodies_are_evaluated_by_a_worker():
 
 
 @pytest.mark.parametrize("size", [20_000, 200_000, 2_000_000])
-def test_reading_a_body_above_16_kb_is_charged_to_its_tenant(size: int, monkeypatch: pytest.MonkeyPatch):
+def test_the_time_of_reading_a_large_body_is_charged_to_its_tenant(size: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(review_handler, "_READ_S_PER_BYTE", 1.0)
     running = Running()
     spec = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * size}}}

@@ -49,7 +49,7 @@ def test_a_dry_run_says_so():
     assert "dry_run" not in fields()
 
 
-def test_rules_that_an_exception_lets_pass_are_named_apart():
+def test_rules_with_an_exception_are_listed_separately():
     """Who wrote the exception, and why, stays in the configuration."""
     broken = Decision(policy="p", rule="a/b", binding="", evaluation="deny")
     excepted = replace(broken, rule="a/c", lets_pass=True, exception="excepted until 2027-01-31 by us: hunter2")

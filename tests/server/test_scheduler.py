@@ -49,7 +49,7 @@ def test_work_runs_at_once_until_a_round_is_full():
     run(scenario())
 
 
-def test_who_comes_behind_a_crowd_waits_for_one_of_them():
+def test_a_request_after_many_of_another_tenant_waits_for_one():
     assert run(order(*[CROWD] * 20, VICTIM, heavy=(CROWD,))) == [CROWD, VICTIM, *[CROWD] * 19]
 
 
@@ -58,7 +58,7 @@ def test_new_busy_tenants_take_turns_with_others():
     assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]  # a first long one costs less
 
 
-def test_short_reviews_go_before_long_ones_of_a_tenant_that_is_as_light():
+def test_short_reviews_go_before_long_ones_of_an_equal_tenant():
     async def scenario() -> list[Tenant]:
         scheduler, done = Scheduler(), []
         scheduler.worked(CROWD, LIGHT_S)
@@ -91,14 +91,14 @@ def test_a_kubelet_does_not_wait_for_the_probes_of_others():
     assert run(order(*[flood] * 50, kubelet)).index(kubelet) <= 2
 
 
-def test_reading_is_charged_and_takes_nothing_of_the_round():
+def test_reading_is_charged_and_does_not_use_the_round():
     scheduler = Scheduler()
     scheduler.charge_for_reading(CROWD, 5.0)
     assert scheduler.is_free
     assert not scheduler.usage.is_light(CROWD, time.monotonic())
 
 
-def test_who_used_a_little_more_than_a_share_is_soon_light_again():
+def test_a_tenant_slightly_above_its_share_soon_becomes_light():
     scheduler, now = Scheduler(), 1000.0
     for _ in range(500):
         now += 0.01
@@ -112,7 +112,7 @@ def test_new_service_accounts_and_namespaces_of_one_user_count_as_one_user():
     assert run(order(*crowd, VICTIM, heavy=(CROWD,)))[1] == VICTIM
 
 
-def test_whoever_comes_while_others_wait_waits_for_one_round():
+def test_a_new_request_waits_for_one_round():
     async def scenario() -> int:
         scheduler, done = Scheduler(), []
         scheduler.usage.add(CROWD, 5.0, time.monotonic())
@@ -144,7 +144,7 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
     assert run(scenario()) == [VICTIM, CROWD, CROWD, CROWD]
 
 
-def test_short_work_has_time_in_a_round_that_long_work_filled():
+def test_short_work_runs_in_a_round_that_long_work_filled():
     async def scenario() -> list[Tenant]:
         scheduler, done = Scheduler(), []
         scheduler.worked(VICTIM, ROUND_S / 10)
@@ -177,7 +177,7 @@ def test_short_turns_follow_one_another_while_the_round_has_time():
     assert run(steps(ROUND_S / 100)) < run(steps(2 * ROUND_S))
 
 
-def test_whoever_went_away_does_not_hold_up_the_rest():
+def test_a_cancelled_request_does_not_delay_others():
     async def scenario() -> list[Tenant]:
         scheduler, done = Scheduler(), []
         tenants = [Tenant(name, "") for name in "abcd"]

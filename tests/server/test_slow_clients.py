@@ -200,7 +200,7 @@ def test_a_body_in_too_many_small_chunks_is_refused(tmp_path: Path, size: int, c
         client.close()
 
 
-def test_who_writes_all_of_a_review_first_gets_its_early_answer(tmp_path: Path) -> None:
+def test_a_client_that_writes_everything_first_gets_the_early_answer(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
     with listening(Running(), pki.files) as server:
@@ -213,7 +213,7 @@ def test_who_writes_all_of_a_review_first_gets_its_early_answer(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_what_is_left_of_an_answered_review_is_read_at_a_pace(tmp_path: Path) -> None:
+def test_the_rest_of_an_answered_review_is_read_slowly(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
     with listening(Running(), pki.files) as server:
@@ -255,9 +255,7 @@ AROUND = {
 
 
 @pytest.mark.parametrize(("head", "piece", "code"), AROUND.values(), ids=AROUND.keys())
-def test_what_comes_with_a_body_and_is_not_read_ends_the_connection(
-    tmp_path: Path, head: bytes, piece: bytes, code: bytes
-) -> None:
+def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: bytes, code: bytes) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
@@ -292,7 +290,7 @@ def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> No
             one.close()
 
 
-def test_who_is_sent_away_from_the_queue_may_use_the_connection_again(tmp_path: Path) -> None:
+def test_a_connection_is_usable_after_a_refusal_by_the_queue(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     size = 200_000
     limits = Limits(body_bytes=size, inflight_body_bytes=size)
@@ -325,7 +323,7 @@ def test_a_body_that_stops_is_answered_by_the_head_that_arrived(tmp_path: Path, 
         assert server.running.counters.lanes == {("unread",): 1}
 
 
-def test_requests_in_a_row_are_answered_in_a_row(tmp_path: Path) -> None:
+def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
@@ -369,7 +367,7 @@ LATE = {
 
 
 @pytest.mark.parametrize(("state", "is_late"), LATE.values(), ids=LATE.keys())
-def test_who_is_late(state: dict[str, object], is_late: bool) -> None:
+def test_a_connection_is_late_in_these_states(state: dict[str, object], is_late: bool) -> None:
     assert clock(**state).is_late(ConnectionTimeouts(), 100.0) == is_late
 
 

@@ -17,7 +17,7 @@ def tenant(user: str, namespace: str = "team-a") -> Tenant:
     return tenant_of(decode_review(review_of(userInfo={"username": user}, namespace=namespace)), ADDRESS)
 
 
-def test_people_have_an_account_of_their_own():
+def test_pages_for_people_have_their_own_account():
     assert tenant("ann") == Tenant("team-a", "ann", ADDRESS)
     assert tenant("a" * 1000) == Tenant("team-a", "a" * 512, ADDRESS)
 
@@ -34,13 +34,13 @@ def test_controllers_act_for_the_namespace(user: str):
     assert tenant(user) == Tenant("team-a", "", ADDRESS)
 
 
-def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
+def test_unreadable_reviews_and_pages_have_separate_accounts():
     assert tenant_of(None, ADDRESS) == Tenant("", "", ADDRESS)
     assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
     assert "/" in page_tenant("/docs", "").namespace
 
 
-def test_paths_that_nobody_serves_have_one_account():
+def test_unknown_paths_share_one_account():
     assert page_tenant("/a", ADDRESS) == page_tenant("/b" * 2000, ADDRESS) == page_tenant("", ADDRESS)
     assert "/" in page_tenant("/a", ADDRESS).namespace
     assert page_tenant("/docs", ADDRESS) != page_tenant("/metrics", ADDRESS) != page_tenant("/a", ADDRESS)

@@ -152,7 +152,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("file", "content", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_pair_refuses_to_start(pki: Pki, file: str, content: bytes | str | None, message: str) -> None:
+def test_a_certificate_without_its_key_refuses_to_start(
+    pki: Pki, file: str, content: bytes | str | None, message: str
+) -> None:
     if content is None:
         (pki.folder / file).unlink()
     else:
@@ -169,7 +171,7 @@ CLIENT_CA = {
 
 
 @pytest.mark.parametrize(("content", "message"), CLIENT_CA.values(), ids=CLIENT_CA.keys())
-def test_what_is_wrong_with_the_authority_of_clients_is_not_said_of_the_pair(
+def test_a_wrong_client_authority_is_not_reported_as_a_wrong_pair(
     pki: Pki, content: bytes | None, message: str
 ) -> None:
     authority = pki.folder / "clients.crt"

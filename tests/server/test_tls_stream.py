@@ -49,21 +49,21 @@ class Client:
         return self.outgoing.read()
 
 
-def test_records_with_hardly_any_data_end_the_connection(tmp_path: Path) -> None:
+def test_nearly_empty_tls_records_end_the_connection(tmp_path: Path) -> None:
     client = Client(tmp_path).connected()
     client.server.receive(client.sent(b"a" * 100, 1))
     with pytest.raises(ssl.SSLError, match="hardly any data"):
         list(iter(client.server.read, None))
 
 
-def test_the_handshake_is_no_overhead(tmp_path: Path) -> None:
+def test_the_handshake_does_not_count_as_overhead(tmp_path: Path) -> None:
     """Go's hello has 1.7 KB, with a key that no quantum computer finds."""
     client = Client(tmp_path, hello_bytes=8_000).connected()
     client.server.receive(client.sent(b"a"))
     assert client.server.read() == b"a"
 
 
-def test_short_requests_may_come_without_end(tmp_path: Path) -> None:
+def test_any_number_of_short_requests_is_accepted(tmp_path: Path) -> None:
     client = Client(tmp_path).connected()
     client.server.receive(client.sent(b"a" * 400_000, 40))
     assert list(iter(client.server.read, None)) == [b"a" * 40] * 10_000
@@ -87,7 +87,7 @@ def test_a_hello_in_too_many_records_ends_the_connection(tmp_path: Path, size: i
         assert client.server.take_outgoing()
 
 
-def test_what_comes_byte_by_byte_is_taken(tmp_path: Path) -> None:
+def test_data_that_arrives_byte_by_byte_is_accepted(tmp_path: Path) -> None:
     client, is_done = Client(tmp_path), False
     while not is_done:
         client.shake_hands()
@@ -106,7 +106,7 @@ def test_what_comes_byte_by_byte_is_taken(tmp_path: Path) -> None:
     [b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, b"\x16\x03\x01\xff\xff" * 9],
     ids=["HTTP", "zeros", "a record that is too long"],
 )
-def test_what_is_no_tls_is_known_at_once(tmp_path: Path, said: bytes) -> None:
+def test_bytes_that_are_not_tls_are_recognized_at_once(tmp_path: Path, said: bytes) -> None:
     server = Client(tmp_path).server
     server.receive(said)
     assert server.has_whole_record

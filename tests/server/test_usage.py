@@ -28,7 +28,7 @@ def test_steady_use_of_less_than_a_share_is_light(share: float):
     assert usage.is_light(ANN, now) == (share < LIGHT_SHARE)
 
 
-def test_use_fades():
+def test_usage_fades_with_time():
     usage = used((ANN, 1.0))
     assert not usage.is_light(ANN, 1e6)
     assert usage.is_light(ANN, 1e6 + 2 * HALF_LIFE_S)
@@ -36,7 +36,7 @@ def test_use_fades():
 
 
 @pytest.mark.parametrize("at", [1.0, 1e6, 3e9])
-def test_when_a_tenant_becomes_lighter_is_known(at: float):
+def test_the_time_when_a_tenant_becomes_lighter_is_known(at: float):
     usage = used((ANN, 1.0), at=at)
     light_at = usage.next_lighter_at(ANN, at)
     assert usage.is_light(ANN, light_at)
@@ -74,7 +74,7 @@ def test_a_namespace_and_a_user_are_heavy_everywhere():
     assert used((Tenant("team-a", ""), 2.0)).is_light(Tenant("team-b", ""), 1e6)
 
 
-def test_who_used_less_has_the_lower_rank_whatever_the_time():
+def test_the_tenant_with_less_use_ranks_lower_at_any_time():
     usage = used((ANN, 2.0), (BOB, 4.0))
     for now in (1e6, 1e6 + HALF_LIFE_S):
         assert usage.rank(ANN, now) < usage.rank(BOB, now)

@@ -76,7 +76,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize(("verdict", "sent"), NOTHING.values(), ids=NOTHING.keys())
-def test_there_is_no_event_of(verdict: Verdict, sent: dict[str, Any] | None) -> None:
+def test_these_warnings_get_no_event(verdict: Verdict, sent: dict[str, Any] | None) -> None:
     assert described(verdict, sent) is None
 
 
@@ -127,7 +127,7 @@ class Server:
         return {outcome: count for outcome, count in counts.items() if count}
 
 
-def test_the_same_is_told_once_an_hour() -> None:
+def test_the_same_warning_is_logged_once_an_hour() -> None:
     cluster = Cluster()
     server = Server(cluster)
     warned = described()
@@ -176,7 +176,7 @@ def test_owners_in_a_circle_are_followed_to_a_bound() -> None:
     assert Server(cluster).write(described(sent=review(OWNED))) == {"written": 1}
 
 
-def test_what_cannot_be_written_is_told_once() -> None:
+def test_an_event_that_cannot_be_written_is_reported_once() -> None:
     cluster = Cluster(refuses=ServerRefused(403, "events is forbidden"))
     server = Server(cluster)
     others = [described(sent=review({**METADATA, "uid": str(number)})) for number in range(3)]
@@ -190,7 +190,7 @@ def test_what_cannot_be_written_is_told_once() -> None:
     assert server.events.describe_error() == ""
 
 
-def test_what_waits_is_bounded() -> None:
+def test_waiting_events_are_bounded() -> None:
     server = Server(Cluster())
     for number in range(MOST_WAITING + 5):
         server.events.offer(described(sent=review({**METADATA, "uid": str(number)})))

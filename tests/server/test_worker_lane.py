@@ -101,7 +101,7 @@ def test_an_arrival_is_not_compared_with_every_waiting_request(monkeypatch: pyte
     assert {type(answer) for answer in asyncio.run(run())} == {OutOfTime}
 
 
-def test_whoever_used_much_leaves_the_last_worker_to_others():
+def test_a_heavy_tenant_leaves_the_last_worker_to_others():
     lane = lane_of(2)
 
     async def run() -> list[object]:
@@ -112,7 +112,7 @@ def test_whoever_used_much_leaves_the_last_worker_to_others():
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
 
 
-def test_the_time_that_a_worker_works_is_use():
+def test_the_time_of_a_worker_counts_as_use():
     lane = lane_of(1)
     asyncio.run(lane.run(job(lambda: work(0.1)), in_namespace("a"), time.monotonic() + 30))
     assert lane._usage._namespaces.get("a") is not None

@@ -77,7 +77,7 @@ def test_text_is_read(name, text, value):
         ("reload", "inf", "`inf` is not a number of 0 or more seconds"),
     ],
 )
-def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
+def test_an_invalid_setting_is_reported_with_its_flag_or_variable(name, text, message):
     each = BY_NAME[name]
     for flags, environment, origin in (
         ({name: text}, {}, each.flag),

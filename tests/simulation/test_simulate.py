@@ -47,7 +47,7 @@ def against(answer):
         ("broken/pytorchjob-processes", 0, "can-start", {}),
     ],
 )
-def test_jobs_of_a_team(job, code, answer, rules, capsys):
+def test_jobs_of_a_team_are_listed(job, code, answer, rules, capsys):
     got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE, *NODES)
     assert (got, told["answer"], against(told)) == (code, answer, rules)
     assert told["starts"] is (None if answer == "nothing-found" else code == 0)
@@ -64,19 +64,19 @@ def test_a_job_without_known_nodes_is_not_reported_as_starting(job, capsys):
     assert "can start" not in said
 
 
-def test_what_does_not_keep_a_job_from_starting_is_told_besides(capsys):
+def test_problems_that_do_not_prevent_the_start_are_listed_under_besides(capsys):
     _, [told] = simulated(capsys, EXAMPLES / "broken" / "trainjob-processes.yaml", *WHOLE)
     assert [each["rule"] for each in told["besides"]] == ["num-proc-per-node/not-set"]
 
 
-def test_what_was_not_looked_up_leaves_the_answer_open(capsys):
+def test_objects_that_were_not_looked_up_leave_the_answer_unknown(capsys):
     code, [told] = simulated(capsys, EXAMPLES / "good" / "mpijob.yaml")
     assert (code, told["answer"], told["starts"]) == (3, "unknown", None)
     what = {"what": "LocalQueue training not found", "aspects": ["quota"], "rules": ["kueue-never/exceeds-max-quota"]}
     assert what in told["unknown"]
 
 
-def test_the_queue_and_what_it_counts_are_told(capsys):
+def test_the_queue_and_the_counted_requests_are_reported(capsys):
     _, [told] = simulated(capsys, EXAMPLES / "broken" / "pytorchjob-too-many-gpus.yaml", *WHOLE)
     assert told["queue"] == {
         "localQueue": "training",
@@ -106,7 +106,7 @@ status:
 """
 
 
-def test_quota_in_use_is_waited_for(tmp_path, capsys):
+def test_a_job_waits_for_quota_in_use(tmp_path, capsys):
     (tmp_path / "workload.yaml").write_text(WAITS)
     code, [told] = simulated(capsys, EXAMPLES / "good" / "pytorchjob.yaml", *WHOLE, *NODES, "--context", tmp_path)
     assert (code, told["answer"], told["starts"]) == (0, "waits", True)
@@ -173,7 +173,7 @@ def test_input_that_cannot_be_simulated_is_exit_2(text, arguments, message, tmp_
 
 
 @pytest.mark.parametrize("job", ["good/pytorchjob", "broken/pytorchjob-too-many-gpus", "broken/trainjob-processes"])
-def test_what_people_read(job, monkeypatch, capsys, request):
+def test_the_text_output_of_simulate(job, monkeypatch, capsys, request):
     monkeypatch.chdir(EXAMPLES.parent.parent)
     monkeypatch.setenv("COLUMNS", "100")
     context = ("--context", "examples/research-team/cluster", *(["--context-is-whole"] if "broken" in job else []))
@@ -331,7 +331,7 @@ def test_pod_security_that_no_rule_compared_is_said(spec, asked, found, tmp_path
         ("runtimeClassName: nvidia", "taints"),
     ],
 )
-def test_what_is_not_compared_with_nodes_is_said(spec, said, tmp_path, capsys):
+def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path, capsys):
     taints = "spec: {taints: [{key: nvidia.com/gpu, effect: NoSchedule}]}\nstatus:"
     text = NODE.replace("GPUS", '"1"').replace("status:", taints, 1)
     runtime_class = "---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: nvidia}\nhandler: nvidia\n"
@@ -342,7 +342,7 @@ def test_what_is_not_compared_with_nodes_is_said(spec, said, tmp_path, capsys):
     assert said in " ".join(whats) if said else whats == []
 
 
-def test_what_no_node_of_today_has_is_not_known_where_nodes_may_be_added(tmp_path, capsys):
+def test_a_missing_device_is_unknown_if_nodes_may_be_added(tmp_path, capsys):
     pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gpu}\nspec: {template: {spec: {}}}\n---"
     (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))
     code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
@@ -398,7 +398,7 @@ spec:
         ("2.1", ["torch-distributed as Trainer 2.1 ships it"], 0),
     ],
 )
-def test_what_is_assumed_of_a_runtime_is_told(release, assumed, code, tmp_path, capsys):
+def test_assumptions_about_a_runtime_are_reported(release, assumed, code, tmp_path, capsys):
     job = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a, namespace: team}\n"
     (tmp_path / "job.yaml").write_text(f"{job}spec: {{runtimeRef: {{name: torch-distributed}}}}\n")
     trainer = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: trainer, namespace: claimgate-system}\n"

@@ -21,7 +21,7 @@ def ask(story, tmp_path, capsys, *arguments):
 
 
 @pytest.mark.parametrize("story", STORIES, ids=[each["story"] for each in STORIES])
-def test_the_first_line_says_what_decides(story, tmp_path, capsys):
+def test_the_first_line_has_the_deciding_reason(story, tmp_path, capsys):
     code, said = ask(story, tmp_path, capsys)
     assert (said.out.partition("\n")[0], code) == (story["first"], story["code"]), said.out + said.err
     assert story.get("also", "") in said.out
@@ -44,7 +44,7 @@ def test_a_name_that_is_not_an_object_is_refused(asked, says, tmp_path, capsys):
     assert (code, said.err.startswith(f"error: {says}")) == (2, True), said.err
 
 
-def test_the_answer_for_programs(tmp_path, capsys):
+def test_the_json_answer_has_state_and_reasons(tmp_path, capsys):
     _, said = ask(QUOTA, tmp_path, capsys, "-o", "json")
     [told] = json.loads(said.out)
     assert told["state"] == "waits"
@@ -54,7 +54,7 @@ def test_the_answer_for_programs(tmp_path, capsys):
     assert (told["made"], told["answer"], told["queue"]["clusterQueue"]) == ({"Workload": 1}, "nothing-found", "cq")
 
 
-def test_texts_of_the_cluster_obey_nothing(tmp_path, capsys):
+def test_texts_from_the_cluster_cannot_control_the_terminal(tmp_path, capsys):
     [pod] = GATED["objects"]
     hostile = {**pod["spec"], "schedulingGates": [{"name": "a\x1b[2Jb\n::error::c"}]}
     _, said = ask({**GATED, "objects": [{**pod, "spec": hostile}]}, tmp_path, capsys)
@@ -80,7 +80,7 @@ def test_values_of_other_types_are_not_read(tmp_path, capsys):
         ("something else", "what it makes is refused by the API server"),
     ],
 )
-def test_why_the_api_server_refuses_pods(message, says):
+def test_the_reason_why_pods_are_refused_is_read(message, says):
     assert says in why_refused(message)[0]
 
 
@@ -96,7 +96,7 @@ def test_why_the_api_server_refuses_pods(message, says):
         ("0/3 nodes are available: 3 new reason, with comma.", "of 3 nodes 3 new reason, with comma"),
     ],
 )
-def test_why_no_node_takes_a_pod(message, says):
+def test_the_reason_why_no_node_fits_is_read_from_the_scheduler(message, says):
     assert says in why_unschedulable(message)[1]
 
 

@@ -44,7 +44,7 @@ def said(evaluation, message):
         pytest.param({"audit_annotations": {"p/k": "v"}}, outcome(audit_annotations={"p/k": "v"}), id="annotations"),
     ],
 )
-def test_what_is_as_expected_passes(expected, found):
+def test_an_expected_result_passes(expected, found):
     assert Expectation(**expected).judge(found) == ()
 
 
@@ -118,5 +118,5 @@ def test_what_is_as_expected_passes(expected, found):
         ),
     ],
 )
-def test_what_differs_is_said(expected, found, why):
+def test_a_failed_expectation_names_the_difference(expected, found, why):
     assert "\n".join(Expectation(**expected).judge(found)) == why

@@ -173,7 +173,7 @@ BESIDE = {
 
 
 @all_rows("configuration", BESIDE.values(), ids=BESIDE)
-def test_the_configuration_beside_a_suite_holds(
+def test_the_configuration_next_to_a_suite_applies(
     configuration: Any, suite: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = suite(validating("false"), {"input": POD, "expect": {"allowed": True}})
@@ -187,7 +187,7 @@ def test_the_configuration_beside_a_suite_holds(
     assert "unknown rule `w`" in capsys.readouterr().err
 
 
-def test_the_configuration_beside_a_suite_sets_params(suite: Write) -> None:
+def test_the_configuration_next_to_a_suite_sets_params(suite: Write) -> None:
     policy, binding = validating("params.data.most == '2'", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
     binding["spec"]["paramRef"] = {"name": "most", "namespace": "claimgate-system", "parameterNotFoundAction": "Deny"}
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "most", "namespace": "claimgate-system"}}

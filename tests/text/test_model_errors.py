@@ -47,6 +47,6 @@ def test_a_mistake_in_a_policy_is_reported_with_its_place(fields, text):
     assert is_unknown_field_error(found) == (text == "unknown field")
 
 
-def test_what_has_no_words_of_its_own_keeps_those_of_its_finder():
+def test_an_unknown_model_error_keeps_its_message():
     assert describe_model_error({"type": "other", "msg": "Is odd", "input": 1}) == "is odd"
     assert describe_model_error({"type": "missing", "msg": "", "input": {}}) == "is required"

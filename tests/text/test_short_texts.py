@@ -26,7 +26,7 @@ def test_a_function_is_called_again_for_long_texts(first: str, second: str, time
     assert len(asked) == times
 
 
-def test_so_many_bytes_of_answers_are_kept() -> None:
+def test_cached_answers_are_bounded_by_bytes() -> None:
     asked = []
     before = bytes_of_all_caches()
 

@@ -35,7 +35,7 @@ SHOWN = {
 
 
 @all_rows(("text", "shown"), SHOWN.values(), ids=SHOWN.keys())
-def test_what_is_shown(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert one_line(text) == shown
     assert lines([text, "b"]) == f"{shown}\nb\n"
 

@@ -15,7 +15,7 @@ def table() -> TwoGenerationCache[int, int | None]:
     return TwoGenerationCache(MOST)
 
 
-def test_what_is_kept_is_found() -> None:
+def test_a_cached_value_is_found() -> None:
     cache = table()
     cache.put(1, 10, 100)
     assert (cache.get(1, None), cache.get(2, None)) == (10, None)
@@ -29,7 +29,7 @@ def test_a_table_never_holds_more_than_its_bytes() -> None:
     assert cache.get(0, None) is None
 
 
-def test_the_latest_half_is_kept() -> None:
+def test_a_full_cache_keeps_the_latest_half() -> None:
     cache = table()
     for number in range(100):
         cache.put(number, number, LARGEST)
@@ -52,7 +52,7 @@ def test_all_tables_are_counted() -> None:
     assert bytes_of_all_caches() == before
 
 
-def test_the_bytes_of_json() -> None:
+def test_json_is_encoded_as_these_bytes() -> None:
     assert json_bytes("abc", 1000) == sys.getsizeof("abc")
     assert json_bytes({"a": ["x" * 500]}, 10_000) > 500
     assert json_bytes([[i] for i in range(10**5)], 1000) > 1000

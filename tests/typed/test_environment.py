@@ -13,7 +13,7 @@ def environment(*listed):
     return Container.of({"env": [*listed]}).environment
 
 
-def test_values_stand_by_their_names_and_none_for_those_from_elsewhere():
+def test_variables_with_value_from_have_value_none():
     read = environment({"name": "A", "value": "1"}, {"name": "B", "valueFrom": {}}, {"name": "A", "value": "2"})
     assert read == Environment(["A", "B", "A"], ["1", None, "2"])
     assert read.pairs() == (("A", "1"), ("B", None), ("A", "2"))
@@ -26,7 +26,7 @@ def test_a_variable_of_another_shape_keeps_its_place(variable):
 
 
 @pytest.mark.parametrize("env", [None, [], {}, "A"])
-def test_without_a_list_there_are_none(env):
+def test_an_env_that_is_not_a_list_has_no_variables(env):
     assert Container.of({"env": env}).environment == Environment()
 
 

@@ -76,7 +76,7 @@ def test_images_of_a_pod_include_all_containers():
 
 
 @pytest.mark.parametrize("pod", [{"spec": "x"}, {"metadata": [], "spec": {}}])
-def test_what_no_api_server_has_decoded_is_an_error(pod):
+def test_a_pod_that_was_not_decoded_by_an_api_server_is_a_type_error(pod):
     assert Pod.of(pod).parts.present == set()
     with pytest.raises(TypeError):
         assert Pod.of(pod, (), ReadingContext(is_decoded=True)).parts

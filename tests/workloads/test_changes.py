@@ -35,7 +35,7 @@ def workload(api_version: str, kind: str, **spec: object) -> dict:
         pytest.param(None, None, "mutable", id="no object"),
     ],
 )
-def test_what_becomes_of_a_change(obj: object, old: object, expected: str) -> None:
+def test_a_template_change_has_this_effect(obj: object, old: object, expected: str) -> None:
     assert change_of_template(obj, old, TABLE) == expected
 
 

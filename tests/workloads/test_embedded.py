@@ -61,7 +61,7 @@ def test_nested_wrappers_are_followed_to_a_bound() -> None:
     assert len(list(embedded_objects(obj, TABLE))) == 4
 
 
-def test_who_may_hold_a_kind() -> None:
+def test_the_kinds_that_may_embed_a_train_job_are_known() -> None:
     holders = {row.kind for row in TABLE.rows if may_hold_kind(row, "trainer.kubeflow.org", "TrainJob")}
     assert holders == {"AppWrapper", "Experiment", "OptimizationJob"}
     assert {row.kind for row in TABLE.rows if may_hold_kind(row, "batch", "Job")} == {"AppWrapper", "Experiment"}

@@ -72,5 +72,5 @@ def test_no_pods_are_predicted_for_kinds_with_other_fields(kind: str, obj: JSON)
     assert pods(kind, obj) is None
 
 
-def test_plain_settings_of_spark_say_nothing_of_pods() -> None:
+def test_plain_settings_of_spark_do_not_describe_pods() -> None:
     assert pods("SparkApplication", spark(driver={}, executor={}, sparkConf={"spark.ui.port": "4045"}))

@@ -329,7 +329,7 @@ def test_groups_multiply_pods() -> None:
     assert (worker.count, worker.groups, worker.pods) == (3, 3, 9)
 
 
-def test_trials_that_run_at_once_multiply_pods() -> None:
+def test_parallel_trials_multiply_pods() -> None:
     trial = {"trialTemplate": {"trialSpec": workload("batch/v1", "Job", parallelism=2, template=POD)}}
     (known,) = pod_templates(workload("kubeflow.org/v1beta1", "Experiment", parallelTrialCount=4, **trial), TABLE)
     (default,) = pod_templates(workload("kubeflow.org/v1beta1", "Experiment", **trial), TABLE)

@@ -68,7 +68,7 @@ def test_containers_outside_pod_templates_have_resources(version: str, kind: str
     assert found({"apiVersion": version, "kind": kind, "spec": spec}) == [(path, LIMITS, "", "", 1)]
 
 
-def test_the_gpu_of_a_dynamo_service_is_dynamos_own() -> None:
+def test_gpu_of_a_dynamo_service_is_not_translated() -> None:
     """Its operator translates `resources.limits.gpu` itself, so others must not."""
     service = {"resources": LIMITS, "extraPodSpec": {"mainContainer": {"resources": LIMITS}}}
     obj = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "spec": {"services": {"a": service}}}

@@ -91,7 +91,7 @@ def test_links_in_a_circle_are_followed_to_a_bound(folder):
         read(folder, "a.yaml")
 
 
-def test_what_is_no_regular_file_is_not_opened(folder, monkeypatch):
+def test_a_special_file_is_not_opened(folder, monkeypatch):
     os.mkfifo(folder / "pipe.yaml")
     with socket.socket(socket.AF_UNIX) as bound:
         monkeypatch.chdir(folder)  # the path of a socket is short

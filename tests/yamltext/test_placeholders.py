@@ -82,5 +82,5 @@ def test_an_upper_case_name_is_a_placeholder(text: str, expected: bool) -> None:
         *(({"a": None, "b": None}, False), (7, False), ([[{"a": None}]], False)),
     ],
 )
-def test_what_yaml_makes_of_brackets_without_quotes(value: JSON, expected: bool) -> None:
+def test_unquoted_bracket_placeholders_are_recognized(value: JSON, expected: bool) -> None:
     assert is_unquoted_bracket_placeholder(value) is expected

@@ -45,7 +45,7 @@ def test_parts_are_compared_by_value(one: str, other: str, same: bool) -> None:
 
 
 @pytest.mark.parametrize("other", [{"a": 1}, [1], {}, []], ids=repr)
-def test_whether_a_part_equals_an_object_or_a_list_is_not_known(other: Any) -> None:
+def test_comparing_an_unread_part_with_an_object_is_an_error(other: Any) -> None:
     for ask in (lambda: other == DEEP, lambda: are_equal(other, DEEP), lambda: are_equal(DEEP, other)):
         with pytest.raises(UnreadPartError):
             ask()
@@ -73,7 +73,7 @@ ASKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS.keys())
-def test_whoever_asks_for_what_is_in_a_part_gets_an_error(ask: Callable[[Any], Any]) -> None:
+def test_reading_an_unread_part_is_an_error(ask: Callable[[Any], Any]) -> None:
     with pytest.raises(UnreadPartError, match="a part of the object was not read"):
         ask(DEEP)
 

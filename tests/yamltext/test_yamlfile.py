@@ -92,7 +92,7 @@ def test_numbers_json_cannot_hold_are_refused(text):
         ('{"a": 9223372036854775808}', [{"a": 9223372036854775808.0}]),
     ],
 )
-def test_texts_become_objects(text, values):
+def test_yaml_texts_become_objects(text, values):
     documents = load(text, "f")
     assert [document.value for document in documents] == values
     assert [document.index for document in documents] == list(range(len(values)))
@@ -173,13 +173,13 @@ def test_a_key_that_only_reads_like_a_merge_is_a_key(key):
         pytest.param("{a: 1, <<: {a: 2}}", id="a merge"),
     ],
 )
-def test_what_is_told_of_repeated_keys_does_not_repeat_a_long_path(inner):
+def test_messages_about_repeated_keys_do_not_repeat_a_long_path(inner):
     read = yamlfile.read_parts_of_text(f"? {'k' * 100_000}\n: [{', '.join([inner] * 100)}]", "f")
     assert len(read.repeated) == 100
     assert sum(len(str(each)) for each in read.repeated) < 100_000
 
 
-def test_what_is_told_of_repeated_keys_does_not_repeat_a_long_key():
+def test_messages_about_repeated_keys_do_not_repeat_a_long_key():
     merged = ", ".join(["{<<: *a, <<: *b}"] * 100)
     read = yamlfile.read_parts_of_text(
         f"a: &a {{? {'k' * 100_000} : 1}}\nb: &b {{? {'k' * 100_000} : 2}}\nc: [{merged}]"
@@ -325,7 +325,7 @@ def test_the_place_of_a_path_is_where_its_key_stands(value):
 
 
 @given(JSONS.filter(lambda value: value is not None))
-def test_what_is_dumped_is_read_back(value):
+def test_dumped_yaml_is_read_back(value):
     (document,) = load(f"---\n{dump([value])}")
     assert document.value == [value]
 
@@ -442,7 +442,7 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path
         ),
     ],
 )
-def test_what_stands_beside_a_mistake_is_read(file, text, values, problems):
+def test_documents_next_to_a_broken_one_are_read(file, text, values, problems):
     found = yamlfile.read_parts_of_text(text, file)
     assert [(each.position()[0], each.value) for each in found.documents] == values
     assert [each.index for each in found.documents] == list(range(len(found.documents)))

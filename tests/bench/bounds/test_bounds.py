@@ -147,7 +147,7 @@ def test_missed_targets_are_reported():
     assert percentile([3, 1, 2], 0.5) == 2
 
 
-def test_waiting_for_a_processor_is_told_from_a_fault(capsys):
+def test_waiting_for_a_processor_is_distinguished_from_a_fault(capsys):
     report = Report()
     report.section("victims")
     report.row("busy", "", victims_missed(Seen(times=[Took(0.08, server_s=0.05)])))
@@ -167,7 +167,7 @@ def test_memory_is_measured_again_if_a_process_started_meanwhile(monkeypatch):
     assert next(families, None) is None
 
 
-def test_who_would_have_come_later_waited_less():
+def test_a_later_request_waited_less():
     assert Took(0.4, client_s=0.1, server_s=0.2).less(0.2) == Took(0.2, client_s=0.05, server_s=0.1)
 
 

@@ -321,7 +321,7 @@ def test_variables_of_the_operator_are_its_own() -> None:
     assert script("torchrun --nnodes=$PET_NNODES t.py", env=env) == torchrun(nodes="$PET_NNODES")
 
 
-def test_two_dollars_are_one() -> None:
+def test_two_dollar_signs_count_as_one() -> None:
     assert script("torchrun --nnodes=$$N t.py") == torchrun(nodes="$N")
 
 
@@ -330,7 +330,7 @@ def test_a_variable_may_let_ranks_share_slots() -> None:
     assert said(["mpirun", "-np", "8", "a"], env=env) == mpirun(ranks=8, oversubscribed=True)
 
 
-def test_what_no_kernel_takes_is_not_read() -> None:
+def test_a_command_longer_than_the_kernel_limit_is_not_read() -> None:
     assert script("torchrun t.py" + " " * (128 * 1024)) == {}
 
 

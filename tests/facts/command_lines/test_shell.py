@@ -52,7 +52,7 @@ def words(script: str, **known: str) -> list[tuple[str, ...]]:
         ("'if' a", [("if", "a")]),
     ],
 )
-def test_scripts_are_commands(script: str, expected: list) -> None:
+def test_scripts_are_read_as_commands(script: str, expected: list) -> None:
     assert words(script) == expected
 
 
@@ -105,7 +105,7 @@ def test_an_unquoted_variable_is_several_words() -> None:
     assert words('a $X b$X "$X" $Y', X="1 2", Y="") == [("a", "1", "2", "b1", "2", "1 2")]
 
 
-def test_what_is_known_for_certain_is_shown() -> None:
+def test_only_certain_values_of_script_variables_are_used() -> None:
     variables = ScriptVariables({"A": "1", "B": "2"})
     for command in split_into_commands("B=$(x); C=3"):
         variables.assign_and_expand_command(command)
@@ -115,7 +115,7 @@ def test_what_is_known_for_certain_is_shown() -> None:
 @pytest.mark.parametrize(
     "script", ["a 'b", 'a "b', "a $(b", "a ${b", "a `b", 'a "$(b', "a <(b", '"$("' * 9, '"$(' * 99, "a $('b"]
 )
-def test_what_is_not_closed_has_no_commands(script: str) -> None:
+def test_an_unclosed_script_has_no_commands(script: str) -> None:
     with pytest.raises(ValueError, match=r"not closed|too deep"):
         list(split_into_commands(script))
 

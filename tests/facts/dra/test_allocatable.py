@@ -96,7 +96,7 @@ def test_no_choice_of_devices_is_larger(held: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(DEVICES.map(lambda device: device | {"consumesCounters": []}), max_size=6))
-def test_without_counters_as_many_are_given(held: list[dict[str, Any]]) -> None:
+def test_without_counters_all_devices_can_be_allocated(held: list[dict[str, Any]]) -> None:
     devices = published([{"devices": held}])
     assert most(devices) == given_by(devices)
 

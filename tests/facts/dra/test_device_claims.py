@@ -54,7 +54,7 @@ def test_a_gpu_counts_as_requested_twice_only_for_the_same_vendor() -> None:
         assert (("gpu-asked-twice", "spec.containers[0]") in found) is twice
 
 
-def test_the_resource_that_a_class_stands_for_is_the_same_gpu() -> None:
+def test_the_resource_of_a_device_class_is_the_same_gpu() -> None:
     named = device_class(GPU, extendedResourceName="example.com/accelerator")
     found = pod(CLAIMS[:1], user({"name": "g"}, **{"example.com/accelerator": 1}))
     assert broken(found, template("g", GPU), named) == [("gpu-asked-twice", "spec.containers[0]")]
@@ -80,7 +80,7 @@ def test_a_class_in_resources_is_looked_up() -> None:
     assert broken(pod([], requested), device_class(GPU)) == [("class-amount", path.replace("limits", "requests"))]
 
 
-def test_what_is_missing_belongs_to_the_rule_that_needs_it() -> None:
+def test_a_missing_object_is_reported_by_the_rule_that_needs_it() -> None:
     claims = [{"name": "g", "resourceClaimName": "g"}, {"name": "x", "resourceClaimTemplateName": "x"}]
     obj = pod(claims, user({"name": "g", "request": "r"}, {"name": "x"}))
     assert unchecked(obj, template("x", "x"), device_class(GPU)) == [

@@ -33,7 +33,7 @@ def problems(*claims: object, name: object = "g", context: tuple[JSON, ...] = (g
         None,
     ],
 )
-def test_the_groups_claim_and_others_are_no_problem(claim: object) -> None:
+def test_the_claim_of_the_group_and_other_claims_are_allowed(claim: object) -> None:
     assert problems(claim) == []
 
 
@@ -65,7 +65,7 @@ def test_an_unknown_group_is_missing() -> None:
 
 
 @pytest.mark.parametrize("name", [None, "", "${GROUP}"])
-def test_without_a_group_there_is_nothing_to_say(name: object) -> None:
+def test_a_pod_without_a_group_gets_no_finding(name: object) -> None:
     assert problems(SHARED, name=name) == []
 
 

@@ -138,12 +138,12 @@ def test_every_version_is_converted_to_one_form(request_: dict, path: str) -> No
         ),
     ],
 )
-def test_requests_say_how_many(request_: dict, expected: dict) -> None:
+def test_requests_give_the_number_of_devices(request_: dict, expected: dict) -> None:
     (found,) = requests_in({"requests": [request_]})
     assert {key: getattr(found, key) for key in expected} == expected
 
 
-def test_the_first_shape_of_claims_has_no_requests() -> None:
+def test_claims_of_v1alpha2_have_no_requests() -> None:
     (found,) = requests_in(None, "v1alpha2")
     assert (found.kind, found.at) == ("unsupported", ("spec",))
 
@@ -177,7 +177,7 @@ def test_a_named_claim_is_resolved() -> None:
     assert (found["found"], found["kind"], found["devices"]) == (True, "ResourceClaim", 1)
 
 
-def test_what_is_not_there_is_named_and_not_guessed() -> None:
+def test_a_missing_object_is_named_and_not_guessed() -> None:
     fact = of(pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu")))
     (claim,) = fact["claims"]
     assert (claim["found"], claim["absent"], claim["devices"]) == (False, False, None)
@@ -284,7 +284,7 @@ def test_an_object_of_an_unsynced_view_is_reported_as_missing() -> None:
         ({"name": "a", "source": {"resourceClaimName": "x"}}, "old"),
     ],
 )
-def test_the_source_of_a_claim(entry: dict, source: str) -> None:
+def test_the_source_of_a_claim_is_found(entry: dict, source: str) -> None:
     (claim,) = of(pod([entry]))["claims"]
     assert (claim["source"], claim["kind"], claim["found"]) == (source, "", False)
 
@@ -410,7 +410,7 @@ def test_duplicates_are_seen() -> None:
     assert [r["duplicate"] for r in fact["references"]] == [False, False, True, False, True, False]
 
 
-def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
+def test_requests_of_a_template_are_computed_again_after_a_class_change():
     asks = template("one", exactly("gpu", count=2))
     claims = [{"name": "gpus", "resourceClaimTemplateName": "one"}]
     named, other = device_class("gpu.nvidia.com", extendedResourceName="example.com/gpu"), device_class("gpu.nvidia.co")
@@ -431,7 +431,7 @@ def contents_of(*context: dict) -> ClaimContents:
     return claim.contents
 
 
-def test_what_a_claim_asks_for_is_worked_out_again_when_its_class_changes() -> None:
+def test_requests_of_a_claim_are_computed_again_after_a_class_change() -> None:
     asked, gpus, name = template("t", exactly("r")), device_class("gpu.nvidia.com"), "gpu.nvidia.com"
     first = contents_of(asked, gpus)
     assert contents_of(asked, gpus) is first

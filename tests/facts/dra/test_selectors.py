@@ -28,12 +28,12 @@ def compiled(row: dict):
 
 
 @all_rows("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
-def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
+def test_selectors_that_kubernetes_refuses_are_refused(row: dict) -> None:
     assert selectors._compilation_error(row["expr"], Deadline(), lists=row["lists"])
 
 
 @all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
-def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
+def test_selectors_that_kubernetes_accepts_have_its_type_cost_and_answer(row: dict) -> None:
     program, device, meter = compiled(row), DEVICES[row["device"]], CostMeter(limit=selectors.MOST_COST)
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
     assert program.estimated_cost(selectors._size_limit_of_path)[1] == row["max_cost"]

@@ -206,7 +206,7 @@ def test_null_is_absent_at_every_level() -> None:
     assert of(spec)["containers"] == []
 
 
-def test_what_says_that_a_gpu_is_meant() -> None:
+def test_signs_that_a_pod_needs_a_gpu_are_listed() -> None:
     fact = of(
         pod(
             container(
@@ -274,7 +274,7 @@ def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:
         ({}, {}, (0, False)),
     ],
 )
-def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, expected: tuple) -> None:
+def test_trainer_counts_resources_with_gpu_in_their_names(limits: dict, requests: dict, expected: tuple) -> None:
     """kubeflow/trainer pkg/runtime/runtime.go GetNumGPUPerNode."""
     assert gpu_count(Resources({"limits": limits, "requests": requests}, (), ReadingContext())) == expected
 
@@ -305,7 +305,7 @@ def test_spark_asks_for_gpus_in_fields_of_its_own() -> None:
     assert [each["resources"][0]["path"] for each in fact["containers"]] == ["spec.driver.gpu", "spec.executor.gpu"]
 
 
-def test_they_come_beside_what_a_template_asks_for() -> None:
+def test_gpus_of_spark_are_added_to_requests_of_a_template() -> None:
     template = {"spec": {"containers": [container({"nvidia.com/gpu": 1})]}}
     fact = outside(
         spark(driver={"template": template, "gpu": GPU}, executor={"gpu": GPU}, dynamicAllocation={"enabled": True})

@@ -60,7 +60,7 @@ def test_a_placeholder_requests_nothing(value: JSON) -> None:
 
 
 @pytest.mark.parametrize(("value", "found"), [(True, "`true`"), ([1], "a list"), ({}, "an object")])
-def test_what_is_no_quantity_is_named(value: JSON, found: str) -> None:
+def test_an_amount_that_is_not_a_quantity_is_named(value: JSON, found: str) -> None:
     fact = portable(pod({"limits": {"gpu": value}, "requests": {"gpu": 1}}))
     assert fact["mistyped"] == [{"path": "spec.containers[0].resources.limits.gpu", "found": found}]
     assert fact["asks"] == []
@@ -87,14 +87,14 @@ def test_a_null_requests_nothing_and_counts_as_set() -> None:
     assert (ask["isNull"], ask["count"], ask["limit"]["isSet"], ask["limit"]["isNull"]) == (True, "", True, True)
 
 
-def test_what_the_name_means_is_read_in_the_same_place() -> None:
+def test_amounts_of_the_own_resource_are_read_at_the_same_place() -> None:
     (ask,) = asks(pod({"limits": {"gpu": 2, "nvidia.com/gpu": "2000m"}, "requests": {"nvidia.com/gpu": "all"}}))
     assert (ask["ownLimit"]["count"], ask["ownRequest"]["count"], ask["ownRequest"]["text"]) == ("2", "", "all")
     assert ask["ownLimit"]["path"] == 'limits["nvidia.com/gpu"]'
     assert ask["pointer"] + ask["ownLimit"]["pointer"] == "/spec/containers/0/resources/limits/nvidia.com~1gpu"
 
 
-def test_places_that_do_not_change_are_left_out() -> None:
+def test_unchanged_places_are_left_out() -> None:
     stored, changed = {"limits": {"gpu": 1}}, {"limits": {"gpu": 1, "cpu": 1, "nvidia.com/gpu": 1}}
     before = pod(stored, {"limits": {"cpu": 1, "nvidia.com/gpu": 1}})
     (ask,) = asks(pod(stored, changed), before)
@@ -174,12 +174,12 @@ def test_kubernetes_accepts_devices_only_in_containers() -> None:
         ("intell", {"resource_team": "x.y/z"}, "x.y/z", ""),
     ],
 )
-def test_what_the_name_means_in_a_namespace(label: str, resources: dict[str, str], meant: str, unknown: str) -> None:
+def test_gpu_has_this_resource_in_a_namespace(label: str, resources: dict[str, str], meant: str, unknown: str) -> None:
     found = portable(pod({"limits": {"gpu": 1}}), label=label, **resources)
     assert (found["resource"], found["unknownVendor"]) == (meant, unknown)
 
 
-def test_what_has_no_namespace_goes_by_the_site() -> None:
+def test_an_object_without_a_namespace_uses_the_params_of_the_cluster() -> None:
     one = subject(pod({"limits": {"gpu": 1}}), resources=(("resource", "amd.com/gpu"),))
     one.attributes = replace(one.attributes, namespace="")
     assert one.fact("portableGpu")["resource"] == "amd.com/gpu"
@@ -191,6 +191,6 @@ def test_the_namespace_of_an_object_without_gpu_is_not_read() -> None:
         subject(pod({"limits": {"gpu": 1}})).fact("portableGpu")
 
 
-def test_the_param_says_which_resources_there_are() -> None:
+def test_the_param_lists_the_resources() -> None:
     data = {"resource": "a.b/c", "resource.team": "d.e/f", "vendor.x": "g.h/i", "resources": "no", "onInvalid": "deny"}
     assert read_assumptions({"data": data}).resources == tuple(data.items())[:3]

@@ -58,13 +58,13 @@ ROWS = {
 
 
 @all_rows("workloads, used", ROWS.values(), ids=list(ROWS))
-def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
+def test_workloads_use_this_quota(workloads: list[JSON], used: JSON) -> None:
     known = read_reservations(ClusterView(FilesCluster(workloads), "team"))
     assert known is not None
     assert known.usage == used
 
 
-def test_without_workloads_nobody_says_what_is_in_use() -> None:
+def test_without_workloads_the_quota_in_use_is_unknown() -> None:
     view = ClusterView(FilesCluster([QUEUE]), "team")
     assert read_reservations(view) is None
     assert count_other_waiting_workloads(subject(JOB, QUEUE), "gpus", view) == 0
@@ -133,7 +133,9 @@ VERDICTS = {
 
 
 @all_rows("workloads, counted, verdict, told", VERDICTS.values(), ids=list(VERDICTS))
-def test_what_is_free_is_read_of(workloads: list[JSON], counted: int | None, verdict: str, told: str) -> None:
+def test_free_quota_is_read_from_these_sources(
+    workloads: list[JSON], counted: int | None, verdict: str, told: str
+) -> None:
     status = CLUSTER_QUEUE["status"] | ({} if counted is None else {"reservingWorkloads": counted})
     found = predict_admission(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "status": status}, QUEUE, *workloads))
     assert found.verdict == verdict

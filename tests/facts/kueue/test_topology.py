@@ -89,7 +89,7 @@ def test_nodes_could_hold(wish: TopologyRequest, pod: JSON, expected: int) -> No
     assert count_fitting_pods(placed, VIEW) == expected
 
 
-def test_without_nodes_nobody_knows() -> None:
+def test_without_nodes_the_placement_is_unknown() -> None:
     view = ClusterView(FilesCluster([TOPOLOGY, FLAVOR]), "team")
     known = find_flavor("tas", view)
     assert known is not None

@@ -261,6 +261,8 @@ UNKNOWN = {
 
 
 @all_rows("context, kind, is_whole", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_what_devices_count_for_is_not_known(context: list[JSON], kind: str, is_whole: bool) -> None:
+def test_unknown_resources_of_claimed_devices_are_reported_as_missing(
+    context: list[JSON], kind: str, is_whole: bool
+) -> None:
     made = build_workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context, is_whole=is_whole))
     assert [each.kind for each in made.missing] == [kind]

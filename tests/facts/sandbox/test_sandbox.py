@@ -113,7 +113,7 @@ def test_a_template_without_requests_fits_any_pool(spec: JSON) -> None:
     assert lacks(spec) == ""
 
 
-def test_which_pools_there_are_is_known_of_a_whole_cluster_only() -> None:
+def test_the_pools_are_known_only_for_a_whole_cluster() -> None:
     assert codes(batch("*"), pool("p")) == [("sandbox/pool-choice", "spec.poolRef", ["Pool not listed"])]
     (found,) = said(batch("*"), WHOLE)
     assert found.message == "finds no Pool in the namespace"
@@ -125,7 +125,7 @@ def test_a_sandbox_claim_refers_to_a_template_or_a_warm_pool() -> None:
     assert [path for _, path, _ in (*older, *newer)] == ["spec.sandboxTemplateRef.name", "spec.warmPoolRef.name"]
 
 
-def test_patches_are_not_read_together_with_a_pool() -> None:
+def test_patches_are_ignored_together_with_a_pool() -> None:
     patches = [None, {"spec": "x"}]
     found = check_batch_sandbox(subject(batch("p", shardPatches=patches), pool("p")))
     assert [each.code for each in found] == ["sandbox/ignored-with-pool"]

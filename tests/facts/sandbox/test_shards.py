@@ -107,7 +107,7 @@ GPU = '.spec.containers[0].resources.limits["nvidia.com/gpu"]'
     ],
     ids=str,
 )
-def test_what_is_said_of_a_patch(patch: JSON, expected: list[tuple[str, str, bool]]) -> None:
+def test_a_shard_patch_gets_these_findings(patch: JSON, expected: list[tuple[str, str, bool]]) -> None:
     assert said(patch) == expected
 
 

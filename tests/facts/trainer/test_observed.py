@@ -28,7 +28,7 @@ def test_every_job_set_is_predicted() -> None:
     assert {*wrong} - NAMED_LATER == set()
 
 
-def test_what_is_said_fits_what_became_of_it() -> None:
+def test_findings_match_the_observed_outcome() -> None:
     """A job that runs is never denied, and nearly every other one has a finding."""
     told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
     assert told[True, "deny"] <= FALSE_DENIALS

@@ -59,7 +59,7 @@ def test_every_plugin_has_its_own_formula(policy: object, resources: object, exp
     assert found.reason
 
 
-def test_plugins_have_names() -> None:
+def test_the_plugin_of_a_runtime_is_named() -> None:
     plugins = [
         of(job(), runtime(policy=policy)).job.plugin for policy in ("torch", "mpi", "flux", "jax", "xgboost", {}, None)
     ]

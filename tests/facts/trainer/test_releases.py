@@ -160,7 +160,7 @@ def test_an_unknown_job_in_a_patch_is_reported_in_every_release(version: tuple) 
 
 
 @pytest.mark.parametrize("version", EVERY)
-def test_resources_without_amounts_change_nothing_before_2_3(version: tuple) -> None:
+def test_empty_resources_change_nothing_before_2_3(version: tuple) -> None:
     """release-2.2 builder.go: only limits or requests make new resources; since 2.3 they are rebuilt at once."""
     base = runtime(replicated("node", node({"limits": {"cpu": 1}, "claims": [{"name": "c"}]}), step="trainer"))
     resources = pod_of(of(job(trainer={"resourcesPerNode": {}}), base, version=version))["containers"][0]["resources"]
@@ -195,7 +195,9 @@ def test_workers_of_mpi_get_the_image_since_2_4(version: tuple, expected: str) -
         ("torch", (2, 4), 0, "processes"),
     ],
 )
-def test_what_a_plugin_takes_for_num_proc_per_node(policy: object, release: tuple, asked: object, what: str) -> None:
+def test_a_plugin_accepts_these_values_of_num_proc_per_node(
+    policy: object, release: tuple, asked: object, what: str
+) -> None:
     found = of(job(trainer={"numProcPerNode": asked}), runtime(policy=policy), version=release)
     assert found.rules("processes", "no-processes") == ([what] if what else [])
 

@@ -259,7 +259,7 @@ def test_volumes_of_claim_policies_are_there() -> None:
     assert of(job(), base).rules() == []
 
 
-def test_what_is_the_runtimes_own_is_told_apart_from_the_patches() -> None:
+def test_problems_of_the_runtime_are_distinguished_from_those_of_patches() -> None:
     base = runtime(replicated("node", node(volumeMounts=[{"name": "gone", "mountPath": "/g"}]), step="trainer"))
     laid = pod_patch("node", containers=[{"name": "node", "volumeMounts": [{"name": "new", "mountPath": "/n"}]}])
     found = of(job(runtimePatches=[patch(laid)]), base).told("volume-exists")
@@ -279,7 +279,7 @@ def test_a_lost_toleration_does_not_hide_other_findings() -> None:
     assert fact.rules("lost-toleration", "volume-exists") == ["lost-toleration", "volume-exists"]
 
 
-def test_what_jobset_refuses_of_the_runtime_is_told_apart_from_the_patches() -> None:
+def test_jobset_problems_of_the_runtime_are_distinguished_from_those_of_patches() -> None:
     base = runtime(replicated("node", node(), step="trainer"), replicated("Side", node()))
     base["spec"]["template"]["spec"]["volumeClaimPolicies"] = [{"templates": [{"metadata": {"name": "v"}}]}]
     laid = pod_patch("node", volumes=[{"name": "v", "emptyDir": {}}])

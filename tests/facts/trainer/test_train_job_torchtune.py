@@ -40,7 +40,7 @@ def test_models_that_are_not(runtime: str) -> None:
     assert told(runtime) == [("train-job/tune-model", "spec.runtimeRef.name", f"`{runtime}`")]
 
 
-def test_the_first_release_knew_another_model() -> None:
+def test_the_first_release_has_another_list_of_models() -> None:
     assert told("torchtune-llama3.2-7b", release=(2, 0), numProcPerNode=1) == []
     assert [each[0] for each in told(QWEN, release=(2, 0), numProcPerNode=1)] == ["train-job/tune-model"]
     assert told(QWEN, release=(2, 0)) == []

@@ -72,7 +72,7 @@ def test_mpi_nodes_are_the_pods_of_job_node(launcher_is_node: bool, nodes: int, 
     assert ("resources" in pod_of(fact, 1)["containers"][0]) is launcher_is_node
 
 
-def test_without_the_label_spec_trainer_goes_nowhere() -> None:
+def test_without_the_label_spec_trainer_has_no_effect() -> None:
     fact = of(job(trainer={"image": "mine"}), runtime(replicated("node", node())))
     assert pod_of(fact)["containers"][0]["image"] == "runtime"
 
@@ -223,7 +223,7 @@ def test_claims_lost_to_resources_per_node_are_still_the_nodes() -> None:
     assert fact.rules("claim-declared", "unused-claim") == []
 
 
-def test_without_its_runtime_a_job_tells_what_it_carries() -> None:
+def test_a_job_without_its_runtime_reports_its_own_fields() -> None:
     own = job(
         runtimePatches=[patch(pod_patch("node", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}]))],
         trainer={"resourceClaimsPerNode": [{"name": "nic", "resourceClaimTemplateName": "n"}]},

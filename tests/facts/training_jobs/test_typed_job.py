@@ -49,7 +49,7 @@ def test_the_first_container_of_an_mpi_job_is_its_main_one() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1", "v2beta1"])
-def test_replicas_are_those_that_the_operator_fills_in(version: str) -> None:
+def test_replicas_have_the_default_of_the_operator(version: str) -> None:
     roles = read("MPIJob", {"mpiReplicaSpecs": {"Launcher": pods(), "Worker": pods()}}, version).roles.values()
     assert [(each.is_given, each.replicas) for each in roles] == [(False, 1), (False, 0)]
     found = role("TFJob", "tfReplicaSpecs", {"replicas": "${N}", **pods()})
@@ -68,7 +68,7 @@ def test_amounts_without_a_number_are_distinguished() -> None:
     assert (found.gpus, found.null_gpus, found.has_open_gpus) == (0, ("nvidia.com/gpu",), True)
 
 
-def test_variables_are_named_those_from_elsewhere_with_a_star() -> None:
+def test_variables_from_env_from_are_a_star() -> None:
     found = jax({"name": "jax", "env": [{"name": "A"}, {}], "envFrom": [{"configMapRef": {"name": "x"}}]})
     assert found.env == {"A", "", "*"}
 

@@ -26,7 +26,7 @@ def told(*tasks: JSON, policies: tuple[JSON, ...] = ()) -> list[str]:
     ]
 
 
-def test_who_never_ends() -> None:
+def test_programs_that_never_end_are_recognized() -> None:
     sshd = ["/usr/sbin/sshd", "-D"]
     rows = {
         "always": (told(task("Always")), ["tasks[0]"]),

@@ -36,7 +36,7 @@ def test_a_queue_without_root_or_with_an_unknown_parent_is_at_the_top():
     assert [(row.name, row.depth) for row in rows(queue("b", "elsewhere"), queue("a"))] == [("a", 0), ("b", 0)]
 
 
-def test_the_most_is_that_of_the_tightest_queue_above():
+def test_the_maximum_is_that_of_the_tightest_parent_queue():
     made = rows(queue("a", cpu="8"), queue("b", "a", cpu="16", memory="1Gi"), queue("c", "b"))
     assert {row.name: {each.resource: each.format_as_quantity(each.most) for each in row.amounts} for row in made} == {
         "a": {"cpu": "8"},

@@ -72,7 +72,7 @@ def test_valid_pods_are_allowed(spec: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_is_refused(spec: dict[str, Any], at: str) -> None:
+def test_invalid_templates_of_volcano_are_reported(spec: dict[str, Any], at: str) -> None:
     assert told(spec) == [at]
 
 
