@@ -3,12 +3,13 @@
 `python -m tests.bench.bench_growth` measures the same lists in seconds, up to the size of the largest request.
 """
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from tests.bench.job_traffic import CLASS, claim_template, runtime
-from tests.growth import LISTS, review
+from tests.growth import LISTS, many, obj, pod, review
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request as answer
@@ -16,6 +17,7 @@ from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
+from webhook.facts.nodes.node_offers import HAMI_CARDS
 
 POLICIES = shipped_policies()
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
@@ -42,11 +44,11 @@ class Counter(Deadline):
         return self.WHOLE - self.left
 
 
-def work(obj):
+def work(obj, cluster=CLUSTER):
     """The charges of both phases of a review."""
     sent, counter = decode_review(review(obj)), Counter()
     for phase in Phase:
-        answer(replace(sent), POLICIES, CLUSTER, phase=phase, deadline=counter)
+        answer(replace(sent), POLICIES, cluster, phase=phase, deadline=counter)
     return counter.work
 
 
@@ -60,3 +62,23 @@ def test_work_grows_no_faster_than_a_list(name):
 def test_counted_work_grows_with_a_list():
     make = LISTS["Pod: claims used"]
     assert work(make(400)) > 2 * work(make(100)) > 200
+
+
+def node_of_hami(number):
+    """A node that registers its eight cards with HAMi."""
+    cards = [{"id": f"GPU-{number}-{i}", "count": 10, "devmem": 81_559, "mode": "hami-core"} for i in range(8)]
+    metadata = {"name": f"n{number}", "annotations": {HAMI_CARDS: json.dumps(cards)}}
+    return {**obj("v1", "Node", {}, **metadata), "status": {"allocatable": {"nvidia.com/gpu": "80"}}}
+
+
+@pytest.mark.parametrize("asked", ["0", "1"])
+def test_work_does_not_grow_with_containers_times_nodes(asked):
+    """The cards of nodes are read once for all containers of a pod, and only if one asks for cards."""
+
+    def work_of(containers, nodes):
+        cluster = FilesCluster(map(node_of_hami, range(nodes)), is_whole=True)
+        first = many(1, resources={"limits": {"nvidia.com/gpu": "1"}})
+        others = many(containers, resources={"limits": {"nvidia.com/gpu": asked}})
+        return work(pod(containers=first, initContainers=others), ClusterWithAssumedNamespaces(cluster))
+
+    assert work_of(200, 200) <= MOST * work_of(50, 50)

@@ -14,12 +14,21 @@ import json
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.apimachinery.quantity import read_quantity_or_none
+from webhook.deadline import Deadline
 from webhook.facts.gpu.device_pods import DevicePods, without_repeated_problems
-from webhook.facts.nodes.node_offers import HAMI_CARDS, VOLCANO_CARDS, NodeOffer, has_hami, hides_resource
+from webhook.facts.nodes.node_offers import (
+    HAMI_CARDS,
+    VOLCANO_CARDS,
+    NodeOffer,
+    has_hami,
+    hides_resource,
+    offers_of_nodes,
+)
 from webhook.facts.nodes.pods_and_nodes import (
     PodsAndNodes,
     path_of_amount,
@@ -29,7 +38,9 @@ from webhook.facts.nodes.pods_and_nodes import (
 from webhook.facts.nodes.types import SHARED_GPU
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
+from webhook.typed.cluster_objects import Node
 from webhook.typed.fields import Number, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
@@ -117,6 +128,12 @@ _UNSET_PERCENT: Final = 101
 _VOLCANO_CORES: Final = "volcano.sh/vgpu-cores"
 _VOLCANO_GPU: Final = "volcano.sh/vgpu-number"
 _VOLCANO_MEMORY: Final = "volcano.sh/vgpu-memory"
+_NAMES_OF_CARDS: Final = (
+    (_HAMI_GPU, _HAMI_MEMORY, HAMI_CARDS),
+    (_VOLCANO_GPU, _VOLCANO_MEMORY, VOLCANO_CARDS),
+)
+"""The resources for a number of cards and for memory of each, and the annotation with the cards of a node."""
+_KEPT_STATES: Final = 8
 _WEBHOOK: Final = "hami.io/webhook"
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _SCHEDULERS_OF_HAMI: Final = (*_DEFAULT_SCHEDULERS, "hami-scheduler")
@@ -145,19 +162,62 @@ class Card:
     has_parts: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CardsOfNodes:
+    """The cards of the nodes that take a pod, at least one of each node; summed up once for all containers."""
+
+    by_node: Mapping[str, tuple[Card, ...]]
+    most: int
+    node_with_most: str
+    largest: int
+    have_parts: bool
+
+    @classmethod
+    def of(cls, by_node: Mapping[str, tuple[Card, ...]]) -> CardsOfNodes:
+        """Sum up the cards of nodes."""
+        node, most = max(((name, len(listed)) for name, listed in by_node.items()), key=lambda pair: pair[1])
+        cards = [card for listed in by_node.values() for card in listed]
+        largest = max(card.memory for card in cards)
+        return cls(by_node, most, node, largest, any(card.has_parts for card in cards))
+
+    def have_memory(self, memory: int, count: int, deadline: Deadline) -> bool:
+        """Return whether the cards of one node have so much memory so many times."""
+        if count == 1 or self.largest < memory:
+            return self.largest >= memory
+        nodes = deadline.charge_for_items(self.by_node.values())
+        return any(_have_memory(cards, memory, count) for cards in nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class CardsAsked:
+    """How many cards a container asks for, and how much memory of each; the names that it asks by.
+
+    is_counted: whether the number is written.
+    """
+
+    container: Container
+    number: str
+    memory_name: str
+    annotation: str
+    count: int
+    memory: int
+    is_counted: bool
+
+
 def check_cards(subject: Subject) -> Iterator[Problem]:
     """Yield containers that ask for more cards, or more memory of a card, than the nodes that take them have."""
     for each in subject.once(pods_and_nodes):
         is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
-        for container in each.pods.template.spec.all_containers():
-            for names, annotation, is_placed in (
-                ((_HAMI_GPU, _HAMI_MEMORY), HAMI_CARDS, not why_hami_leaves_alone(container, each, subject)),
-                ((_VOLCANO_GPU, _VOLCANO_MEMORY), VOLCANO_CARDS, is_of_volcano),
-            ):
-                cards = _cards_of_nodes(each, annotation)
-                if is_placed and cards is not None:
-                    problems = _check_container(container, names, cards, each)
-                    yield from without_repeated_problems(problems, subject)
+        asking = [asked for container in each.pods.template.spec.all_containers() for asked in _cards_asked(container)]
+        placed = [
+            asked
+            for asked in asking
+            if (is_of_volcano if asked.annotation == VOLCANO_CARDS else not _why_left_alone(asked, each, subject))
+        ]
+        cards = {annotation: _cards_of_nodes(each, annotation) for annotation in {asked.annotation for asked in placed}}
+        for asked in placed:
+            if (of_nodes := cards[asked.annotation]) is not None:
+                yield from without_repeated_problems(_check_container(asked, of_nodes, each), subject)
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
@@ -219,28 +279,32 @@ def _check_combination(container: Container, names: AbstractSet[str], pods: Devi
         yield KOORDINATOR_PAIR.problem(path, message, fix)
 
 
-def _check_container(
-    container: Container, names: tuple[str, str], cards: Mapping[str, tuple[Card, ...]], each: PodsAndNodes
-) -> Iterator[Problem]:
-    number, memory_name = names
+def _cards_asked(container: Container) -> Iterator[CardsAsked]:
+    """Yield the cards that a container asks for; few containers ask for any."""
     amounts = _amounts(container)
-    memory = amounts.get(memory_name, 0)
-    count = amounts.get(number, 1 if memory else 0)
-    if not count:
-        return
-    if not any(len(listed) >= count or any(card.has_parts for card in listed) for listed in cards.values()):
-        node, most = max(((name, len(listed)) for name, listed in cards.items()), key=lambda pair: pair[1])
+    for number, memory_name, annotation in _NAMES_OF_CARDS:
+        memory = amounts.get(memory_name, 0)
+        if count := amounts.get(number, 1 if memory else 0):
+            yield CardsAsked(container, number, memory_name, annotation, count, memory, is_counted=number in amounts)
+
+
+def _why_left_alone(asked: CardsAsked, each: PodsAndNodes, subject: Subject) -> str:
+    return why_hami_leaves_alone(asked.container, each, subject)
+
+
+def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:
+    count, memory = asked.count, asked.memory
+    if cards.most < count and not cards.have_parts:
         message = (
-            f"asks for shares of {count} different cards, but no node has more than {counted(most, 'card')}: node "
-            f"{node} shares {counted(most, 'card')}"
+            f"asks for shares of {count} different cards, but no node has more than {counted(cards.most, 'card')}: "
+            f"node {cards.node_with_most} shares {counted(cards.most, 'card')}"
         )
-        path = each.pods.locate(path_of_amount(container, number))
-        yield CARDS.problem(path, message, f"ask for {most}", amounts.get(number))
-    elif memory and not any(_has_memory(listed, memory, count) for listed in cards.values()):
-        largest = max(card.memory for listed in cards.values() for card in listed)
-        path = each.pods.locate(path_of_amount(container, memory_name))
-        has = f"the largest card has {largest} MiB"
-        if largest >= memory:
+        path = each.pods.locate(path_of_amount(asked.container, asked.number))
+        yield CARDS.problem(path, message, f"ask for {cards.most}", count if asked.is_counted else None)
+    elif memory and not cards.have_memory(memory, count, each.view.deadline):
+        path = each.pods.locate(path_of_amount(asked.container, asked.memory_name))
+        has = f"the largest card has {cards.largest} MiB"
+        if cards.largest >= memory:
             has = f"no node has {count} cards with as much"
         message = f"is memory of one card in MiB, and {has}, so no card fits"
         yield CARD_MEMORY.problem(path, message, "ask for less, or for more cards", memory)
@@ -304,7 +368,7 @@ def _is_privileged(container: Container) -> bool:
     return container.security_context.privileged
 
 
-def _has_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
+def _have_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
     """Return whether the cards of a node have so much memory so many times; a card with parts is looked at again."""
     fitting = [card for card in cards if card.memory >= memory]
     return len(fitting) >= count or any(card.has_parts for card in fitting)
@@ -318,11 +382,17 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
     return template.spec.scheduler_name in _DEFAULT_SCHEDULERS
 
 
-def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> Mapping[str, tuple[Card, ...]] | None:
+def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
     """Return the cards of the nodes that take a pod, None where the annotation of one cannot be read."""
-    cards = {offer.name: cards_of_node(offer, annotation) for offer in each.fitting}
-    known = {name: listed for name, listed in cards.items() if listed}
-    return known if known and len(known) == len(cards) else None
+    of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
+    cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
+    return CardsOfNodes.of(cards) if cards and all(cards.values()) else None
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def read_cards(nodes: IdentityKey, annotation: str) -> Mapping[str, tuple[Card, ...]]:
+    """Return the cards of each node with an annotation, read once for each state of the cluster."""
+    return {offer.name: cards_of_node(offer, annotation) for offer in offers_of_nodes(nodes)}
 
 
 def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
