@@ -46,8 +46,9 @@ OWNED = {**METADATA, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Repl
 OWNED["ownerReferences"][0]["controller"] = True  # type: ignore[index]
 
 
-def review(metadata: Mapping[str, JSON] = METADATA, **request: Any) -> dict[str, Any]:
-    return review_of(namespace="n", object={"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, **request)
+def review(metadata: Mapping[str, JSON] = METADATA, namespace: str = "n", **request: Any) -> dict[str, Any]:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    return review_of(namespace=namespace, object=pod, **request)
 
 
 def described(verdict: Verdict = ALLOWED, sent: dict[str, Any] | None = None) -> Any:
@@ -195,6 +196,46 @@ def test_waiting_events_are_bounded() -> None:
     for number in range(MOST_WAITING + 5):
         server.events.offer(described(sent=review({**METADATA, "uid": str(number)})))
     assert server.counters.events == {("dropped",): 5}
+
+
+def test_a_namespace_with_many_events_silences_no_other() -> None:
+    """Of a full queue, the namespace with the most Events loses one, and all namespaces take turns."""
+    cluster = Cluster()
+    server = Server(cluster)
+    for number in range(2 * MOST_WAITING):
+        server.events.offer(described(sent=review({**METADATA, "uid": str(number)})))
+    others = [described(sent=review(METADATA, f"other-{number}")) for number in range(3)]
+    for warned in others:
+        server.events.offer(warned)
+    assert server.counters.events == {("dropped",): MOST_WAITING + len(others)}
+
+    async def write() -> None:
+        for _ in range(5):
+            await server.events.write_next()
+
+    asyncio.run(write())
+    written = [each["metadata"]["namespace"] for each in cluster.created]
+    assert written == ["n", "other-0", "other-1", "other-2", "n"]
+
+
+def test_a_dropped_event_is_told_later() -> None:
+    cluster = Cluster()
+    server = Server(cluster)
+    warned = [described(sent=review({**METADATA, "uid": str(number)})) for number in range(MOST_WAITING + 1)]
+    assert server.write(*warned) == {"dropped": 1, "written": MOST_WAITING}
+    assert server.write(*warned) == {"repeated": MOST_WAITING, "written": 1}
+
+
+def test_a_uid_of_another_namespace_silences_no_event() -> None:
+    """Users may write any uid into ownerReferences."""
+    server = Server(Cluster())
+    assert server.write(described(sent=review(OWNED, "attackers")), described(sent=review(OWNED))) == {"written": 2}
+
+
+def test_more_namespaces_than_events_may_wait() -> None:
+    server = Server(Cluster())
+    warned = [described(sent=review(METADATA, f"n-{number}")) for number in range(MOST_WAITING + 3)]
+    assert server.write(*warned) == {"dropped": 3, "written": MOST_WAITING}
 
 
 @pytest.mark.parametrize("size", [1, 200_000], ids=["on the loop", "by a worker"])

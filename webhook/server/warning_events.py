@@ -4,8 +4,10 @@ Users of controllers, GitOps and pipelines do not see warnings. An Event names t
 message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
 
 Reviews wait for nothing here: an offer is appended to a bounded queue, or dropped. A background task writes a few
-Events a second. Each replica remembers what it has told for an hour, as long as API servers keep Events; the name of an
-Event follows from its object and rule, so that the API server refuses the second one of another replica.
+Events a second, of each namespace in turn. A namespace with more than its share of a full queue loses its newest Event,
+so its objects silence no other namespace. Each replica remembers what it has told for an hour, as long as API servers
+keep Events; the name of an Event follows from its object and rule, so that the API server refuses the second one of
+another replica.
 """
 
 from __future__ import annotations
@@ -142,6 +144,47 @@ class _WaitingEvent(Struct, frozen=True):
     path: str
 
 
+def _key_of_event(about: ObjectReference, rule: str) -> tuple[str, str, str]:
+    """Return by what an Event is remembered. A user may write any uid, so it counts in its namespace alone."""
+    return about.namespace, about.uid, rule
+
+
+class _WaitingEvents:
+    """The Events that wait to be written, by namespace; the first namespace is the next one to be served."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, deque[_WaitingEvent]] = {}
+        self._count = 0
+
+    def add(self, event: _WaitingEvent) -> _WaitingEvent | None:
+        """Add an Event; return the one that is dropped for it if too many wait: the newest of the namespace with the
+        most of them.
+        """
+        own = self._by_namespace.setdefault(event.about.namespace, deque())
+        own.append(event)
+        self._count += 1
+        if self._count <= MOST_WAITING:
+            return None
+        self._count -= 1
+        has_its_share = len(own) * len(self._by_namespace) > MOST_WAITING
+        dropped = (own if has_its_share else max(self._by_namespace.values(), key=len)).pop()
+        if not own:
+            del self._by_namespace[event.about.namespace]
+        return dropped
+
+    def pop_next(self) -> _WaitingEvent | None:
+        """Return the oldest Event of the next namespace, which then waits for its turn again; None if none waits."""
+        namespace = next(iter(self._by_namespace), None)
+        if namespace is None:
+            return None
+        events = self._by_namespace.pop(namespace)
+        event = events.popleft()
+        self._count -= 1
+        if events:
+            self._by_namespace[namespace] = events
+        return event
+
+
 class WarningEvents:
     """The Events of one server. All but the requests runs on its event loop."""
 
@@ -160,7 +203,7 @@ class WarningEvents:
         self._counters = counters
         self._log = log
         self._clock = clock
-        self._waiting: deque[_WaitingEvent] = deque()
+        self._waiting = _WaitingEvents()
         self._told: BoundedMap[tuple[str, ...], float] = BoundedMap()
         self._error = ""
 
@@ -168,12 +211,13 @@ class WarningEvents:
         """Append what `describe_warned_review` returned to the queue, unless that is full, or it was told already."""
         about = ObjectReference(*warned["about"])
         for rule, path in warned["rules"]:
-            if len(self._waiting) >= MOST_WAITING:
-                self._counters.events["dropped",] += 1
-            elif self._is_first(about, rule):
-                self._waiting.append(_WaitingEvent(about, rule, path))
-            else:
+            if not self._is_first(about, rule):
                 self._counters.events["repeated",] += 1
+                continue
+            dropped = self._waiting.add(_WaitingEvent(about, rule, path))
+            if dropped is not None:
+                self._counters.events["dropped",] += 1
+                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # so that it can be told later
 
     def describe_error(self) -> str:
         """Return why the last Event could not be written; "" if it was."""
@@ -187,9 +231,9 @@ class WarningEvents:
 
     async def write_next(self) -> None:
         """Write the next Event that waits."""
-        if not self._waiting:
+        event = self._waiting.pop_next()
+        if event is None:
             return
-        event = self._waiting.popleft()
         top = await asyncio.to_thread(self._top_owner, event.about)
         if top != event.about and not self._is_first(top, event.rule):
             self._counters.events["repeated",] += 1
@@ -209,7 +253,7 @@ class WarningEvents:
 
     def _is_first(self, about: ObjectReference, rule: str) -> bool:
         """Return whether this was not told of the object in the last hour, and remember it."""
-        key, now = (about.uid, rule), self._clock()
+        key, now = _key_of_event(about, rule), self._clock()
         told = self._told.get(key)
         if told is not None and now - told < AGAIN_S:
             return False
