@@ -27,6 +27,7 @@ _FAST_DIGITS: Final = 18  # maxInt64Factors: decimal digits that always fit an i
 _NANO: Final = -9  # the finest scale; anything finer is rounded up, away from zero
 _LIMIT: Final = 1024  # of characters and of the exponent: this module's own
 
+_COUNT: Final = re.compile(rf"[0-9]{{1,{_FAST_DIGITS}}}", re.ASCII)
 _FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -179,6 +180,15 @@ def _parse_or_none(text: str) -> Quantity | None:
         return parse_quantity(text)
     except ValueError:
         return None
+
+
+def read_count(value: object) -> int | None:
+    """Return a number that is written in at most 18 ASCII digits, as a text or a number; None for other values.
+
+    `str.isdigit` is also true of `²`, which no int() reads, and of more digits than int() reads.
+    """
+    text = str(value)
+    return int(text) if _COUNT.fullmatch(text) else None
 
 
 def from_int(value: int) -> Quantity:

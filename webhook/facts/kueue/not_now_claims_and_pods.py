@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import read_count
 from webhook.facts.dra.absent_claims import is_promised_by_compute_domain
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
@@ -74,15 +75,16 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of a pod in a group with fewer pods in files of a whole cluster than in its annotation."""
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
-    count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
-    if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
+    written, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
+    count = read_count(written)
+    if not group or count is None or fast == "true" or not view.is_whole(PodWithStatus.gvk):
         return
     members = [other for other in view.list_typed(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
     there = len({pod.name, *(member.name for member in members)})
-    if there < int(count) and not view.missing_objects_by_field():
+    if there < count and not view.missing_objects_by_field():
         message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
         message = f"{message}, so Kueue waits for the others"
-        yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", count)
+        yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", written)
 
 
 def _is_live_member(pod: PodWithStatus, group: str) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.quantity import read_count
 from webhook.facts.model_servers.gpus import COMPARABLE
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
@@ -251,8 +252,8 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
     if isinstance(tensor, int):
         limits = {**_map(resources.get("requests")), **_map(resources.get("limits"))}
         gpus = next((str(limits[name]) for name in COMPARABLE if name in limits), "")
-        if gpus.isdigit() and 0 < int(gpus[:6]) < tensor:
-            has = f"but the pod has {counted(int(gpus), 'GPU')}"
+        if 0 < (count := read_count(gpus) or 0) < tensor:
+            has = f"but the pod has {counted(count, 'GPU')}"
             message = f"NIM starts {tensor} workers in each pod (tensor {tensor}), {has}"
             fix = f"set parallelism.tensor {gpus}, or leave out the GPUs, which the operator sets"
             yield problem_of_parallel_size(("spec", "multiNode", "parallelism", "tensor"), message, fix)

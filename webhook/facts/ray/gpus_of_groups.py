@@ -133,13 +133,13 @@ def _gpus_of_group(group: Group) -> tuple[int | None, int]:
     limit = 0
     for name, written in container.resources.limits.items():
         if name in _COMPARABLE:
-            limit += int(written) if str(written).isdigit() else 0
+            limit += quantity.read_count(written) or 0
         elif "/" in name and ("gpu" in name or "mig" in name or "tpu" in name):
             return None, 0
     told = group.resources.get("GPU", group.ray_start_params.num_gpus or None)
     if told is None:
         return limit, limit
-    return (int(str(told)), limit) if str(told).isdigit() else (None, limit)
+    return quantity.read_count(told), limit
 
 
 def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.quantity import read_count
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.facts.serving_kinds.deployment_mode import KNATIVE, MODE_LOOKUP, deployment_mode
 from webhook.facts.serving_kinds.groups import SERVING_KIND
@@ -145,7 +146,8 @@ def _features(subject: Subject) -> Mapping[str, Any] | None:
 
 def _longest_timeout(subject: Subject) -> int:
     written = str((_data_of_config_map(subject, "config-defaults") or {}).get("max-revision-timeout-seconds", ""))
-    return int(written) if written.isdigit() and len(written) < 8 else _LONGEST_S
+    seconds = read_count(written)
+    return _LONGEST_S if seconds is None else seconds
 
 
 def _data_of_config_map(subject: Subject, name: str) -> Mapping[str, Any] | None:

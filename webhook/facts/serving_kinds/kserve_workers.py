@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.quantity import read_count
 from webhook.facts.serving_kinds.groups import SERVING_KIND
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -137,4 +138,4 @@ def _requested_gpus(resources: Resources) -> int:
 
 def _gpus_of(amounts: object) -> int:
     items = amounts.items() if hasattr(amounts, "items") else ()
-    return sum(int(str(value)) for name, value in items if name in _GPUS and str(value).isdigit())
+    return sum(read_count(value) or 0 for name, value in items if name in _GPUS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.quantity import read_count
 from webhook.facts.serving_kinds.groups import SERVING_KIND
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -183,5 +184,5 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
 def _gpus_of_container(container: Container) -> int | None:
     """Return the GPUs of a container; None where it has none, or something else beside them."""
     limits = container.resources.limits
-    amounts = [str(value) for name, value in limits.items() if name in _GPUS]
-    return int(amounts[0]) if len(amounts) == 1 and amounts[0].isdigit() and len(amounts[0]) < 5 else None
+    amounts = [read_count(value) for name, value in limits.items() if name in _GPUS]
+    return amounts[0] if len(amounts) == 1 else None

@@ -178,9 +178,7 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
         return ProcessesPerNode(per_node=str(per_node), count=gpus or None, reason=reason)
     if per_node not in ("auto", "cpu"):
-        return ProcessesPerNode(
-            per_node=str(per_node), count=int(per_node) if str(per_node).isdecimal() else None, reason="as written"
-        )
+        return ProcessesPerNode(per_node=str(per_node), count=quantity.read_count(per_node), reason="as written")
     if cpus := cpu_count(resources.json):
         reason = f"no GPU is counted, so it is the {cpus} CPUs"
         return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)

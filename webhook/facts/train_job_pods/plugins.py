@@ -18,6 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.quantity import read_count
 from webhook.apimachinery.releases import Release
 from webhook.facts.train_job_pods.nodes_and_processes import RENDEZVOUS_PORT, ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods
@@ -111,7 +112,8 @@ def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
     """Yield the words of a command after `tune run`."""
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
-    several = int(asked) > 1 if asked.isdecimal() else gpus > 1
+    count = read_count(asked)
+    several = (gpus if count is None else count) > 1
     if making.number_of_training_pods > 1 or several:
         yield f"--rdzv_endpoint={making.first_node_address}:{RENDEZVOUS_PORT}"
     is_single = making.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
