@@ -128,7 +128,7 @@ def test_every_exit_code_has_a_test_and_is_in_help(capsys):
 def test_findings_are_counted_even_if_a_file_cannot_be_read(folder, capsys):
     assert run_command_line(["audit", *ONLY, "half.yaml", "warned.yaml"]) == 2
     out, err = capsys.readouterr()
-    assert "2 findings in what could be read" in err
+    assert "2 objects with findings in what could be read" in err
     assert "✖ fail" in out
 
 

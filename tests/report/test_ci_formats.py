@@ -28,14 +28,16 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """A Pod that is denied for its second label, one that is not, and one with the same name in another file."""
+    """A Pod that is denied for its second label, one that is not, and in another file one that only has its name."""
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})
         for name, own in labels.items()
     ]
     (tmp_path / "a.yaml").write_text("---\n".join(texts))
-    (tmp_path / "b.yaml").write_text(texts[1])
+    other = texts[1].replace('deny: "1"', 'deny: "2"')
+    assert other != texts[1]
+    (tmp_path / "b.yaml").write_text(other)
     return str(tmp_path)
 
 

@@ -107,7 +107,13 @@ def command(
         fails_only=fails_only,
     )
     flags.check_flag_combinations(named, settings)
-    report = AuditReport(chosen, write_baseline, report_options.parse_shown(show), is_verbose=verbose)
+    report = AuditReport(
+        chosen,
+        write_baseline,
+        report_options.parse_shown(show),
+        is_of_files=not flags.is_live,
+        is_verbose=verbose,
+    )
     given = report_options.ReportFlags(min_severity=min_severity, baseline=baseline)
 
     def totals_of(policies: PolicySet) -> AuditTotals:

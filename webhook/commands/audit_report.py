@@ -57,11 +57,16 @@ class AuditReport:
         write_baseline: Path | None,
         shown: frozenset[Result] = frozenset(),
         *,
+        is_of_files: bool,
         is_verbose: bool,
     ) -> None:
-        """Args: the outputs; the baseline to write; results that get rows, too; whether all is named."""
+        """Args: the outputs; the baseline to write; results that get rows, too; whether objects come from files, which
+        may have copies of an object; whether all is named.
+        """
         self._shown = shown
-        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings(shown)
+        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings(
+            shown, joins_copies=is_of_files
+        )
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None
         self._is_verbose = is_verbose

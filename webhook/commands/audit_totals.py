@@ -155,8 +155,8 @@ class AuditTotals:
         """Return the exit code: unreadable input, failures, undecided rules if these fail, or none of these."""
         denied, warned = self._found.results[Result.FAIL], self._found.results[Result.WARN]
         if self._problems:
-            if count := denied + warned:
-                self._print_to_stderr([f"note: {counted(count, 'finding')} in what could be read"])
+            if count := self._found.with_findings:
+                self._print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
             return _UNREADABLE
         return exit_code_of_results(
             self._fail_on, denied=denied > 0, warned=warned > 0, undecided=self._found.is_undecided

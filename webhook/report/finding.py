@@ -52,11 +52,19 @@ class Subject(Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
 
 
+class Copy(Struct, frozen=True):
+    """A copy of an object in another file, with the place there that a finding about the object is about, too."""
+
+    place: Place
+    subject: Subject
+
+
 class Finding(Struct, kw_only=True):
     """One result; treat it as immutable. `rule` describes the rule; `decision` is the one that the finding is about.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
-    line at the place, None if there is none to show.
+    line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake, one
+    a file; it is empty unless the format reports copies together (copies.py).
     """
 
     result: Result
@@ -67,6 +75,7 @@ class Finding(Struct, kw_only=True):
     decision: Decision
     problem: Problem | None = None
     line: SourceLine | None = None
+    also_in: tuple[Copy, ...] = ()
 
     @property
     def path(self) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
+from webhook.report.copies import CopiesWriter
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
 from webhook.report.writer import FindingsAdapter, RowFilter, Writer
@@ -24,7 +25,8 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `rows`: the results that a report of an audit always has entries for. `shows_more`: whether it has those that
     `--show` names, too. `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
-    `is_by_line`: whether the text of each finding depends on that finding alone.
+    `is_by_line`: whether the text of each finding depends on that finding alone. `joins_copies`: whether an audit of
+    files reports a mistake in copies of an object as one finding; a format with a place for each finding does not.
     """
 
     name: str
@@ -35,6 +37,7 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     shows_more: bool = True
     draws_queues: bool = False
     is_by_line: bool = False
+    joins_copies: bool = False
 
     def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
         """Return the results that a report has entries for where some are to be shown."""
@@ -57,6 +60,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         answers=_writer("text_answers", "TextAnswersWriter"),
         cases=_writer("text_cases", "TextCasesWriter"),
         rows=FINDINGS,
+        joins_copies=True,
     ),
     ReportFormat(
         name="json",
@@ -64,6 +68,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         answers=_writer("json", "JsonAnswersWriter"),
         cases=_writer("json", "JsonCasesWriter"),
         rows=FINDINGS,
+        joins_copies=True,
     ),
     ReportFormat(
         name="ndjson",
@@ -80,7 +85,9 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         cases=_writer("junit", "JunitCasesWriter"),
         rows=FINDINGS | {Result.PASS},
     ),
-    ReportFormat(name="sarif", findings=_writer("sarif", "SarifWriter"), rows=FINDINGS, shows_more=False),
+    ReportFormat(
+        name="sarif", findings=_writer("sarif", "SarifWriter"), rows=FINDINGS, shows_more=False, joins_copies=True
+    ),
     ReportFormat(
         name="github",
         findings=_writer("github", "GithubFindingsWriter"),
@@ -89,8 +96,16 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         is_by_line=True,
     ),
     ReportFormat(name="gitlab", findings=_writer("gitlab", "GitlabFindingsWriter"), rows=FINDINGS, shows_more=False),
-    ReportFormat(name="markdown", findings=_writer("markdown", "MarkdownFindingsWriter"), rows=FINDINGS),
-    ReportFormat(name="html", findings=_writer("html", "HtmlFindingsWriter"), rows=FINDINGS, draws_queues=True),
+    ReportFormat(
+        name="markdown", findings=_writer("markdown", "MarkdownFindingsWriter"), rows=FINDINGS, joins_copies=True
+    ),
+    ReportFormat(
+        name="html",
+        findings=_writer("html", "HtmlFindingsWriter"),
+        rows=FINDINGS,
+        draws_queues=True,
+        joins_copies=True,
+    ),
     ReportFormat(name="policyreport", findings=_writer("policyreport", "PolicyReportWriter")),
     ReportFormat(name="openreports", findings=_writer("policyreport", "OpenReportsWriter")),
 )
@@ -110,13 +125,20 @@ def format_names() -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS)
 
 
-def writers_of_findings(shown: Collection[Result] = ()) -> Writers[Finding]:
-    """Return the writers for an audit, each with an entry for the results of its format and for those to show."""
-    return {each.name: partial(_writer_of_rows, each, frozenset(shown)) for each in FORMATS}
+def writers_of_findings(shown: Collection[Result] = (), *, joins_copies: bool = False) -> Writers[Finding]:
+    """Return the writers for an audit, each with an entry for the results of its format and for those to show.
+
+    joins_copies: whether the objects come from files, where copies of an object have one finding in some formats.
+    """
+    return {
+        each.name: partial(_writer_of_rows, each, frozenset(shown), joins_copies and each.joins_copies)
+        for each in FORMATS
+    }
 
 
-def _writer_of_rows(each: ReportFormat, shown: frozenset[Result]) -> RowFilter:
-    return RowFilter(each.findings(), each.rows_with(shown))
+def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], joins_copies: bool) -> RowFilter:
+    writer = each.findings()
+    return RowFilter(CopiesWriter(writer) if joins_copies else writer, each.rows_with(shown))
 
 
 class RequiredContents(Struct, frozen=True):

@@ -39,6 +39,8 @@ _WORDS: Final = {
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
 """How many rows a chart has at most; the remaining ones share one more row."""
+_MOST_COPIES: Final = 100
+"""How many copies of an object are named."""
 _CLUSTER: Final = "(whole cluster)"
 
 
@@ -202,8 +204,19 @@ def _item_of_finding(finding: Finding) -> str:
     return (
         f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
         f'<span class="message">{message}{exception}</span>{fix}{_source_line_with_mark(finding)} '
-        f'<span class="rule">{line}{named}{severity}</span></li>'
+        f'{_copies_of_object(finding)}<span class="rule">{line}{named}{severity}</span></li>'
     )
+
+
+def _copies_of_object(finding: Finding) -> str:
+    """Return the places of copies of the object, folded where they are many."""
+    if not finding.also_in:
+        return ""
+    places = [f"{_escaped_text(str(each.place))}" for each in finding.also_in[:_MOST_COPIES]]
+    more = len(finding.also_in) - len(places)
+    items = "".join(f"<li>{each}</li>" for each in (*places, *([f"and {more} more"] if more else [])))
+    title = f"Also in {counted(len(finding.also_in), 'file')}"
+    return f'<details class="copies"><summary>{title}</summary><ul>{items}</ul></details>'
 
 
 def _source_line_with_mark(finding: Finding) -> str:

@@ -16,6 +16,7 @@ from webhook.report.records import (
     SCHEMA_VERSION,
     indented_json,
     record_of_answer,
+    record_of_copy,
     record_of_finding,
     record_of_not_evaluated,
     record_of_place,
@@ -39,7 +40,8 @@ class JsonFindingsWriter:
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """Yield one element of the list."""
-        yield f"{self._comma}\n{_indented_json(record_of_finding(entry), 2)}"
+        record = {**record_of_finding(entry), "alsoIn": [record_of_copy(each) for each in entry.also_in]}
+        yield f"{self._comma}\n{_indented_json(record, 2)}"
         self._comma = ","
 
     def end(self, totals: Totals) -> Iterator[str]:

@@ -16,12 +16,13 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from webhook.apimachinery.paths import parse_path, path_as_text
-from webhook.report.finding import Finding, Result
+from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule, Rules
 from webhook.report.writer import Totals
 from webhook.rules.text import sentence_without_path
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted
+from webhook.yamltext.source_line import Place
 
 MOST_CHARACTERS: Final = 60_000
 _MOST_TEXTS: Final = 1_000
@@ -83,9 +84,9 @@ class MarkdownFindingsWriter:
         self._rules[entry.rule.id] = entry.rule
         self._counts[head] += 1
         places = texts.setdefault(text, _Places())
-        places.count += 1
-        if len(places.named) < _MOST_PLACES:
-            places.named.append(f"{_text_in_backticks(str(entry.place))} {_escaped_text(str(entry.subject))}")
+        places.count += 1 + len(entry.also_in)
+        for place, subject in islice(_places_of_finding(entry), _MOST_PLACES - len(places.named)):
+            places.named.append(f"{_text_in_backticks(str(place))} {_escaped_text(str(subject))}")
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
@@ -110,6 +111,11 @@ class MarkdownFindingsWriter:
         named = f"[{_escaped_text(rule.id)}]({rule.docs})" if rule.docs else _text_in_backticks(rule.id)
         lines = "".join(_lines_of_text(text, places) for text, places in self._texts[head].items())
         return f"\n**{symbol} {word}: {named}**\n\n{lines}"
+
+
+def _places_of_finding(finding: Finding) -> Iterator[tuple[Place, Subject]]:
+    yield finding.place, finding.subject
+    yield from ((each.place, each.subject) for each in finding.also_in)
 
 
 def _text_of_finding(finding: Finding) -> str:

@@ -15,7 +15,7 @@ from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.counts import NotEvaluated
-from webhook.report.finding import Finding, Result, Subject
+from webhook.report.finding import Copy, Finding, Result, Subject
 from webhook.rules.decisions import Decision, Explanation
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text import terminal
@@ -64,6 +64,11 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
         "object": _record_of_subject(about),
         **record_of_place(finding.place),
     }
+
+
+def record_of_copy(copy: Copy) -> dict[str, Any]:
+    """Return a copy of an object in another file as JSON: the copy, and the place of the same mistake."""
+    return {"object": _record_of_subject(copy.subject), **record_of_place(copy.place)}
 
 
 def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:

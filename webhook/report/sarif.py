@@ -26,6 +26,8 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
 """Numbers by which GitHub orders rules, in the middle of its ranges (9.0, 7.0, 4.0)."""
+_MOST_RELATED: Final = 100
+"""How many places of copies a result has."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
 """The placeholder for the long arrays while the rest of the log is written. A text has no line break, so none is taken
@@ -101,6 +103,7 @@ class SarifWriter:
             "locations": [
                 {"physicalLocation": _physical_location(finding.place, finding.line), "logicalLocations": [named]}
             ],
+            **({"relatedLocations": _related_locations(finding)} if finding.also_in else {}),
             "partialFingerprints": {_FINGERPRINT: self._fingerprints.next_fingerprint(finding)},
         }
 
@@ -141,6 +144,14 @@ def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
 
 def _tool_notification(level: str, text: str, place: Place) -> dict[str, Any]:
     return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _physical_location(place)}]}
+
+
+def _related_locations(finding: Finding) -> list[dict[str, Any]]:
+    """Return the places of copies of the object."""
+    return [
+        {"physicalLocation": _physical_location(each.place), "message": {"text": f"{each.subject}: the same here"}}
+        for each in finding.also_in[:_MOST_RELATED]
+    ]
 
 
 def _physical_location(place: Place, line: SourceLine | None = None) -> dict[str, Any]:

@@ -20,13 +20,15 @@ from webhook.report.screen import PLAIN, Screen, result_word
 from webhook.report.writer import Totals
 from webhook.rules.decisions import severity_rank
 from webhook.text import terminal
-from webhook.text.wording import counted, named
+from webhook.text.wording import counted, named, some_of
 from webhook.yamltext.source_line import SourceLine
 
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice", "pass")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
 """How many findings of one object are sorted together; a file may have the same object thousands of times."""
+_MOST_COPIES: Final = 3
+"""How many copies of an object are named."""
 _BREAK: Final = re.compile(r"(?<!\s)\s*\n(?! \| |\* )\s*")
 """Matches a line break of a message, unless the next line shows source or an item of a list. The pattern begins at the
 first blank: if it began at each of them, many blanks would take quadratic time."""
@@ -127,8 +129,17 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
         yield from fix_lines(fix, screen)
     if finding.exception_reason:
         yield from screen.wrapped(terminal.one_line(finding.exception_reason), _INDENT)
+    if finding.also_in:
+        yield from screen.wrapped(terminal.one_line(_copies_in_words(finding)), _INDENT)
     if finding.line is not None:
         yield from _source_line_with_mark(finding.line, finding.place.line, screen)
+
+
+def _copies_in_words(finding: Finding) -> str:
+    """Return `also in 4 files: a.yaml:7:3, b.yaml:7:3, c.yaml:9:3 and 1 more`."""
+    places = [each.place.file_line_and_column for each in finding.also_in]
+    files = "" if len(places) == 1 else f"{counted(len(places), 'file')}: "
+    return f"also in {files}{some_of(places, _MOST_COPIES)}"
 
 
 def fix_lines(fix: str, screen: Screen) -> Iterator[str]:

@@ -1,0 +1,162 @@
+"""A mistake in copies of an object is one finding with its other places; two mistakes are two."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from webhook.cli import run_command_line
+from webhook.report import copies
+
+GPU = "{limits: {nvidia.com/gpu: 0.5}}"
+POD = """apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  containers:
+  - name: a
+    image: x
+    resources: {resources}
+"""
+JOINED = ("text", "json", "sarif", "markdown", "html")
+FRACTION = "pod-resources/whole-number"
+
+
+def pod(name="train", namespace="team", resources=GPU):
+    return POD.format(name=name, namespace=namespace, resources=resources)
+
+
+def write(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def audit(capsys, *arguments):
+    code = run_command_line(["audit", "--rule", FRACTION, *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def read(capsys, folder, *arguments):
+    _, told = audit(capsys, folder, "-o", "json", *arguments)
+    return json.loads(told.out)
+
+
+@pytest.fixture
+def overlays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {name: "---\n" * number + pod(namespace=name) for number, name in enumerate(("dev", "prod", "stage"))}
+    return write(tmp_path, **texts)
+
+
+def test_copies_in_three_files_are_one_finding_and_three_objects(overlays, capsys):
+    report = read(capsys, ".")
+    (finding,) = report["findings"]
+    assert (finding["file"], finding["object"]["namespace"]) == ("dev.yaml", "dev")
+    places = [(each["file"], each["line"], each["column"]) for each in finding["alsoIn"]]
+    assert places == [("prod.yaml", 9, finding["column"]), ("stage.yaml", 10, finding["column"])]
+    assert [each["object"]["namespace"] for each in finding["alsoIn"]] == ["prod", "stage"]
+    assert report["summary"]["findings"] == {"fail": 1, "warn": 0, "error": 0}
+    assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("second", "more"),
+    [
+        pytest.param(pod(name="serve"), 1, id="another object has a finding of its own"),
+        pytest.param(pod(resources="{limits: {nvidia.com/gpu: 0.25}}"), 1, id="so has another value"),
+        pytest.param(pod(resources="{requests: {}, limits: {nvidia.com/gpu: 0.5}}"), 1, id="and another line"),
+        pytest.param(pod() + "---\n" + pod(namespace="other"), 1, id="and the second of equal objects in one file"),
+        pytest.param(pod(namespace="other"), 0, id="another namespace does not matter"),
+        pytest.param(pod().replace("image: x", "image: x:2"), 0, id="nor does another part of the object"),
+    ],
+)
+def test_what_is_a_copy(second, more, tmp_path, capsys):
+    report = read(capsys, write(tmp_path, a=pod(), b=second))
+    assert len(report["findings"]) == 1 + more
+    assert sum(len(each["alsoIn"]) for each in report["findings"]) == (1 if "---" in second or not more else 0)
+
+
+def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
+    many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
+    report = read(capsys, write(tmp_path, a=many, b=many))
+    assert [each["object"]["namespace"] for each in report["findings"]] == ["n0", "n1", "n2"]
+    assert [[copy["object"]["namespace"] for copy in each["alsoIn"]] for each in report["findings"]] == [
+        ["n0"],
+        ["n1"],
+        ["n2"],
+    ]
+
+
+def test_objects_without_a_name_are_not_joined(tmp_path, capsys):
+    nameless = pod(name="").replace("name: , ", "")
+    assert len(read(capsys, write(tmp_path, a=nameless, b=nameless))["findings"]) == 2
+
+
+@pytest.mark.parametrize("format_", JOINED)
+def test_each_format_names_the_other_places(format_, overlays, capsys):
+    code, told = audit(capsys, ".", "-o", format_)
+    assert code == 1
+    assert "prod.yaml" in told.out
+    assert "stage.yaml" in told.out
+    assert told.out.count("must be a whole number") == (2 if format_ == "json" else 1)  # message and problem
+
+
+def test_text_says_how_many_files_there_are(overlays, capsys):
+    _, told = audit(capsys, ".")
+    assert "    also in 2 files: prod.yaml:9:26, stage.yaml:10:26\n" in told.out
+    assert "3 objects in 3 files: 0 without findings, 3 with findings (1 fail)" in told.out
+
+
+def test_a_result_of_sarif_has_its_copies_as_related_locations(overlays, capsys):
+    _, told = audit(capsys, ".", "-o", "sarif")
+    (result,) = json.loads(told.out)["runs"][0]["results"]
+    related = [each["physicalLocation"] for each in result["relatedLocations"]]
+    assert [each["artifactLocation"]["uri"] for each in related] == ["prod.yaml", "stage.yaml"]
+    assert [each["region"]["startLine"] for each in related] == [9, 10]
+
+
+@pytest.mark.parametrize("format_", ["ndjson", "junit", "github", "gitlab", "policyreport", "openreports"])
+def test_a_format_about_places_has_an_entry_for_each_file(format_, overlays, capsys):
+    _, told = audit(capsys, ".", "-o", format_)
+    assert told.out.count(FRACTION) >= 3
+
+
+def test_a_baseline_knows_every_copy(overlays, capsys):
+    audit(capsys, ".", "--write-baseline", "known")
+    assert len(json.loads((overlays / "known").read_text())["findings"]) == 3
+    code, told = audit(capsys, ".", "--baseline", "known", "-o", "json", "--exclude", "known")
+    assert (code, json.loads(told.out)["findings"]) == (0, [])
+    write(overlays, fourth=pod(namespace="fourth"))
+    report = read(capsys, ".", "--baseline", "known", "--exclude", "known")
+    assert [(each["file"], each["alsoIn"]) for each in report["findings"]] == [("fourth.yaml", [])]
+
+
+def test_several_processes_join_as_one_does(overlays, capsys):
+    assert audit(capsys, ".", "-o", "json") == audit(capsys, ".", "-o", "json", "--jobs", "2")
+
+
+def test_rendered_overlays_of_a_base_are_one_finding(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "dev", "prod"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "base", pod=pod(), kustomization="resources: [pod.yaml]\n")
+    for name in ("dev", "prod"):
+        write(tmp_path / name, kustomization=f"namespace: {name}\nresources: [../base]\n")
+    (finding,) = read(capsys, ".", "--render")["findings"]
+    assert [finding["file"], *(each["file"] for each in finding["alsoIn"])] == ["dev", "prod"]
+
+
+def test_beyond_a_bound_each_finding_is_reported_on_its_own(overlays, monkeypatch, capsys):
+    monkeypatch.setattr(copies, "_MOST_REMEMBERED", 2)
+    report = read(capsys, ".")
+    assert [len(each["alsoIn"]) for each in report["findings"]] == [1, 0]
+    assert report["summary"]["findings"]["fail"] == 2
+
+
+def test_passes_are_not_joined(overlays, capsys):
+    run_command_line(["audit", ".", "-o", "json", "--show", "pass"])
+    rows = json.loads(capsys.readouterr().out)["findings"]
+    passed = Counter(each["policy"] for each in rows if each["result"] == "pass")
+    assert passed
+    assert {*passed.values()} == {3}
