@@ -154,7 +154,12 @@ def is_gpu_image(image: str) -> bool:
     _, is_of_nvidia, rest = image.partition(_NVIDIA)
     if is_of_nvidia and not any(each in rest for each in known.of_nvidia):
         return False
-    return not known.tools.match(name)
+    return not is_tool_image(image)
+
+
+def is_tool_image(image: str) -> bool:
+    """Return whether an image watches, offers or configures GPUs and computes nothing, by its name."""
+    return len(image) <= _LONGEST_IMAGE and bool(read_device_catalogue().tools.match(image.rpartition("/")[2]))
 
 
 def _pattern_for_any(patterns: Sequence[str]) -> re.Pattern[str]:

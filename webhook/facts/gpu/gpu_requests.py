@@ -125,6 +125,9 @@ _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
 """Labels of pods that each run on a virtual machine of their own: Alibaba Cloud's Elastic Container Instances."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or the value of a variable, that says where a program computes."""
+_MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
+"""Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
+_HOST_NAME: Final = "kubernetes.io/hostname"
 _NEED_NONE: Final = frozenset(
     (
         *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
@@ -177,11 +180,28 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
     pod = subject.typed(Pod)
     if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
         return False
+    if _is_shared_on_purpose(pod.spec):
+        return False
     if any(pod.metadata.labels.get(key) == value for key, value in _ON_ITS_OWN.items()):
         return False
     if pod.is_found_in(_OTHER_VENDORS, (container.image for container in pod.spec.containers)):
         return False
     return not any("/" in name and "gpu" in name.lower() for name in _names_of_requested_resources(pod.spec))
+
+
+def _is_shared_on_purpose(pod: PodSpec) -> bool:
+    """Return whether a pod without devices gets its GPU by hand: on one machine, by the class, or through MPS.
+
+    A class for GPUs together with NVIDIA_VISIBLE_DEVICES is what takes the place of a request where no device plugin
+    counts GPUs, or where all programs share one: K3s with the NVIDIA Container Toolkit, machines at home.
+    """
+    if pod.node_name or _HOST_NAME in pod.node_selector:
+        return True
+    containers = pod.containers
+    if any(_MPS.fullmatch(name) for each in containers for name in each.environment.names):
+        return True
+    has_class = pod.runtime_class_name in devices.read_device_catalogue().runtime_classes
+    return has_class and any(value_of_visible_devices(each) not in ("", *_SEES_NOTHING) for each in containers)
 
 
 def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
@@ -193,6 +213,8 @@ def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
 def _may_see_all_gpus(container: Container, subject: Subject) -> bool:
     visible = value_of_visible_devices(container)
     if container.is_init or visible in _SEES_NOTHING:
+        return False
+    if devices.is_tool_image(container.image):
         return False
     return bool(visible) or devices.is_gpu_image(container.image) or subject.once(_gpu_runtime) != ""
 
