@@ -85,6 +85,12 @@ _EVICTED: Final[Mapping[str, str]] = {
     "LocalQueueStopped": "Kueue took it back because its LocalQueue was stopped",
     "NodeFailures": "Kueue took it back because a node failed",
 }
+_ABSENT: Final[Mapping[str, str]] = {
+    " doesn't exist": " does not exist",
+    " is terminating or missing": " does not exist, or is being deleted",
+}
+"""The ends of messages about a queue that does not exist, and what they mean."""
+_NO_CLUSTER_QUEUE: Final = "ask the administrator of the queue to create it, or use another LocalQueue"
 _CHECK: Final = "ask the owner of the admission check; the ClusterQueue names it in spec.admissionChecksStrategy"
 
 
@@ -158,8 +164,9 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
     words = quota.words if quota else ""
     if evicted is not None:
         before = _EVICTED.get(evicted.reason, f"Kueue took it back ({evicted.reason})")
-        says = f"{before}, and it waits again: {says}"
-        words = "; ".join(filter(None, (evicted.words, words)))
+        is_new = quota is not None and quota.message != evicted.message  # at first Kueue repeats the message
+        says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
+        words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
         again = text_at(workload, ("status", "requeueState", "requeueAt"))
         says += f"; Kueue tries it again at {again}" if again else ""
         if evicted.reason == "PodsReadyTimeout":
@@ -178,9 +185,12 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
             _used_quota(workload, more, reading),
             "wait until other jobs end, ask for less, or use another queue",
         )
-    if "doesn't exist" in quota.message:
-        what, _, _ = quota.message.partition(" doesn't exist")
-        return "stuck", f"{what} does not exist", f"name a LocalQueue of the namespace in the label {QUEUE_LABEL}"
+    for absent, does_not_exist in _ABSENT.items():
+        if absent in quota.message:
+            what, _, _ = quota.message.partition(absent)
+            is_local = what.startswith("LocalQueue ")
+            fix = f"name a LocalQueue of the namespace in the label {QUEUE_LABEL}" if is_local else _NO_CLUSTER_QUEUE
+            return "stuck", f"{what}{does_not_exist}", fix
     if "is inactive" in quota.message or "is stopped" in quota.message:
         return _inactive_queue(workload, reading)
     if quota.reason in _REASONS:
