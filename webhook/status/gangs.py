@@ -7,7 +7,8 @@ kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
@@ -15,6 +16,7 @@ from webhook.status.owned_objects import VOLCANO_GROUP
 from webhook.status.scheduling import gang_reason
 from webhook.status.sources import ClusterReading, event_words
 from webhook.status.statement import (
+    Standing,
     Statement,
     Turn,
     conditions_of,
@@ -28,6 +30,30 @@ from webhook.text.wording import counted
 
 _QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")
 _CLOSED: Final = ("Closed", "Closing")
+_UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of the events about a gang that may not start; those of the plugins that keep it out are normal events."""
+_SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})")
+_NOT_ENQUEUED: Final = (
+    (
+        "queue resource quota insufficient",
+        "Volcano's queue {queue} has too little free {scarce} for it now",
+        "wait until other jobs of the queue end, or ask for less",
+    ),
+    (
+        "resource quota insufficient",
+        "a ResourceQuota of the namespace has no room for the gang",
+        "ask for less, end other jobs of the namespace, or ask the administrator to raise the quota",
+    ),
+    (
+        "overused",
+        "the cluster has too little free {scarce} for the gang, so Volcano does not let it into queue {queue}",
+        "wait until other jobs end or nodes are added, or ask for less",
+    ),
+)
+"""A part of the message of a plugin that keeps a gang out of its queue, its meaning, and the fix."""
+_NUMBER: Final = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+_OVER_QUOTA: Final = re.compile(rf"requested {_NUMBER} [^,]{{1,20}}, but .{{1,253}} quota is {_NUMBER} ")
+_OVER_LIMIT: Final = re.compile(rf"Limit is {_NUMBER} [^,]{{1,20}}, currently .{{1,60}} requested {_NUMBER} ")
 
 
 def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
@@ -52,15 +78,15 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
         )
         return
     unschedulable = true_condition(conditions_of(group), "Unschedulable")
-    events = [each for each in reading.events(group) if text_at(each, ("reason",)) == "Unschedulable"]
+    events = [each for each in reading.events(group, _UNSCHEDULABLE) if text_at(each, ("reason",)) == _UNSCHEDULABLE]
     message = unschedulable.message if unschedulable else text_at(next(iter(events), None), ("message",))
     words = unschedulable.words if unschedulable else next(map(event_words, events), "")
     least = number_at(group, ("spec", "minMember"))
-    if "quota insufficient" in message or "overused" in message:
-        says, fix = (
-            f"Volcano's queue {name} has no room for it now",
-            "wait until other jobs of the queue end, or ask for less",
-        )
+    refusal = next((each for each in _NOT_ENQUEUED if each[0] in message), None)
+    if refusal is not None:
+        _, says, fix = refusal
+        scarce = " and ".join(dict.fromkeys(_SCARCE.findall(message))) or "room"
+        says = says.format(scarce=scarce, queue=name)
         yield Statement(about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words=words)
     elif message:
         why = gang_reason(message)
@@ -89,12 +115,35 @@ def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statemen
 def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield why KAI does not start a gang."""
     del reading
+    queue = text_at(group, ("spec", "queue"))
     for each in items_at(group, ("status", "schedulingConditions")):
-        reason, message = text_at(each, ("reason",)), text_at(each, ("message",)).strip()
-        says = f"KAI does not start it in queue {text_at(group, ('spec', 'queue'))}{f': {message}' if message else ''}"
-        fix = "look at the limit and the quota of the queue and of those above it, or make the workload preemptible"
-        yield Statement(about=name_of(group), standing="waits", turn=Turn.GANG, says=says, fix=fix, words=reason)
+        reasons = [text_at(explained, ("reason",)) for explained in items_at(each, ("reasons",))]
+        message = text_at(each, ("message",)).strip()
+        standing, says, fix = _why_kai_waits(reasons, message, queue)
+        words = ": ".join(filter(None, (", ".join(reasons) or text_at(each, ("reason",)), message)))
+        yield Statement(about=name_of(group), standing=standing, turn=Turn.GANG, says=says, fix=fix, words=words)
         return
+
+
+def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[Standing, str, str]:
+    """Return standing, sentence and fix for the reasons and the message of a PodGroup that KAI cannot start."""
+    if "QueueDoesNotExist" in reasons:
+        fix = "name a queue that exists in the label kai.scheduler/queue, or create it with its parent"
+        return "stuck", f"queue {queue} of KAI does not exist", fix
+    if "NonPreemptibleOverQuota" in reasons:
+        over = _OVER_QUOTA.search(message)
+        is_never = over is not None and float(over[1]) > float(over[2])
+        says = f"KAI runs it as non-preemptible, for which queue {queue} has too little quota"
+        fix = "raise the quota of the queue, or label the pod template kai.scheduler/preemptibility: preemptible"
+        return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
+    if "OverLimit" in reasons:
+        over = _OVER_LIMIT.search(message)
+        is_never = over is not None and float(over[2]) > float(over[1])
+        says = f"KAI does not start it, because queue {queue} would be over its limit"
+        fix = "ask for less, wait until other jobs of the queue end, or ask the administrator to raise the limit"
+        return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
+    says = f"KAI does not start it in queue {queue}{f': {message}' if message else ''}"
+    return "waits", says, "wait until nodes have room, or ask for less"
 
 
 def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:

@@ -91,14 +91,18 @@ class ClusterReading:
             self._listed[asked] = tuple(self._read_list(kind, namespace))
         return self._listed[asked]
 
-    def events(self, obj: JSON) -> Sequence[JSON]:
-        """Return the warnings about an object, the last one first."""
+    def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
+        """Return the warnings about an object and its normal events with one of some reasons, the last one first."""
         try:
-            events = [each for each in self._source.events(obj) if text_at(each, ("type",)) != "Normal"]
+            events = [
+                each
+                for each in self._source.events(obj)
+                if text_at(each, ("type",)) != "Normal" or text_at(each, ("reason",)) in normal
+            ]
         except LookupFailed as error:
             self._note("list", EVENT, text_at(obj, ("metadata", "namespace")), error)
             return ()
-        return sorted(events, key=_time_of_event, reverse=True)
+        return sorted(events, key=time_of_event, reverse=True)
 
     def _read_list(self, kind: GroupVersionKind, namespace: str) -> Iterator[JSON]:
         try:
@@ -133,7 +137,7 @@ def _in_namespace(namespace: str) -> str:
     return f" in namespace {namespace}" if namespace else " in all namespaces"
 
 
-def _time_of_event(event: JSON) -> str:
+def time_of_event(event: JSON) -> str:
     """Return when an event was last seen; times of RFC 3339 in UTC sort as texts."""
     series = text_at(event, ("series", "lastObservedTime"))
     return series or text_at(event, ("lastTimestamp",)) or text_at(event, ("eventTime",))
