@@ -18,6 +18,7 @@ from webhook.cluster.naming import group_kind
 from webhook.status import gangs, jobs, kueue, ray, servers
 from webhook.status.owned_objects import MOST_OBJECTS, OwnedObjects, owned_objects
 from webhook.status.pods import explain_pod, is_ready, read_pod, read_volume_claim
+from webhook.status.replaced_pods import without_replaced_pods
 from webhook.status.sources import ClusterReading
 from webhook.status.statement import ObjectName, Standing, Statement, Turn, items_at, name_of, text_at
 from webhook.text.wording import counted
@@ -33,6 +34,8 @@ STATES: Final[Mapping[State, str]] = {
     "unknown": "does not run",
 }
 """The sentence of each state about a job."""
+_IN_PART: Final = "runs in part"
+"""The sentence about a job with pods that are ready and pods that do not start."""
 _ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
@@ -46,6 +49,7 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     ("kueue.x-k8s.io", "Workload"): kueue.read_workload,
     ("ray.io", "RayCluster"): ray.read_ray_cluster,
     ("ray.io", "RayJob"): ray.read_ray_job,
+    ("ray.io", "RayService"): ray.read_ray_service,
     ("scheduling.run.ai", "PodGroup"): gangs.read_kai_group,
     ("scheduling.volcano.sh", "PodGroup"): gangs.read_volcano_group,
     ("scheduling.x-k8s.io", "PodGroup"): gangs.read_plugin_group,
@@ -65,7 +69,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         state: in a word.
         statements: what is said, the one that decides first.
         made: the number of objects of each kind that controllers created for it.
-        pods: how many pods there are, and how many of these are ready or ended well.
+        pods: how many pods there are, replaced ones left out, and how many of these are ready or ended well.
         unknown: what could not be read.
     """
 
@@ -79,14 +83,22 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """Return the state and what decides it, as a sentence about the object."""
-        said = STATES[self.state]
+        """Return the state and what decides it, as a sentence about the object; for a failed job how a pod failed."""
+        count, ready = self.pods
+        said = _IN_PART if self.state == "stuck" and ready else STATES[self.state]
         if self.statements and self.state not in ("running", "done"):
-            return f"{said}: {self.statements[0].says}"
+            first, *others = self.statements
+            cause = next(filter(_is_cause_of_end, others), None) if first.turn is Turn.ENDED else None
+            return f"{said}: {first.says}{f'; {cause.says}' if cause else ''}"
         if self.state == "running":
-            count, ready = self.pods
             return f"{said}: {ready} of {counted(count, 'pod')} {'is' if ready == 1 else 'are'} ready"
         return f"{said}, and nothing that was read says why" if self.state == "unknown" else said
+
+
+def _is_cause_of_end(statement: Statement) -> bool:
+    """Return whether a pod says how it failed, which a job that gave up does not say."""
+    is_pod = statement.about.kind == "Pod"
+    return is_pod and statement.turn is Turn.CONTAINER and statement.standing in ("failed", "stuck")
 
 
 def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObjects]:
@@ -98,15 +110,17 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
     """
     tree = owned_objects(root, reading)
     pods = [each for each in (root, *tree.objects) if group_kind(each) == ("", "Pod")]
+    current, replaced = without_replaced_pods(pods, tree)
     others = [each for each in (*tree.owners, root, *tree.objects) if group_kind(each) != ("", "Pod")]
     statements = [
         *(statement for each in others for statement in _statements_of_object(each, reading)),
-        *_statements_of_pods(pods, reading),
+        *_statements_of_pods(current, reading),
+        *(replace(each, turn=Turn.SILENCE) for each in _statements_of_pods(replaced, reading)),
     ]
     ordered = _decisive(root, statements, tree)
     made = Counter(text_at(each, ("kind",)) for each in tree.objects)
     cut = (f"only {MOST_OBJECTS} of the objects that controllers made of it are read",) if tree.is_cut else ()
-    pods_ready = len(pods), sum(map(is_ready, pods))
+    pods_ready = len(current), sum(map(is_ready, current))
     explanation = Explanation(
         about=name_of(root),
         made_by=tuple(map(name_of, tree.owners)),
@@ -167,15 +181,31 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
     about = name_of(root)
     above = {about, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
+    newest = _newest_objects(tree)
     kept: dict[tuple[ObjectName, str], Statement] = {}
     for each in statements:
         if each.turn is Turn.SUSPENDED and (each.about not in above or has_workload):
             continue
         if each.standing == "done" and each.about != about:
             continue
+        if each.last_seen and each.last_seen < newest.get(each.about, ""):
+            continue  # the event is older than what the controller could create since
         is_part = each.turn is Turn.ENDED and each.about not in above
         kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
     return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
+
+
+def _newest_objects(tree: OwnedObjects) -> Mapping[ObjectName, str]:
+    """Return when the newest object that each owner created was created, in RFC 3339."""
+    owners = {text_at(each, ("metadata", "uid")): name_of(each) for each in (*tree.owners, tree.root, *tree.objects)}
+    newest: dict[ObjectName, str] = {}
+    for obj in tree.objects:
+        created = text_at(obj, ("metadata", "creationTimestamp"))
+        for reference in items_at(obj, ("metadata", "ownerReferences")):
+            owner = owners.get(text_at(reference, ("uid",)))
+            if owner is not None:
+                newest[owner] = max(newest.get(owner, ""), created)
+    return newest
 
 
 def _state(statements: Sequence[Statement], pods: tuple[int, int]) -> State:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.status.kueue import QUEUE_LABEL
 from webhook.status.refused_creation import read_refused_creation
-from webhook.status.sources import ClusterReading, event_words
+from webhook.status.sources import ClusterReading, event_words, time_of_event
 from webhook.status.statement import (
     Condition,
     Statement,
@@ -27,10 +27,7 @@ from webhook.status.statement import (
     true_condition,
 )
 
-_RUNTIMES: Final = {
-    kind: GroupVersionKind("trainer.kubeflow.org", "v1alpha1", kind)
-    for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
-}
+_DEFAULT_RUNTIME: Final = "ClusterTrainingRuntime"
 _FAILED_JOB: Final[Mapping[str, tuple[str, str]]] = {
     "BackoffLimitExceeded": (
         "the job gave up, because its pods failed more often than backoffLimit allows",
@@ -55,6 +52,17 @@ _FAILED_JOB_SET: Final[Mapping[str, str]] = {
     "FailJobSetAction": "the JobSet failed, because a rule of its failurePolicy says so",
     "FailJobSetFailurePolicyAction": "the JobSet failed, because a rule of its failurePolicy says so",
     "ReachedMaxRestarts": "the JobSet failed, because it was restarted maxRestarts times",
+}
+_NO_SUPPORT: Final = (
+    "Trainer does not support {runtime}",
+    "name a ClusterTrainingRuntime or a TrainingRuntime in spec.runtimeRef, then create it again",
+)
+_FAILED_TRAIN_JOB: Final[Mapping[str, tuple[str, str]]] = {
+    "DeadlineExceeded": (
+        "the TrainJob was stopped, because it ran longer than activeDeadlineSeconds",
+        "raise activeDeadlineSeconds, then create it again",
+    ),
+    "TrainingRuntimeNotSupported": _NO_SUPPORT,
 }
 
 
@@ -87,34 +95,38 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield what a TrainJob says."""
-    conditions = conditions_of(job)
-    failed, about = true_condition(conditions, "Failed"), name_of(job)
-    kind = text_at(job, ("spec", "runtimeRef", "kind")) or "ClusterTrainingRuntime"
-    name = text_at(job, ("spec", "runtimeRef", "name"))
-    is_known = kind in _RUNTIMES and not reading.missing
-    runtime_kind = _RUNTIMES.get(kind, _RUNTIMES["ClusterTrainingRuntime"])
-    runtime = (
-        reading.get(runtime_kind, about.namespace if kind == "TrainingRuntime" else "", name) if is_known else None
-    )
-    if failed is not None and failed.reason not in ("TrainJobRuntimeNotSupported", "RuntimeNotSupported"):
-        if failed.reason == "DeadlineExceeded":
-            says, fix = (
-                "the TrainJob was stopped, because it ran longer than activeDeadlineSeconds",
-                "raise activeDeadlineSeconds",
-            )
-        else:
-            says, fix = "the TrainJob failed", "fix the cause of its failed pods, then create it again"
-        yield _ended(job, failed, says, fix)
+    conditions, about = conditions_of(job), name_of(job)
+    runtime = f"{text_at(job, ('spec', 'runtimeRef', 'kind')) or _DEFAULT_RUNTIME} "
+    runtime += text_at(job, ("spec", "runtimeRef", "name"))
+    if failed := true_condition(conditions, "Failed"):
+        says, fix = _FAILED_TRAIN_JOB.get(
+            failed.reason, ("the TrainJob failed", "fix the cause of its failed pods, then create it again")
+        )
+        yield _ended(job, failed, says.format(runtime=runtime), fix)
     elif done := true_condition(conditions, "Complete"):
         yield _done(job, done)
-    elif failed is not None or (is_known and runtime is None and name and not reading.missing and not conditions):
-        says = f"{kind} {name} does not exist, or Trainer does not support it"
-        fix = f"name a runtime that exists: kubectl get {kind.lower()}s"
-        words = failed.words if failed else next(map(event_words, reading.events(job)), "")
-        yield Statement(about=about, standing="stuck", turn=Turn.NO_RUNTIME, says=says, fix=fix, words=words)
+    elif without_runtime := next(filter(_says_no_runtime, reading.events(job)), None):
+        fix = "name a runtime that exists in spec.runtimeRef, or create this one"
+        yield Statement(
+            about=about,
+            standing="stuck",
+            turn=Turn.NO_RUNTIME,
+            says=f"{runtime} does not exist",
+            fix=fix,
+            words=event_words(without_runtime),
+            last_seen=time_of_event(without_runtime),
+        )
     else:
         yield from _suspended(job, ("spec", "suspend"))
         yield from read_refused_creation(job, reading)
+
+
+def _says_no_runtime(event: JSON) -> bool:
+    """Return whether Trainer reports that the runtime of a TrainJob does not exist."""
+    message = text_at(event, ("message",))
+    if text_at(event, ("reason",)) != "TrainJobResourcesCreationFailed" or "not found" not in message:
+        return False
+    return "TrainingRuntime specified in TrainJob" in message or "trainingruntimes" in message
 
 
 def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:

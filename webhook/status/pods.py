@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.status.replaced_pods import makes_pods_again
 from webhook.status.scheduling import why_unschedulable
 from webhook.status.sources import ClusterReading, event_words
 from webhook.status.statement import (
@@ -25,8 +29,11 @@ from webhook.status.statement import (
     text_at,
     true_condition,
 )
+from webhook.text.wording import counted
 
 _CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
+_NODE: Final = GroupVersionKind("", "v1", "Node")
+_STORAGE_CLASS: Final = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
 _KUEUE_GATES: Final = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 _IMAGE: Final = "correct the name or tag of the image, or name a Secret for its registry in imagePullSecrets"
 _WAITING: Final[Mapping[str, tuple[str, str]]] = {
@@ -68,6 +75,8 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
     "Preempting": ("the kubelet stopped it for a critical pod", "create it again"),
     "Shutdown": ("its node was shut down", "create it again"),
 }
+_ONE_SHARE: Final = "maximum request size for shared resources is 1"
+"""What NVIDIA's device plugin says where GPUs are shared by MPS, or with failRequestsGreaterThanOne."""
 _DISRUPTED: Final[Mapping[str, str]] = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
@@ -75,6 +84,11 @@ _DISRUPTED: Final[Mapping[str, str]] = {
     "DeletionByPodGC": "its node is gone",
     "TerminationByKubelet": "the kubelet ended it",
 }
+_FATAL_PROBES: Final[Mapping[str, str]] = {
+    "startup": "raise failureThreshold of the startupProbe, or correct the port and the path that it asks",
+    "liveness": "set a startupProbe that lasts until the model is loaded, or correct what the livenessProbe asks",
+}
+"""The probes for which the kubelet kills a container, and the fix."""
 _NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox", "NetworkNotReady")
 
@@ -85,20 +99,27 @@ def read_pod(pod: JSON) -> Statement | None:
     if phase == "Succeeded":
         return None
     if phase == "Failed":
-        return _failed_pod(pod)
+        failed = _failed_pod(pod)
+        return replace(failed, standing="stuck") if makes_pods_again(pod) else failed
+    if text_at(pod, ("metadata", "deletionTimestamp")):
+        return _deleted_pod(pod)
     if phase == "Running":
         return _container_statement(pod) or _not_ready(pod)
     if text_at(pod, ("spec", "nodeName")):
-        return _container_statement(pod) or statement_about(
-            pod, "starting", Turn.CONTAINER, "a node has the pod, and its containers are being created"
-        )
+        return _container_statement(pod) or statement_about(pod, "starting", Turn.CONTAINER, _how_it_starts(pod))
     return _pod_without_node(pod)
 
 
 def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
     """Yield details about a pod with a statement: its events, and the claims that it waits for."""
+    if text_at(pod, ("metadata", "deletionTimestamp")):
+        yield _lost_node(pod, reading) or statement
+        return
     if statement.turn is Turn.NODE:
         yield from _unbound_claims(pod, reading)
+    if statement.turn in (Turn.CONTAINER, Turn.PROGRESS) and (killed := _killed_by_probe(pod, reading)):
+        yield killed
+        return
     if statement.standing == "starting" and (problem := _problem_of_start(pod, reading)):
         yield problem
     else:
@@ -145,6 +166,32 @@ def _pod_without_node(pod: JSON) -> Statement:
     return statement_about(pod, standing, Turn.NODE, says, fix, words=scheduled.words)
 
 
+def _how_it_starts(pod: JSON) -> str:
+    """Return what happens on the node of a pod that does not run yet."""
+    for status in items_at(pod, ("status", "initContainerStatuses")):
+        if map_at(status, ("state", "running")) and status.get("started") is not True:
+            return f"init container {text_at(status, ('name',))} of the pod runs"
+    return "a node has the pod, and its containers are being created"
+
+
+def _deleted_pod(pod: JSON) -> Statement:
+    finalizers = get(pod, ("metadata", "finalizers"), None)
+    by = next((each for each in finalizers if isinstance(each, str)), "") if isinstance(finalizers, list) else ""
+    says = f"the pod is being deleted{f', and waits for finalizer {by}' if by else ''}"
+    return statement_about(pod, "starting", Turn.PROGRESS, says)
+
+
+def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
+    """Return that the kubelet of a pod that is being deleted does not answer, so that the pod stays."""
+    name = text_at(pod, ("spec", "nodeName"))
+    ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
+    if ready is None or ready.status == "True":
+        return None
+    says = f"node {name} does not answer, so the pod there is not deleted, and none takes its place"
+    fix = "repair or delete the node; if it is shut down for good, delete the pod with --force"
+    return statement_about(pod, "stuck", Turn.NODE, says, fix, words=f"Node {name}: {ready.words}")
+
+
 def _failed_pod(pod: JSON) -> Statement:
     reason, message = text_at(pod, ("status", "reason")), text_at(pod, ("status", "message")).strip()
     words = ": ".join(filter(None, (reason, message)))
@@ -152,6 +199,10 @@ def _failed_pod(pod: JSON) -> Statement:
     if disrupted is not None and reason not in _FAILED:
         says = _DISRUPTED.get(disrupted.reason, f"it was ended ({disrupted.reason})")
         return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", "", words=disrupted.words)
+    if _ONE_SHARE in message:
+        says = "the pod failed: the GPUs of its node are shared, and one container may have only 1 share"
+        fix = "ask for 1, or select nodes with GPUs that are not shared"
+        return statement_about(pod, "failed", Turn.CONTAINER, says, fix, words=words)
     if reason in _FAILED:
         says, fix = _FAILED[reason]
         return statement_about(pod, "failed", Turn.CONTAINER, f"the pod failed: {says}", fix, words=words)
@@ -227,11 +278,36 @@ def _not_ready(pod: JSON) -> Statement | None:
     ready = conditions.get("Ready")
     if ready is None or ready.status != "False":
         return None
-    late = [
-        text_at(each, ("name",)) for each in items_at(pod, ("status", "containerStatuses")) if not each.get("ready")
-    ]
-    said = f"container {late[0]} runs and is not ready yet" if late else "the pod runs and is not ready yet"
+    late = next((each for each in items_at(pod, ("status", "containerStatuses")) if not each.get("ready")), None)
+    name, ended = text_at(late, ("name",)), map_at(late, ("lastState", "terminated"))
+    said = f"container {name} runs and is not ready yet" if late else "the pod runs and is not ready yet"
+    if ended and (count := number_at(late, ("restartCount",))):
+        said += f", after it ended {counted(count, 'time')}; the last time: {_why_ended(pod, name, ended)[0]}"
     return statement_about(pod, "starting", Turn.PROGRESS, said, "", words=ready.words)
+
+
+def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
+    """Return that the kubelet kills a container that is not ready because of a probe, which its status does not say."""
+    late = [
+        each
+        for each in items_at(pod, ("status", "containerStatuses"))
+        if not each.get("ready") and text_at(each, ("lastState", "terminated", "reason")) in ("Error", "Completed")
+    ]
+    if not late:
+        return None
+    events = reading.events(pod, "Killing")
+    for status in late:
+        name = text_at(status, ("name",))
+        for probe, fix in _FATAL_PROBES.items():
+            message = f"Container {name} failed {probe} probe"
+            killing = next((each for each in events if text_at(each, ("message",)).startswith(message)), None)
+            if killing is not None:
+                count = counted(number_at(status, ("restartCount",)), "time")
+                says = f"the kubelet kills container {name}, because its {probe} probe fails; it restarted {count}"
+                failures = (each for each in events if text_at(each, ("message",)).lower().startswith(f"{probe} probe"))
+                words = event_words(next(failures, killing))
+                return statement_about(pod, "stuck", Turn.CONTAINER, says, fix, words=words)
+    return None
 
 
 def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
@@ -262,12 +338,12 @@ def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
         if "ephemeral" in volume:
             name = f"{about.name}-{text_at(volume, ('name',))}"
         claim = reading.get(_CLAIM, about.namespace, name) if name else None
-        if claim is not None and (statement := read_volume_claim(claim, reading)):
+        if claim is not None and (statement := read_volume_claim(claim, reading)) and statement.turn is Turn.CLAIM:
             yield statement
 
 
 def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
-    """Return why a PersistentVolumeClaim is not bound; None if it is, or if it waits for a pod to be placed."""
+    """Return why a PersistentVolumeClaim is not bound; None if it is bound."""
     phase, name = text_at(claim, ("status", "phase")), name_of(claim).name
     if phase == "Lost":
         says, fix = f"the volume of PersistentVolumeClaim {name} is gone", "restore the volume, or create another claim"
@@ -286,5 +362,9 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
             else:
                 says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask the administrator of the StorageClass"
             return statement_about(claim, "stuck", Turn.CLAIM, says, fix, words=event_words(event))
+    storage_class = reading.get(_STORAGE_CLASS, "", text_at(claim, ("spec", "storageClassName")))
+    if text_at(storage_class, ("volumeBindingMode",)) == "WaitForFirstConsumer":
+        says = f"PersistentVolumeClaim {name} gets a volume once a pod that uses it has a node"
+        return statement_about(claim, "waits", Turn.SILENCE, says)
     says = f"PersistentVolumeClaim {name} is not bound to a volume"
     return statement_about(claim, "waits", Turn.CLAIM, says, "look at its StorageClass and its provisioner")

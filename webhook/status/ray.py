@@ -6,14 +6,18 @@ Source: ray-project/kuberay@feeaf72f ray-operator/apis/ray/v1/raycluster_types.g
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.status.refused_creation import read_refused_creation
 from webhook.status.sources import ClusterReading
-from webhook.status.statement import Statement, Turn, conditions_of, statement_about, text_at
+from webhook.status.statement import Statement, Turn, conditions_of, map_at, statement_about, text_at
 
+_NOT_DEPLOYED: Final = {"DEPLOY_FAILED": "cannot deploy", "UNHEALTHY": "cannot keep all replicas of"}
+"""States of applications and deployments of Ray Serve that a person has to fix, as parts of a sentence."""
+_MOST_APPLICATIONS: Final = 10
 _ENDED: Final = {
     "AppFailed": "its entrypoint failed",
     "SubmissionFailed": "the job could not be submitted to the Ray cluster",
@@ -51,6 +55,39 @@ def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Stateme
     elif provisioned is not None and provisioned.status == "False":
         says = "not all pods of the Ray cluster are ready yet"
         yield statement_about(cluster, "starting", Turn.SILENCE, says, "", words=provisioned.words)
+
+
+def read_ray_service(service: JSON, reading: ClusterReading) -> Iterator[Statement]:
+    """Yield what KubeRay says of a RayService: applications that Ray Serve cannot deploy, and whether it is ready."""
+    yield from read_refused_creation(service, reading)
+    if get(service, ("spec", "suspend"), False) is True:
+        says = "it is suspended by spec.suspend"
+        yield statement_about(
+            service, "stuck", Turn.SUSPENDED, says, "set spec.suspend to false", words="spec.suspend is true"
+        )
+        return
+    for status in ("pendingServiceStatus", "activeServiceStatus"):
+        applications = map_at(service, ("status", status, "applicationStatuses"))
+        for name, application in islice(applications.items(), _MOST_APPLICATIONS):
+            if text_at(application, ("status",)) in _NOT_DEPLOYED:
+                yield _failed_application(service, name, application)
+    ready = conditions_of(service).get("Ready")
+    if ready is not None and ready.status == "False":
+        says = f"it is not ready yet{f': {ready.message}' if ready.message else ''}"
+        yield statement_about(service, "starting", Turn.READINESS, says, words=ready.words)
+
+
+def _failed_application(service: JSON, name: str, application: JSON) -> Statement:
+    status, message = text_at(application, ("status",)), text_at(application, ("message",)).strip()
+    deployments = (
+        f"{deployment} is {text_at(each, ('status',))}: {text_at(each, ('message',)).strip()}"
+        for deployment, each in map_at(application, ("serveDeploymentStatuses",)).items()
+        if text_at(each, ("status",)) in _NOT_DEPLOYED
+    )
+    words = "; ".join(filter(None, (message, *islice(deployments, _MOST_APPLICATIONS))))
+    says = f"Ray Serve {_NOT_DEPLOYED[status]} application {name}"
+    fix = "fix what the message names in spec.serveConfigV2 or in the code of the application"
+    return statement_about(service, "stuck", Turn.PROGRESS, says, fix, words=f"{status}: {words}" if words else status)
 
 
 def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.status.sources import ClusterReading, event_words
-from webhook.status.statement import Statement, Turn, conditions_of, name_of, text_at, true_condition
+from webhook.status.sources import ClusterReading, event_words, time_of_event
+from webhook.status.statement import Statement, Turn, conditions_of, name_of, number_at, text_at, true_condition
 
 _EVENTS: Final = (
     *("FailedCreate", "FailedCreatePod", "FailedCreateHeadPod", "FailedCreateWorkerPod", "FailedToCreateHeadPod"),
@@ -24,15 +24,26 @@ _EVENTS: Final = (
 def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
     """Yield why objects that a controller creates for an object were refused, from its conditions, else its events."""
     failed = true_condition(conditions_of(owner), "ReplicaFailure", "RayClusterReplicaFailure")
-    message, words = (failed.message, failed.words) if failed else ("", "")
+    message, words, last_seen = (failed.message, failed.words, "") if failed else ("", "", "")
     if not message:
         for event in reading.events(owner):
             if text_at(event, ("reason",)) in _EVENTS:
                 message, words = text_at(event, ("message",)).strip(), event_words(event)
+                last_seen = time_of_event(event)
                 break
     if message:
         says, fix = why_refused(message)
-        yield Statement(about=name_of(owner), standing="stuck", turn=Turn.NOT_MADE, says=says, fix=fix, words=words)
+        if number_at(owner, ("status", "replicas")):
+            says = says.replace("its pods are not created", "no more of its pods are created", 1)
+        yield Statement(
+            about=name_of(owner),
+            standing="stuck",
+            turn=Turn.NOT_MADE,
+            says=says,
+            fix=fix,
+            words=words,
+            last_seen=last_seen,
+        )
 
 
 def why_refused(message: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from webhook.text.wording import counted
 
 _HEAD: Final = re.compile(r"(?:0/([0-9]{1,9})|all) nodes are (?:un)?available: ")
 _COUNT: Final = re.compile(r"([0-9]{1,9}) ")
+_NO_CLASS: Final = re.compile(r"device class ([^ ]{1,253}) does not exist")
 _LESS: Final = "ask for less, or wait until other pods end or nodes with more are added"
 _REASONS: Final = (
     ("had untolerated taint", "has a taint that the pod does not tolerate", "add a toleration, or use other nodes"),
@@ -66,19 +67,16 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
         return "stuck", f"ResourceClaim {name} does not exist", "create it, or correct the name in spec.resourceClaims"
     if "waiting for" in message and "resourceclaim" in message.lower():
         return "waits", "a ResourceClaim of the pod is not created yet", "look whether its ResourceClaimTemplate exists"
-    if "device class" in message.lower() and "does not exist" in message:
-        return (
-            "stuck",
-            f"a claim names a DeviceClass that does not exist: {message}",
-            "correct deviceClassName of the claim",
-        )
+    if no_class := _NO_CLASS.search(message):
+        fix = "correct deviceClassName of the claim, or install the driver that creates the class"
+        return "stuck", f"DeviceClass {no_class[1]} does not exist", fix
     if "no nodes available to schedule pods" in message:
         return "stuck", "the cluster has no node", "add nodes"
     if head := _HEAD.search(message):
         reasons = list(_reasons(message[head.end() :]))
         if reasons:
             return "stuck", _sentence(reasons, head[1]), next((fix for *_, fix in reasons if fix), _LESS)
-    return "stuck", f"no node accepts the pod: {message}" if message else "no node accepts the pod", ""
+    return "stuck", f"the scheduler does not place the pod: {message}" if message else "no node accepts the pod", ""
 
 
 def gang_reason(message: str) -> str:

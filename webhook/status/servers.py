@@ -57,6 +57,6 @@ def read_conditions_of_server(server: JSON, reading: ClusterReading) -> Iterator
         if condition is not None and condition.status == "False":
             says = f"it is not ready yet{f': {condition.message}' if condition.message else ''}"
             yield Statement(
-                about=name_of(server), standing="starting", turn=Turn.SILENCE, says=says, words=condition.words
+                about=name_of(server), standing="starting", turn=Turn.READINESS, says=says, words=condition.words
             )
             return

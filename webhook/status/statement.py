@@ -33,6 +33,7 @@ class Turn(IntEnum):
     NODE = 40
     CONTAINER = 50
     PROGRESS = 60
+    READINESS = 70
     SILENCE = 90
 
 
@@ -58,6 +59,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         fix: what to do, "" where there is nothing.
         words: the text of the controller, "" if there is none.
         alike: how many other objects of the kind say the same.
+        last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not of an event.
     """
 
     about: ObjectName
@@ -67,6 +69,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     fix: str = ""
     words: str = ""
     alike: int = 0
+    last_seen: str = ""
 
 
 class Condition(Struct, frozen=True, kw_only=True):
