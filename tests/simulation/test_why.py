@@ -10,7 +10,9 @@ from webhook.cli import run_command_line
 from webhook.status.refused_creation import why_refused
 from webhook.status.scheduling import why_unschedulable
 
-STORIES = yaml.safe_load((Path(__file__).parents[1] / "data" / "why" / "stories.yaml").read_text())
+WHY = Path(__file__).parents[1] / "data" / "why"
+STORIES = yaml.safe_load((WHY / "stories.yaml").read_text())
+RECORDED = yaml.safe_load((WHY / "recorded" / "stories.yaml").read_text())
 
 
 def ask(story, tmp_path, capsys, *arguments):
@@ -25,6 +27,25 @@ def test_the_first_line_has_the_deciding_reason(story, tmp_path, capsys):
     code, said = ask(story, tmp_path, capsys)
     assert (said.out.partition("\n")[0], code) == (story["first"], story["code"]), said.out + said.err
     assert story.get("also", "") in said.out
+
+
+@pytest.mark.parametrize("story", RECORDED, ids=[each["story"] for each in RECORDED])
+def test_a_recorded_cluster_says_what_decides_what_is_next_and_what_is_unknown(story, capsys):
+    asked = ["why", story["ask"], "-n", "team", "--context", str(WHY / "recorded" / story["folder"])]
+    code = run_command_line(asked)
+    text = capsys.readouterr().out
+    run_command_line([*asked, "-o", "json"])
+    [told] = json.loads(capsys.readouterr().out)
+    rules = [each["rule"] for listed in told.get("aspects", {}).values() for each in listed]
+    following = [told["answer"], *rules] if told["answer"] else []
+    unknown = [each["what"] for each in told["unknown"]]
+    assert (text.partition("\n")[0], code) == (story["first"], story["code"]), text
+    assert (following, unknown) == (story["next"], story["unknown"]), text
+
+
+def test_each_recorded_cluster_has_its_story():
+    folders = [each.name for each in (WHY / "recorded").iterdir() if each.is_dir()]
+    assert sorted(folders) == sorted(each["folder"] for each in RECORDED), "tests/data/why/recorded/stories.yaml"
 
 
 GATED = next(each for each in STORIES if each["story"] == "scheduling gate")
@@ -92,7 +113,7 @@ def test_the_reason_why_pods_are_refused_is_read(message, says):
         ('0/1 nodes are available: resourceclaim "a" not found', "ResourceClaim a does not exist"),
         ("0/2 nodes are available: 1 Too many pods, 1 node(s) were unschedulable.", "of 2 nodes 1 has as many pods"),
         ("all nodes are unavailable: 3 Insufficient cpu.", "no node accepts the pod: 3 have too little free cpu"),
-        ("something else", "no node accepts the pod: something else"),
+        ("something else", "the scheduler does not place the pod: something else"),
         ("0/3 nodes are available: 3 new reason, with comma.", "of 3 nodes 3 new reason, with comma"),
     ],
 )
