@@ -28,6 +28,9 @@ _OF_FILE: Mapping[str, Mapping[str, str]] = {
             "`ignore`, `exemptions`",
         )
     },
+    "`ignoreComments`": dict.fromkeys(
+        ("serve", "replay", "test", "simulate", "backtest"), "comments are in the files that `audit` reads"
+    ),
     "`report`": {
         "serve": "it writes no report",
         "replay": "it prints whole answers",

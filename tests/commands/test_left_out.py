@@ -26,6 +26,7 @@ COUNTS = {
     "objects": 1,
     "excepted": 1,
     "annotated": 1,
+    "commented": 0,
     "unreported": 1,
     "settings": ["levels", "failOn"],
     "params": [],

@@ -25,6 +25,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import document_stream, documents
 from webhook.input.document_stream import SourcePart
 from webhook.policy.param_rules import ParamRuleChecker
+from webhook.report.commented import CommentedFindings
 from webhook.report.counts import ObjectCounts
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
@@ -235,7 +236,7 @@ class PartAudit:
         if decisions and has_unread_pods(attributes, self._table):
             result.pods_not_read[qualified_kind(attributes.kind)] += 1
             about = structs.replace(about, has_unread_pods=True)
-        made = (
+        findings = (
             *keys.findings(each, about),
             *findings_of_object(
                 decisions,
@@ -246,6 +247,9 @@ class PartAudit:
                 with_passes=self._contents.passes and not about.has_unread_pods,
             ),
         )
+        commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
+        made = tuple(commented.apply(findings))
+        result.warnings += commented.warnings
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
         yield from made
 

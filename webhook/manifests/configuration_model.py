@@ -267,6 +267,12 @@ class FileConfiguration(CamelCaseModel):
         "stands for any characters.",
         examples=[["sandbox-*"]],
     )
+    ignore_comments: tuple[str, ...] = Field(
+        default=(),
+        description="Namespaces whose objects may be excepted in audited files with a comment `# claimgate:ignore RULE "
+        "reason`; `*` stands for any characters.",
+        examples=[["sandbox-*"]],
+    )
     report: ReportSettings = Field(
         default=ReportSettings(),
         description="What audit and replay report.",

@@ -129,6 +129,12 @@ def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
     return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
 
 
+def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
+    """Return whether comments in files may except objects of a namespace."""
+    allowed = configuration.ignore_comments
+    return bool(allowed) and _matches_any_pattern(allowed, namespace)
+
+
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:

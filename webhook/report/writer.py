@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from webhook.errors import InputProblem
 from webhook.manifests.configuration_model import FileConfiguration, lowering_settings
+from webhook.report.commented import OF_COMMENT
 from webhook.report.counts import FINDINGS, ObjectCounts
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import QueueTrees
@@ -43,15 +44,17 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     """The numbers of findings that configuration and annotations removed from a report, all 0 if nothing was removed.
 
     files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
-    findings under its exceptions. annotated: findings that an annotation of their own object excepts. unreported:
-    findings that its `report` hides. Other settings that may remove findings cannot be counted: the configuration, and
-    params: audited objects with levels of rules, such as `ConfigMap claimgate-system/gpu-limits`.
+    findings under its exceptions. annotated: findings that an annotation of their own object excepts. commented:
+    findings that a comment in their file excepts. unreported: findings that its `report` hides. Other settings that may
+    remove findings cannot be counted: the configuration, and params: audited objects with levels of rules, such as
+    `ConfigMap claimgate-system/gpu-limits`.
     """
 
     files: int = 0
     objects: int = 0
     excepted: int = 0
     annotated: int = 0
+    commented: int = 0
     unreported: int = 0
     settings: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
@@ -66,6 +69,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             (self.objects, "object", "by ignore"),
             (self.excepted, "finding", "by exceptions"),
             (self.annotated, "finding", "by annotations"),
+            (self.commented, "finding", "by comments"),
             (self.unreported, "finding", "by report"),
         )
         told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
@@ -83,6 +87,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             "objects": self.objects,
             "excepted": self.excepted,
             "annotated": self.annotated,
+            "commented": self.commented,
             "unreported": self.unreported,
             "settings": list(self.settings),
             "params": list(self.params),
@@ -101,11 +106,13 @@ def left_out_by_configuration(
     """Return what a configuration and annotations left out; `exceptions` are the used ones with how often."""
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
+    of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))
     return LeftOut(
         files=files,
         objects=objects,
         excepted=of_file,
-        annotated=sum(exceptions.values()) - of_file,
+        annotated=sum(exceptions.values()) - of_file - of_comments,
+        commented=of_comments,
         unreported=unreported,
         settings=lowering_settings(value),
         params=params,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import jsontext
+from webhook.yamltext.ignore_comments import IgnoreComment
 from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 from webhook.yamltext.source_line import SourceLine, Words, offset_of_word
 
@@ -56,6 +58,11 @@ class JsonPlaces(Struct):
         places = self.shown[at]
         line, column = self.position(at, path, words)
         return places.line_at(0, line - first + 1, column) if places else None
+
+    def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
+        """Return nothing, because JSON has no comments."""
+        del line
+        return ()
 
     def _value_of_key(self, offset: int) -> int:
         """Return the offset of the value with its key at an offset, or of the value there if it is not a key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
@@ -15,6 +15,7 @@ import yaml
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import scalars
 from webhook.yamltext.confidential import Span, confidential_spans
+from webhook.yamltext.ignore_comments import MARK, IgnoreComment, ignore_comments
 from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_word, source_line
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -72,6 +73,7 @@ class Places:
     nodes: dict[int, Any] = field(default_factory=dict, repr=False)
     lines: list[str] | None = field(default=None, repr=False)
     confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
+    comments: Mapping[int, Sequence[IgnoreComment]] | None = field(default=None, repr=False)
     words_are_text: bool = False
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
@@ -114,6 +116,12 @@ class Places:
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place without confidential values; None if the document is too long."""
         return self.line_at(at, *self.position(at, path, words))
+
+    def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
+        """Return the comments about a line of the text, from 1, that ask for an exception."""
+        if self.comments is None:
+            self.comments = ignore_comments(_BREAK.split(self.text)) if MARK in self.text else {}
+        return self.comments.get(line, ())
 
     def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
         """Return the line at a known place of this document, from 1, without confidential values."""

@@ -24,6 +24,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError, InputProblem
 from webhook.yamltext import dump, input_files, jsontext, scalars
+from webhook.yamltext.ignore_comments import IgnoreComment
 from webhook.yamltext.input_files import (
     MAX_BYTES,
     NOT_UNICODE,
@@ -81,6 +82,10 @@ class Document:
     def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         """Return the line of that place without hidden values; None if it cannot be shown."""
         return self._source.source_line(self._at, path, words) if self._source else None
+
+    def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
+        """Return the comments about a line of the file, from 1, that ask for an exception."""
+        return self._source.ignore_comments(line) if self._source else ()
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
         """Return the problem of a message about a path, with its file, line and column."""
@@ -299,6 +304,8 @@ class _Source(Protocol):
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None: ...
 
+    def ignore_comments(self, line: int) -> Sequence[IgnoreComment]: ...
+
 
 def _read_whole_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
@@ -368,6 +375,9 @@ class _ShiftedSource(Struct, frozen=True):
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
         return self.source.source_line(at, path, words)
+
+    def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
+        return self.source.ignore_comments(line - self.above)
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:

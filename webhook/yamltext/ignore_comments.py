@@ -1,0 +1,58 @@
+"""Comments in YAML that ask for an exception: `# claimgate:ignore RULE reason`, and the line that each is about.
+
+A comment at the end of a line is about this line. A comment on a line of its own is about the next line that is not a
+comment. Knows neither rules nor who may have an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+MARK: Final = "claimgate:ignore"
+_COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
+_MOST: Final = 1_000
+"""Comments of a file that are read."""
+_LONGEST: Final = 200
+"""Characters of a reason that are shown."""
+
+
+class IgnoreComment(Struct, frozen=True):
+    """One comment with its line, from 1; the reason may be ""."""
+
+    line: int
+    rule: str
+    reason: str
+
+
+def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment]]:
+    """Return the comments of a text by the number of the line that they are about, from 1.
+
+    Args:
+        lines: the lines of the text.
+    """
+    comments: dict[int, list[IgnoreComment]] = {}
+    waiting: list[IgnoreComment] = []
+    count = 0
+    for number, line in enumerate(lines, 1):
+        stripped = line.lstrip()
+        is_alone = stripped.startswith("#")
+        if MARK in line and count < _MOST and (read := _comment_in_line(line, number)) is not None:
+            count += 1
+            (waiting if is_alone else comments.setdefault(number, [])).append(read)
+        if waiting and not is_alone:
+            comments.setdefault(number, []).extend(waiting)
+            waiting = []
+    return comments
+
+
+def _comment_in_line(line: str, number: int) -> IgnoreComment | None:
+    """Return the comment of a line; in YAML a comment begins the line, or comes after a blank."""
+    start = line.rindex("#", 0, line.index(MARK)) if "#" in line[: line.index(MARK)] else -1
+    if start < 0 or line[start - 1 : start].strip():
+        return None
+    match = _COMMENT.fullmatch(line[start:].rstrip())
+    return IgnoreComment(number, match[1], match[2].strip()[:_LONGEST]) if match else None
