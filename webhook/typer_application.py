@@ -173,7 +173,11 @@ EXAMPLES = {
     ),
     "rollout": ("claimgate rollout claimgate.log --since 7d",),
     "test": ("claimgate test policies/", "claimgate test policies/ --verbose --run gpu"),
-    "explain": ("claimgate explain gpu-portable/all", "claimgate explain job-set"),
+    "explain": (
+        "claimgate explain gpu-portable/all",
+        "claimgate explain job-set",
+        "claimgate explain team-label --policies policies/",
+    ),
     "policies list": ("claimgate policies list policies/",),
     "policies check": ("claimgate policies check policies/ --verbose",),
     "policies rules": ("claimgate policies rules --rule gpu-portable/all",),

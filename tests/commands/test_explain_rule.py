@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +94,62 @@ def test_the_help_of_a_verb_is_printed_without_the_parser(capsys: pytest.Capture
     assert run_command_line(["explain", "--help"]) == 0
     assert "Usage: claimgate explain" in capsys.readouterr().out
     assert run_command_line(["version", "more"]) == 2
+
+
+OWN = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: own-rules}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - {expression: "object.metadata.name != 'wrong'", message: "metadata.name: is wrong"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: own-rules}
+spec: {policyName: own-rules, validationActions: [Warn]}
+"""
+RULES = """\
+group: own
+policies:
+  own-rules:
+  - {rule: name, title: The name is wrong, why: The site uses the name itself., source: the handbook}
+"""
+
+
+def test_own_policies_are_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["policies", "init", "team-label"]) == 0
+    capsys.readouterr()
+    pasted = "spec.template.metadata.labels: must have the label team (policy team-label)"
+    for asked in (["team-label"], [pasted]):
+        assert run_command_line(["explain", "--policies", "policies", *asked]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("team-label\n\nEvery pod has the label team, which names who pays.\n")
+        assert "- Demands: `'team' in object.metadata.?labels.orValue({})`: metadata.labels: must have" in shown
+        assert shown.index("Bad: a Pod without it is denied") < shown.index("Good: a Pod with the label is allowed")
+        assert shown.count("```\nmetadata.labels: must have the label team, which names who pays: add it\n```") == 1
+
+
+def test_own_rules_are_explained_beside_shipped_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "policy.yaml").write_text(OWN)
+    (tmp_path / "rules.yaml").write_text(RULES)
+    assert run_command_line(["explain", "--policies", str(tmp_path), "own/name", "gpu-portable/all"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("own/name\n\nThe name is wrong\n\nThe site uses the name itself.\n")
+    assert "- Source: the handbook\n" in shown
+    assert "Policy `own-rules` (Warn)" in shown
+    assert "\ngpu-portable/all\n\nThe amount of `gpu` is the word all" in shown
+    assert run_command_line(["explain", "--policies", str(tmp_path), "own/nam"]) == 2
+    assert "no rule or policy is called `own/nam`; did you mean own/name?" in capsys.readouterr().err
+
+
+def test_a_policy_that_does_not_compile_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "policy.yaml").write_text(OWN.replace("!= 'wrong'", "!="))
+    assert run_command_line(["explain", "--policies", str(tmp_path), "own-rules"]) == 2
+    assert "spec.validations[0].expression" in capsys.readouterr().err

@@ -1,29 +1,53 @@
-"""`claimgate explain`: one rule, as its page says it. Reads the pages that were written ahead, and no policy."""
+"""`claimgate explain`: one rule, as its page says it. Shipped rules have pages that were written ahead."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
+from webhook.commands import options
 from webhook.commands.options import complete_rule
 from webhook.rules import pages
+from webhook.settings.shared import Settings
+from webhook.text import terminal
+
+_SETTINGS: Final = ("workloads", "kubernetes_version", "own_namespace")
 
 
+@options.add_settings_flags(Settings, *_SETTINGS)
 def command(
     rule: Annotated[
         list[str],
         typer.Argument(
             metavar="RULE",
-            help="The id of a rule, such as gpu-portable/all, a group, or a whole message.",
+            help="The id of a rule, such as gpu-portable/all, a group, the name of an own policy, or a whole message.",
             autocompletion=complete_rule,
         ),
     ],
+    *,
+    policies: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--policies",
+            metavar="DIR",
+            help="Also explain the rules and policies of these folders and files; repeatable.",
+        ),
+    ] = None,
+    settings: Settings,
 ) -> int:
-    """Explain a shipped rule: what it demands, why, its source, a bad and a good example.
+    """Explain a rule: what it demands, why, its source, a bad and a good example.
 
-    For rules of your own policies, use `claimgate policies rules --rule ID DIR`.
+    With --policies, also explain your own rules and policies. Their examples are cases of the suites in the folders.
     """
-    sys.stdout.write(pages.sections_about_rules(rule))
+    if not policies:
+        sys.stdout.write(pages.sections_about_rules(rule))
+        return 0
+    from webhook.assembly import create_compile_options
+    from webhook.suites.own_sections import own_sections
+
+    text = pages.sections_about_rules(rule, own_sections(policies, create_compile_options(settings)))
+    sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0

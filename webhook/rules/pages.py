@@ -1,9 +1,13 @@
-"""The pages about shipped rules, which were written ahead: the section about one rule, and the ids of all."""
+"""The pages about shipped rules, which were written ahead: the section about one rule, and the ids of all.
+
+Sections of a site's own rules are looked up in the same way.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from string import ascii_lowercase, digits
 from typing import Final
@@ -16,22 +20,24 @@ _OF_IDS: Final = frozenset(f"{ascii_lowercase}{digits}/-")
 _HEADING: Final = re.compile(r"(?m)^## (\S+/\S+)$")
 
 
-def sections_about_rules(asked: Sequence[str]) -> str:
+def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = None) -> str:
     """Return what is known of rules: the section about each rule, or the titles of a group's rules.
 
     Args:
         asked: ids (`ray/num-gpus`), names without their group (`num-gpus`), groups (`ray`), or the words of a pasted
             message, which has ids in parentheses.
+        own: the sections of a site's own rules and policies, by id and name; None for shipped rules alone.
 
     Raises:
         ConfigurationError: the rule does not exist, or there are no pages.
     """
-    sections = _sections(shipped.rule_pages_folder())
+    sections = {**_sections(shipped.rule_pages_folder()), **(own or {})}
     are_names = all(_rules_of_name(name.strip("()"), sections) for name in asked)
     pasted = () if are_names else _words_of_ids(" ".join(asked))
-    if mentioned := [name for name in dict.fromkeys(pasted) if name in sections]:
+    if mentioned := [name for name in dict.fromkeys(_ids_among_words(pasted)) if name in sections]:
         return "\n".join(sections[name] for name in mentioned)
-    return "\n".join(_text_about_name(name.strip("()"), sections) for name in asked)
+    of = "rule or policy" if own else "shipped rule"
+    return "\n".join(_text_about_name(name.strip("()"), sections, of) for name in asked)
 
 
 def shipped_rule_ids() -> Iterator[str]:
@@ -48,6 +54,11 @@ def _words_of_ids(text: str) -> Sequence[str]:
     return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 
+def _ids_among_words(words: Sequence[str]) -> Iterator[str]:
+    """Yield the ids of a message, and the names after the word `policy`: a name alone may be any word."""
+    yield from (name for before, name in pairwise(("", *words)) if "/" in name or before == "policy")
+
+
 def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
     """Return the ids that a name means: an id itself, a name without its group, or a group."""
     if name in sections:
@@ -55,7 +66,7 @@ def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
     return [each for each in sections if name in each.split("/")]
 
 
-def _text_about_name(name: str, sections: Mapping[str, str]) -> str:
+def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
     """Return the section about one rule, or a line about each of several.
 
     Raises:
@@ -65,7 +76,7 @@ def _text_about_name(name: str, sections: Mapping[str, str]) -> str:
     if not rules:
         close = nearest_name(name, (*sections, *(part for each in sections for part in each.split("/"))))
         advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
-        raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
+        raise ConfigurationError(f"explain: no {of} is called `{name}`; {advice}")
     if len(rules) == 1:
         return sections[rules[0]]
     width = max(map(len, rules))

@@ -59,6 +59,45 @@ def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
     return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
 
 
+def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
+    """Return for each policy the first case that it denies or warns of, and the first one that it evaluates and allows.
+
+    Raises:
+        InputError: a suite has mistakes.
+    """
+    by_policy: dict[str, dict[bool, Example]] = {}
+    for suite in find.find_suites(list(folders)):
+        if find.has_own_format(suite):
+            for each in _examples_of_policies_in_suite(suite, how, by_policy):
+                by_policy.setdefault(each.rule, {}).setdefault(each.is_bad, each)
+    return {policy: Pair(bad=pair.get(True), good=pair.get(False)) for policy, pair in by_policy.items()}
+
+
+def _examples_of_policies_in_suite(
+    suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]
+) -> Iterator[Example]:
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
+    for case in own.cases(suite):
+        request = own.request_of_case(case, suite, policies, how)
+        decisions = answer_of_case(request).verdict.decisions
+        said: dict[str, list[str]] = {}
+        for each in decisions:
+            if each.evaluation in ("admit", "deny"):
+                said.setdefault(each.policy, []).extend([each.message] if each.action == "deny" else [])
+        for policy, messages in said.items():
+            if bool(messages) not in known.get(policy, {}):
+                obj, old = own.object_as_written(case, suite, request.attributes)
+                yield Example(
+                    rule=policy,
+                    name=case.name,
+                    is_bad=bool(messages),
+                    operation=str(request.attributes.operation),
+                    object=obj,
+                    old=old,
+                    said="; ".join(messages),
+                )
+
+
 def _examples_of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
     policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
     for case in own.cases(suite):

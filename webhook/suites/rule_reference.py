@@ -51,7 +51,7 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
-            yield from _example(title, example)
+            yield from example_lines(title, example)
 
 
 def _locations_of_rule(entry: StatedRule, homes: RuleLocator) -> Iterator[RuleLocation]:
@@ -87,7 +87,8 @@ def _text_about_policy_of_rule(policy: Policy, rule: Rule) -> str:
     return f"Policy `{policy.name}` ({', '.join(done) or 'not bound'}){off}"
 
 
-def _example(title: str, example: Example) -> Iterator[str]:
+def example_lines(title: str, example: Example) -> Iterator[str]:
+    """Yield an example with its object, its former state, and the message of a bad one."""
     yield from (f"{title}: {example.name}", "", "```yaml")
     if example.operation == "UPDATE" and example.old is not None:
         yield from ("# before", *_yaml(example.old), "---", "# after")
