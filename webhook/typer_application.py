@@ -75,6 +75,7 @@ OPTION_GROUPS = {
         "--min-severity",
         "--fail-on",
         "--show",
+        "--statistics",
         "--baseline",
         "--write-baseline",
         "--require-input",

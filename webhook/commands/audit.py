@@ -82,6 +82,7 @@ def command(
     show: report_options.Show = "",
     baseline: report_options.Baseline = None,
     write_baseline: report_options.WriteBaseline = None,
+    statistics: report_options.Statistics = False,
     require_input: report_options.RequireInput = False,
     jobs: ray_audit.Jobs = None,
     ray: ray_audit.RayAddress = "",
@@ -113,6 +114,7 @@ def command(
         report_options.parse_shown(show),
         is_of_files=not flags.is_live,
         is_verbose=verbose,
+        statistics=statistics,
     )
     given = report_options.ReportFlags(min_severity=min_severity, baseline=baseline)
 

@@ -59,13 +59,16 @@ class AuditReport:
         *,
         is_of_files: bool,
         is_verbose: bool,
+        statistics: bool = False,
     ) -> None:
         """Args: the outputs; the baseline to write; results that get rows, too; whether objects come from files, which
-        may have copies of an object; whether all is named.
+        may have copies of an object; whether all is named; whether rules are counted in place of the findings.
         """
         self._shown = shown
-        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings(
-            shown, joins_copies=is_of_files
+        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
+            formats.writers_of_statistics()
+            if statistics
+            else formats.writers_of_findings(shown, joins_copies=is_of_files)
         )
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None

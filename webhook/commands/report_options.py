@@ -56,6 +56,10 @@ WriteBaseline: TypeAlias = Annotated[
     Path | None,
     typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; exits with 0."),
 ]
+Statistics: TypeAlias = Annotated[
+    bool,
+    typer.Option("--statistics", help="Show how often each rule is broken, in place of the findings: text or json."),
+]
 RequireInput: TypeAlias = Annotated[
     bool,
     typer.Option(

@@ -136,6 +136,14 @@ def writers_of_findings(shown: Collection[Result] = (), *, joins_copies: bool = 
     }
 
 
+def writers_of_statistics() -> Writers[Finding]:
+    """Return the writers for the counts of the rules of an audit."""
+    return {
+        "text": _writer("statistics", "TextStatisticsWriter"),
+        "json": _writer("statistics", "JsonStatisticsWriter"),
+    }
+
+
 def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], joins_copies: bool) -> RowFilter:
     writer = each.findings()
     return RowFilter(CopiesWriter(writer) if joins_copies else writer, each.rows_with(shown))

@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Subject
-from webhook.report.rule import Rules
+from webhook.report.rule import Rule, Rules
 from webhook.report.screen import PLAIN, Screen, result_word
 from webhook.report.writer import Totals
 from webhook.rules.decisions import severity_rank
@@ -57,7 +57,7 @@ class TextFindingsWriter:
         """Keep the finding; yield the previous object when a new one begins."""
         if entry.result in FINDINGS:
             severity = entry.rule.severity or entry.decision.severity
-            self._rules[_result_word_of_finding(entry), severity, _rule_or_policy(entry)] += 1
+            self._rules[_result_word_of_finding(entry), severity, rule_or_policy(entry.rule)] += 1
         if self._object and (
             _file_and_subject(self._object[0]) != _file_and_subject(entry) or len(self._object) == _MOST_HELD
         ):
@@ -74,7 +74,7 @@ class TextFindingsWriter:
             yield terminal.lines([*listed, ""])
         if self._rules.total() > 1:
             yield _lines_as_text([*self._table_of_broken_rules(), ""])
-        yield _lines_as_text(self._screen.wrapped(terminal.one_line(_summary_of_totals(totals)), ""))
+        yield _lines_as_text(self._screen.wrapped(terminal.one_line(summary_of_totals(totals)), ""))
 
     def _flush_object_findings(self) -> str:
         """Return the findings of the object that is kept, the worst first."""
@@ -118,7 +118,7 @@ def lines_of_message(message: str) -> list[str]:
 
 def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     """Yield the lines of one finding."""
-    rule = screen.styled(terminal.one_line(_rule_or_policy(finding)), "cyan")
+    rule = screen.styled(terminal.one_line(rule_or_policy(finding.rule)), "cyan")
     result = screen.result_with_symbol(_result_word_of_finding(finding))
     yield f"  {result}  {terminal.one_line(finding.place.file_line_and_column)}  {rule}"
     message, fix = finding.message_and_fix()
@@ -178,9 +178,9 @@ def _result_word_of_finding(finding: Finding) -> str:
     return result_word(finding.result, is_advice=finding.is_advice)
 
 
-def _rule_or_policy(finding: Finding) -> str:
+def rule_or_policy(rule: Rule) -> str:
     """Return the id of the rule, or the policy if the rule has none."""
-    return _ids_as_text((finding.rule.id,))
+    return _ids_as_text((rule.id,))
 
 
 def _ids_as_text(ids: Sequence[str]) -> str:
@@ -201,7 +201,8 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
             yield f"the pods of {kind} come from parts that are not read: {counted(count, 'object')}"
 
 
-def _summary_of_totals(totals: Totals) -> str:
+def summary_of_totals(totals: Totals) -> str:
+    """Return the sums of a report as one line."""
     is_cluster = bool(totals.entries and not totals.files)
     where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
     text = f"{counted(totals.entries, 'object')}{where}: {totals.objects_in_words}"
