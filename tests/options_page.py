@@ -24,7 +24,7 @@ _OF_FILE: Mapping[str, Mapping[str, str]] = {
             "`levels`",
             "`params`",
             "`releases`",
-            "`exceptions`, `ignoreAnnotations`",
+            "`exceptions`, `ignoreAnnotations`, `policyExceptions`",
             "`ignore`, `exemptions`",
         )
     },

@@ -11,15 +11,22 @@ from typing import Any
 import pytest
 
 from webhook.cli import run_command_line
+from webhook.manifests.leave_alone import current_day
 from webhook.report.writer import LeftOut
 from webhook.yamltext import yamlfile
 
 BROKEN = Path(__file__).parents[2] / "examples/research-team/broken/mpijob-slots.yaml"
 RULE = "training-job/slots-for-ranks"
 EXCEPTION = {"rules": [RULE], "owner": "team", "reason": "migration", "expires": "2999-01-01"}
+GRANTED = {
+    "apiVersion": "claimgate.dev/v1alpha1",
+    "kind": "PolicyException",
+    "metadata": {"name": "slots", "namespace": "team"},
+    "spec": {**EXCEPTION, "names": ["granted"], "expires": str(current_day())},
+}
 TEXT = (
     "left out: 1 file by .claimgateignore, 1 object by ignore, 1 finding by exceptions, 1 finding by annotations, "
-    "1 finding by report; levels, failOn of claimgate.yaml may leave out more"
+    "1 finding by PolicyExceptions, 1 finding by report; levels, failOn of claimgate.yaml may leave out more"
 )
 COUNTS = {
     "files": 1,
@@ -27,6 +34,7 @@ COUNTS = {
     "excepted": 1,
     "annotated": 1,
     "commented": 0,
+    "granted": 1,
     "unreported": 1,
     "settings": ["levels", "failOn"],
     "params": [],
@@ -36,7 +44,7 @@ NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Five broken jobs, each removed in another way, and one more."""
+    """Six broken jobs, each removed in another way, and one more."""
     monkeypatch.chdir(tmp_path)
     job = yamlfile.read(BROKEN)[0].value
 
@@ -49,8 +57,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("alone", namespace="ignored")
     write("excepted")
     write("annotated", annotations={"claimgate.dev/ignore": json.dumps({**EXCEPTION, "reason": "its own"})})
+    write("granted")
     write("known")
     write("broken")
+    Path("jobs", "exception.yaml").write_text(json.dumps(GRANTED))
     Path("jobs", ".claimgateignore").write_text("listed.yaml\n")
     return tmp_path
 
@@ -60,6 +70,7 @@ def configure(baseline: str = "known.json") -> None:
         "ignore": {"namespaces": ["ignored"]},
         "exceptions": [{**EXCEPTION, "names": ["excepted"]}],
         "ignoreAnnotations": ["team"],
+        "policyExceptions": [{"rules": [RULE], "maxDays": 1}],
         "levels": {"rules": {"gpu-portable/all": "off"}},
         "report": {"baseline": baseline, "failOn": "never"},
     }
@@ -89,7 +100,7 @@ def test_every_format_with_sums_counts_it(configured: Path, capsys: pytest.Captu
     assert TEXT in said["text"]
     assert json.loads(said["json"])["leftOut"] == COUNTS
     assert json.loads(said["sarif"])["runs"][0]["properties"]["leftOut"] == COUNTS
-    assert "5 objects in 5 files: 3 without findings, 1 with findings (1 fail), 1 left out" in said["text"]
+    assert "7 objects in 7 files: 5 without findings, 1 with findings (1 fail), 1 left out" in said["text"]
     assert f"::notice title=left out by configuration::{TEXT}\n" in said["github"]
     assert "1 finding by annotations" in said["markdown"]
     assert TEXT in said["html"]
@@ -100,7 +111,7 @@ def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFi
     Path("claimgate.yaml").write_text(json.dumps(value))
     for jobs in ("1", "2"):
         audit("--output=github", f"--jobs={jobs}")
-        said = "left out: 1 file by .claimgateignore, 1 finding by exceptions, 5 findings by report"
+        said = "left out: 1 file by .claimgateignore, 1 finding by exceptions, 6 findings by report"
         assert capsys.readouterr().out.splitlines() == [f"::notice title=left out by configuration::{said}"]
 
 
@@ -113,7 +124,7 @@ def test_no_config_leaves_out_nothing(
     assert audit("--output=json", *(["--no-config"] if form == "flag" else [])) == 1
     made = json.loads(capsys.readouterr().out)
     names = [each["object"]["name"] for each in made["findings"] if each["result"] == "fail"]
-    assert names == ["alone", "annotated", "broken", "excepted", "known", "listed"]
+    assert names == ["alone", "annotated", "broken", "excepted", "granted", "known", "listed"]
     assert made["leftOut"] == NOTHING
 
 

@@ -12,6 +12,7 @@ from tests.commands.test_backtest import event
 from tests.literals import validating
 from tests.rows import all_rows
 from webhook.cli import run_command_line
+from webhook.manifests.leave_alone import current_day
 from webhook.yamltext import yamlfile
 
 DOORS = ("replay", "audit", "simulate", "backtest")
@@ -27,6 +28,8 @@ ASKS = validating("authorizer.group('').resource('pods').check('use').allowed()"
 UNBOUND = NOTHING[:1]
 DEFAULTED = validating("object.spec.?restartPolicy.orValue('') == 'Always'")
 EXCEPTION = {"rules": ["v"], "owner": "ml", "reason": "later", "expires": "2099-01-31"}
+GRANTED = ["--context", "team.yaml", "--context", "other.yaml"]
+ALLOWED = {"rules": ["v"], "maxDays": 1}
 
 ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
     "a denial": (NOTHING, [], {}, "denied"),
@@ -44,6 +47,15 @@ ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
     "levels": (NOTHING, [], {"levels": {"rules": {"v": "off"}}}, "passes"),
     "an exception": (NOTHING, [], {"exceptions": [EXCEPTION]}, "passes"),
     "ignore": (NOTHING, [], {"ignore": {"namespaces": ["team"]}}, "passes"),
+    "a PolicyException": (NOTHING, GRANTED, {"policyExceptions": [ALLOWED]}, "passes"),
+    "a PolicyException that nothing allows": (NOTHING, GRANTED, {}, "denied"),
+    "a PolicyException of another namespace": (NOTHING, GRANTED[2:], {"policyExceptions": [ALLOWED]}, "denied"),
+    "a PolicyException out of bounds": (
+        NOTHING,
+        GRANTED,
+        {"policyExceptions": [{**ALLOWED, "namespaces": ["research"]}]},
+        "denied",
+    ),
 }
 
 
@@ -54,6 +66,11 @@ def answer(door: str, policies: list[Any], flags: list[str], configuration: dict
     for name, allowed in (("refuses", "false"), ("allows", "true")):
         Path(f"{name}.yaml").write_text(f"authorizer: [{{verb: use, allowed: {allowed}}}]\n")
     Path("pod.yaml").write_text(yamlfile.dump(POD))
+    for namespace in ("team", "other"):
+        spec = {**EXCEPTION, "expires": str(current_day())}
+        metadata = {"name": "e", "namespace": namespace}
+        value = {"apiVersion": "claimgate.dev/v1alpha1", "kind": "PolicyException", "metadata": metadata, "spec": spec}
+        Path(f"{namespace}.yaml").write_text(yamlfile.dump(value))
     defaulted = {**POD, "spec": {**POD["spec"], "restartPolicy": "Always"}}
     Path("log.json").write_text(json.dumps(event("create", defaulted)))
     code = run_command_line([door, "log.json" if door == "backtest" else "pod.yaml", *FLAGS.get(door, []), *flags])

@@ -113,3 +113,46 @@ def test_an_unreadable_deployment_leaves_the_configuration_unknown(server: ApiSe
     ((mistake,), ends) = check_served_configurations(cluster, "n", loaded, DAY)
     assert mistake.startswith("configuration: unknown, because it cannot be read: ")
     assert not ends
+
+
+def exceptions(*specs: dict[str, Any]) -> tuple[int, Any]:
+    return page(
+        *(
+            {
+                "metadata": {"name": f"e{at}", "namespace": "research", "creationTimestamp": "2026-12-01T00:00:00Z"},
+                "spec": {"rules": ["gpu-portable"], "owner": "us", "reason": "r", "expires": "2026-12-31", **spec},
+            }
+            for at, spec in enumerate(specs)
+        )
+    )
+
+
+def test_policy_exceptions_without_an_effect_and_those_that_end_soon_are_noted(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    allowed = "policyExceptions: [{rules: [gpu-portable], maxDays: 30}]"
+    server.answers["/apis/claimgate.dev/v1alpha1/policyexceptions"] = exceptions(
+        {}, {"expires": "2026-12-03"}, {"rules": ["kueue"]}, {"owner": ""}
+    )
+    mistakes, ends = check(server, tmp_path, deployment(), **{"claimgate.yaml": allowed})
+    later = "then gpu-portable applies again: mend the objects, or ask us for a later day"
+    ask = "in namespace research: ask the operator of claimgate to allow it with `policyExceptions`, or remove it"
+    assert mistakes == []
+    assert ends == [
+        f"PolicyException research/e1: ends on 2026-12-03, in 2 days; {later}",
+        f"PolicyException research/e2 has no effect: claimgate.yaml allows no PolicyException for rule kueue {ask}",
+        'PolicyException research/e3 has no effect: spec.owner: expected some text, found `""`',
+    ]
+
+
+def test_without_a_configuration_none_has_an_effect_and_few_of_many_are_noted(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    server.answers["/apis/claimgate.dev/v1alpha1/policyexceptions"] = exceptions(*([{}] * 30))
+    server.answers["/apis/apps/v1/namespaces/n/deployments"] = page()
+    loaded = assembly.assemble_policies_and_context(Settings()).policies
+    reader = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
+    mistakes, ends = check_served_configurations(reader, "n", loaded, DAY)
+    assert mistakes == []
+    assert ends[0].startswith("PolicyException research/e0 has no effect: claimgate.yaml allows no PolicyException")
+    assert (len(ends), ends[-1]) == (21, "PolicyException: 10 other notes")

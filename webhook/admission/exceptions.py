@@ -1,7 +1,8 @@
 """Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break.
 
 An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
-webhook/configuration's.
+known in webhook/manifests. PolicyExceptions are looked up as every other object, so each command that knows objects of
+the cluster knows them, too. They are looked up only for an object that breaks a rule.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from msgspec.structs import replace
 from webhook.apimachinery.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespace
+from webhook.cluster.lookup import NOT_SERVED
 from webhook.deadline import Deadline
-from webhook.errors import LookupFailed
+from webhook.errors import BudgetExceeded, LookupFailed
+from webhook.manifests.claimgate_kinds import GROUP
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.manifests.leave_alone import ANNOTATION, ObjectExceptions, current_day, is_exempt, is_ignored
+from webhook.manifests.policy_exceptions import (
+    MOST_IN_NAMESPACE,
+    POLICY_EXCEPTIONS,
+    READ_S,
+    PolicyException,
+    iterate_readable,
+    oldest_of_namespace,
+)
 from webhook.rules import text
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
@@ -49,24 +60,69 @@ def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
 
 
 def with_exceptions_applied(
-    decisions: Sequence[Decision], attributes: Attributes, configuration: FileConfiguration, deadline: Deadline
+    decisions: Sequence[Decision],
+    attributes: Attributes,
+    configuration: FileConfiguration,
+    cluster: Cluster,
+    deadline: Deadline,
 ) -> tuple[Decision, ...]:
     """Return the decisions; those about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
+    stored, mistake = _policy_exceptions(decisions, attributes, configuration, cluster, deadline)
     exceptions = ObjectExceptions(
         configuration,
         (attributes.kind.group, attributes.kind.kind),
         attributes.namespace,
         _name_of_object(attributes),
         obj,
+        stored=stored,
         deadline=deadline,
     )
-    if not exceptions:
+    if not (exceptions or mistake):
         return tuple(decisions)
     made = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
-    return (*made, *_warn_of_annotation_mistake(exceptions.mistake))
+    broken = [rule for each in made if each.action == "deny" and not each.is_advice for rule in each.broken_rules]
+    told = [*([mistake] if mistake and broken else []), *exceptions.sentences_about_no_effect(broken)]
+    return (*made, *_warn_of_annotation_mistake(exceptions.mistake), *map(_warning, told[:_MOST_TOLD]))
+
+
+_SORT_S = 0.000_02
+"""Seconds to find the place of one of the objects of a namespace in their order."""
+_MOST_TOLD = 5
+"""How many PolicyExceptions without an effect are named."""
+
+
+def _policy_exceptions(
+    decisions: Sequence[Decision],
+    attributes: Attributes,
+    configuration: FileConfiguration,
+    cluster: Cluster,
+    deadline: Deadline,
+) -> tuple[Sequence[PolicyException], str]:
+    """Return the PolicyExceptions of the namespace of an object that breaks a rule, or why they are not known.
+
+    A Namespace has its own name as its namespace, and is no object of its owner; nor is an object of claimgate.dev.
+    """
+    if not configuration.policy_exceptions or not attributes.namespace:
+        return (), ""
+    if attributes.kind.group == GROUP or (attributes.kind.group, attributes.kind.kind) == ("", NAMESPACE.kind):
+        return (), ""
+    if all(each.evaluation == "admit" for each in decisions):
+        return (), ""
+    try:
+        listed = cluster.list(POLICY_EXCEPTIONS, attributes.namespace)
+        if not listed:
+            return (), ""
+        deadline.require_time_for_call(len(listed) * _SORT_S + min(len(listed), MOST_IN_NAMESPACE) * READ_S)
+        return tuple(iterate_readable(oldest_of_namespace(listed))), ""
+    except BudgetExceeded:
+        return (), f"PolicyExceptions of namespace {attributes.namespace} have no effect: no time was left to read them"
+    except LookupFailed as error:
+        if NOT_SERVED in str(error):
+            return (), ""
+        return (), f"PolicyExceptions of namespace {attributes.namespace} have no effect: {error}"
 
 
 def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Decision]:
@@ -114,14 +170,19 @@ def _excepted_decision(decision: Decision, why: str) -> Decision:
 def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:
     """Yield a warning about an annotation that has no effect."""
     if mistake:
-        yield Decision(
-            policy=POLICY,
-            binding="",
-            evaluation="deny",
-            actions=(ValidationAction.WARN,),
-            path=f'metadata.annotations["{ANNOTATION}"]',
-            message=f'metadata.annotations["{ANNOTATION}"]: {mistake}',
-        )
+        place = f'metadata.annotations["{ANNOTATION}"]'
+        yield _warning(f"{place}: {mistake}", place)
+
+
+def _warning(message: str, path: str = "") -> Decision:
+    return Decision(
+        policy=POLICY,
+        binding="",
+        evaluation="deny",
+        actions=(ValidationAction.WARN,),
+        path=path,
+        message=message,
+    )
 
 
 def _name_of_object(attributes: Attributes) -> str:

@@ -132,7 +132,9 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
     """Return the decisions with the site's exceptions, none stricter than what the caller asks for."""
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
-        decisions = with_exceptions_applied(decisions, context.attributes, configuration, context.deadline)
+        decisions = with_exceptions_applied(
+            decisions, context.attributes, configuration, context.cluster, context.deadline
+        )
     decisions = decisions_about_chosen_rules(decisions, context.options)
     return decisions if most == "deny" else limit_actions(decisions, most)
 
@@ -149,5 +151,5 @@ def _validating_decisions_after_change(
     decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
     if deadline.is_over:
         return None
-    made = with_exceptions_applied(decisions, changed, policies.configuration, deadline)
+    made = with_exceptions_applied(decisions, changed, policies.configuration, cluster, deadline)
     return tuple(decisions_about_chosen_rules(made, context.options))

@@ -14,9 +14,9 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.known_kinds import KNOWN_KINDS, is_built_in
+from webhook.cluster.lookup import NOT_SERVED
 from webhook.errors import LookupFailed
 
-NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
 _NOT_OF_THIS_RELEASE: Final = "not served by the API server; this release of Kubernetes lacks the kind, or has it off"
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get as at
 from webhook.cluster.interest import Index
+
+NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
+"""The text of a failed look-up if the API server does not have the kind."""
+OMITTED: Final = "claimgate.dev/omitted-bytes"
+"""The field of a stub that has the size of the object; no field of an object has a slash in its name."""
 
 
 class Cluster(Protocol):

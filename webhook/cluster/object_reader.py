@@ -16,6 +16,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import decode_value_at, is_too_deep
 from webhook.cluster.discovery import ServedResource
 from webhook.cluster.interest import Interest
+from webhook.cluster.lookup import OMITTED
 from webhook.cluster.packed import LARGEST_HELD, SMALL, PackedObject, encode_kept
 from webhook.cluster.projection import TooDeepObject, projection_of_fields, with_shared_keys
 from webhook.cluster.store import HeldObject, Place, UnreadableObject
@@ -24,8 +25,6 @@ from webhook.errors import LookupFailed
 
 CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events that say what has become of an object."""
-OMITTED: Final = "claimgate.dev/omitted-bytes"
-"""The field of a stub that has the size of the object; no field of an object has a slash in its name."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
 """Characters of the shown error of an object."""

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from webhook.apimachinery.paths import get
 from webhook.assembly import exceptions_at_their_end
+from webhook.cluster.connection import ServerRefused
+from webhook.cluster.lookup import namespace_and_name
 from webhook.errors import InputError, LookupFailed
+from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration_file import configuration_of_documents
-from webhook.manifests.leave_alone import NOTICE_DAYS
+from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.leave_alone import NOTICE_DAYS, describe_end
+from webhook.manifests.models import ShapeError
+from webhook.manifests.policy_exceptions import (
+    effect_of_exception,
+    parse_policy_exception,
+    sentences_about_mistakes,
+)
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.policy_set import PolicySet
+from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
 
 if TYPE_CHECKING:
@@ -29,6 +41,8 @@ _VARIABLE: Final = "CLAIMGATE_CONFIG"
 _OWN_POLICIES: Final = ("--policies", "--only", "CLAIMGATE_POLICIES", "CLAIMGATE_ONLY")
 
 
+_MOST_NOTES: Final = 20
+"""How many notes about PolicyExceptions are printed."""
 _CONSEQUENCE: Final = "running replicas keep the last good configuration, but a new replica does not start"
 
 
@@ -56,6 +70,7 @@ def check_served_configurations(
     """
     mistakes: list[str] = []
     ends: list[str] = []
+    served: list[FileConfiguration] = []
     try:
         for name, text, has_own_policies in _served_texts(cluster, namespace):
             if text is None:
@@ -69,9 +84,44 @@ def check_served_configurations(
                 mistakes += (f"{problem}; {_CONSEQUENCE}" for problem in error.problems)
             else:
                 ends += exceptions_at_their_end(file, day, notice_days=NOTICE_DAYS)
+                served.append(file.value)
+        ends += _notes_about_policy_exceptions(cluster, served or [EMPTY], day)
     except LookupFailed as error:
         mistakes.append(f"configuration: unknown, because it cannot be read: {error}")
     return mistakes, ends
+
+
+def _notes_about_policy_exceptions(
+    cluster: ClusterReader, served: Sequence[FileConfiguration], day: dt.date
+) -> list[str]:
+    """Return a note about each PolicyException that has no effect or ends soon, under the configurations of servers."""
+    try:
+        listed = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
+    except ServerRefused as refused:
+        if refused.code == HTTPStatus.NOT_FOUND:  # the kind is not installed
+            return []
+        raise
+    typed = {"apiVersion": API_VERSION, "kind": POLICY_EXCEPTION}
+    notes = [told for each in listed for told in _notes_about_policy_exception({**each, **typed}, served, day)]
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], *([f"{POLICY_EXCEPTION}: {counted(more, 'other note')}"] if more > 0 else ())]
+
+
+def _notes_about_policy_exception(
+    value: dict[str, Any], served: Sequence[FileConfiguration], day: dt.date
+) -> Iterator[str]:
+    try:
+        exception = parse_policy_exception(value)
+    except ShapeError as error:
+        place = "/".join(namespace_and_name(value))
+        yield f"{POLICY_EXCEPTION} {place} has no effect: {'; '.join(sentences_about_mistakes(error.problems))}"
+        return
+    effects = [effect_of_exception(exception, each, day) for each in served]
+    refused = next((each for each in effects if not each.holds), None)
+    if refused is not None:
+        yield f"{exception.place} has no effect: {refused.message}"
+    elif exception.spec.days_left(day) <= NOTICE_DAYS:
+        yield f"{exception.place}: {describe_end(exception.spec, day)}"
 
 
 def _served_texts(cluster: ClusterReader, namespace: str) -> Iterator[tuple[str, str | None, bool]]:

@@ -32,7 +32,7 @@ from webhook.export.lockout import INFRASTRUCTURE
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs.structured import Log
-from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION
+from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.manifests.leave_alone import current_day
 from webhook.policy.policy_set import PolicySet
@@ -365,14 +365,17 @@ def _entry_for_stored_policies(registration: Registration) -> Manifest:
     """Return the webhook that refuses stored policies with errors. It fails open, because otherwise nobody could fix a
     policy while claimgate does not answer.
     """
-    rule = WebhookRule(
-        groups=(GROUP,),
-        versions=(VERSION,),
-        resources=tuple(sorted(map(plural_of_kind, KINDS))),
-        operations=("CREATE", "UPDATE"),
-        scope="Cluster",
+    rules = tuple(
+        WebhookRule(
+            groups=(GROUP,),
+            versions=(VERSION,),
+            resources=tuple(sorted(map(plural_of_kind, kinds))),
+            operations=("CREATE", "UPDATE"),
+            scope=scope,
+        )
+        for kinds, scope in ((KINDS, "Cluster"), ((POLICY_EXCEPTION,), "Namespaced"))
     )
-    entry = _webhook_entry(Phase.VALIDATE, Webhook(name="", rules=(rule,)), registration)
+    entry = _webhook_entry(Phase.VALIDATE, Webhook(name="", rules=rules), registration)
     return {**entry, "name": STORED_POLICIES, "failurePolicy": FailurePolicy.IGNORE.value}
 
 

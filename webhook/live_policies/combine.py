@@ -73,6 +73,7 @@ def combine_file_and_stored_policies(
         files,
         validating=_sorted_policies_with_bindings(VALIDATING, every, bound),
         mutating=_sorted_policies_with_bindings(MUTATING, every, bound),
+        has_stored_policies=True,
     )
     return LivePolicies(policies, objects, frozenset(unbound))
 

@@ -12,12 +12,10 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster.connection import Connection
-from webhook.cluster.discovery import NOT_SERVED
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest, interest_in_fields
 from webhook.cluster.live import WAIT_S
-from webhook.cluster.lookup import Cluster
-from webhook.cluster.object_reader import OMITTED
+from webhook.cluster.lookup import NOT_SERVED, OMITTED, Cluster, namespace_and_name
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
@@ -43,18 +41,23 @@ MOST_VIEW_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """One object, of any of the kinds, as the API server stores it."""
+    """One object, of any of the kinds of claimgate.dev, as the API server stores it."""
 
     value: JSON
 
     @property
     def kind(self) -> str:
-        """Return the object's kind: ValidatingPolicy, MutatingPolicy or PolicyBinding."""
+        """Return the object's kind: ValidatingPolicy, MutatingPolicy, PolicyBinding or PolicyException."""
         return str(self.value["kind"])
 
     @property
+    def namespace(self) -> str:
+        """Return the namespace of a PolicyException; "" for the other kinds, which have none."""
+        return namespace_and_name(self.value)[0]
+
+    @property
     def name(self) -> str:
-        """Return the object's name, which no other object of its kind has."""
+        """Return the object's name, which no other object of its kind and namespace has."""
         return str(self.value["metadata"]["name"])
 
     @property

@@ -109,11 +109,16 @@ def _stored_last_compiled(stored: StoredPolicy) -> JSON:
 
 def _status_path_and_body(stored: StoredPolicy, conditions: Conditions, last: JSON) -> tuple[str, JSON]:
     """Return the path of the status and what is applied to it; the uid keeps a new object of the name apart."""
-    path = f"/apis/{GROUP}/{VERSION}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
+    inside = f"/namespaces/{quote(stored.namespace, safe='')}" if stored.namespace else ""
+    path = f"/apis/{GROUP}/{VERSION}{inside}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {
         "apiVersion": API_VERSION,
         "kind": stored.kind,
-        "metadata": {"name": stored.name, "uid": stored.uid},
+        "metadata": {
+            "name": stored.name,
+            "uid": stored.uid,
+            **({"namespace": stored.namespace} if stored.namespace else {}),
+        },
         "status": {
             "conditions": add_transition_times(conditions, stored, current_timestamp()),
             **({"lastCompiled": last} if last is not None else {}),

@@ -37,7 +37,10 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 VALIDATING_POLICY: Final = "ValidatingPolicy"
 MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
+POLICY_EXCEPTION: Final = "PolicyException"
+"""The kind of policy_exceptions.py, which has no native form."""
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
+"""The kinds with a native form."""
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
 """The native kind of a policy."""
 

@@ -122,6 +122,20 @@ class RuleException(ExceptionRecord):
     names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
 
 
+class AllowedExceptions(CamelCaseModel):
+    """The rules that PolicyExceptions of some namespaces may except, and for how long."""
+
+    namespaces: tuple[str, ...] = Field(
+        default=(), description="Namespaces of the objects; `*` stands for any characters. Without it: all namespaces."
+    )
+    rules: tuple[Rule, ...] = Field(
+        min_length=1, description="Ids of rules and names of groups of rules; `*` alone stands for all rules."
+    )
+    max_days: int = Field(
+        ge=1, le=3650, description="How many days after its creation the last day of a PolicyException may be."
+    )
+
+
 _EVERYBODY: Final = frozenset(
     ("system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:serviceaccounts:kube-system")
 )
@@ -272,6 +286,13 @@ class FileConfiguration(CamelCaseModel):
         description="Namespaces whose objects may be excepted in audited files with a comment `# claimgate:ignore RULE "
         "reason`; `*` stands for any characters.",
         examples=[["sandbox-*"]],
+    )
+    policy_exceptions: tuple[AllowedExceptions, ...] = Field(
+        default=(),
+        max_length=100,
+        description="What PolicyExceptions, which the owners of namespaces write, may except. Without it they have no "
+        "effect.",
+        examples=[[{"namespaces": ["research-*"], "rules": ["pod-resources/whole-number"], "maxDays": 30}]],
     )
     report: ReportSettings = Field(
         default=ReportSettings(),

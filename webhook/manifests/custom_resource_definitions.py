@@ -12,7 +12,16 @@ from typing import Any, Final, TypeAlias
 from webhook.apimachinery.attributes import JSON
 from webhook.manifests import validation
 from webhook.manifests.annotations import CONCERNS, MISSING, PHASES, STORED
-from webhook.manifests.claimgate_kinds import GROUP, MUTATING_POLICY, POLICY_BINDING, SPECS, VALIDATING_POLICY, VERSION
+from webhook.manifests.claimgate_kinds import (
+    GROUP,
+    MUTATING_POLICY,
+    POLICY_BINDING,
+    POLICY_EXCEPTION,
+    SPECS,
+    VALIDATING_POLICY,
+    VERSION,
+)
+from webhook.manifests.policy_exceptions import PolicyExceptionSpec
 from webhook.rules.decisions import SEVERITIES
 from webhook.workloads.plurals import plural_of_kind
 
@@ -64,6 +73,7 @@ _SUMMARIES: Final = {
     VALIDATING_POLICY: "What claimgate refuses or warns of: a ValidatingAdmissionPolicy that may read facts.",
     MUTATING_POLICY: "What claimgate changes: a MutatingAdmissionPolicy that may read facts.",
     POLICY_BINDING: "Where a policy applies, with which parameters; without a binding a policy is not evaluated.",
+    POLICY_EXCEPTION: "Objects of its namespace that may break rules until a day, within the bounds of claimgate.yaml.",
 }
 _CONDITION: Final[Schema] = {
     "type": "object",
@@ -101,13 +111,21 @@ _STATUS: Final[Schema] = {
 }
 
 
-_SHORT_NAMES: Final = {VALIDATING_POLICY: "cgvpol", MUTATING_POLICY: "cgmpol", POLICY_BINDING: "cgbind"}
-"""Kyverno has the kinds ValidatingPolicy and MutatingPolicy, too, with the short names vpol and mpol."""
+_SHORT_NAMES: Final = {
+    VALIDATING_POLICY: "cgvpol",
+    MUTATING_POLICY: "cgmpol",
+    POLICY_BINDING: "cgbind",
+    POLICY_EXCEPTION: "cgexc",
+}
+"""Kyverno has the kinds ValidatingPolicy, MutatingPolicy and PolicyException, too, with the short names vpol, mpol and
+polex.
+"""
+_SPECS: Final = {**SPECS, POLICY_EXCEPTION: PolicyExceptionSpec}
 
 
 def custom_resource_definitions() -> tuple[JSON, ...]:
-    """Return the three CustomResourceDefinitions, as they are applied."""
-    return tuple(_definition_of_kind(kind) for kind in SPECS)
+    """Return the four CustomResourceDefinitions, as they are applied."""
+    return tuple(_definition_of_kind(kind) for kind in _SPECS)
 
 
 def _definition_of_kind(kind: str) -> JSON:
@@ -121,7 +139,7 @@ def _definition_of_kind(kind: str) -> JSON:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _schema_of_spec(kind),
-            "status": _STATUS,
+            "status": _status_of_kind(kind),
         },
     }
     version = {
@@ -145,14 +163,29 @@ def _definition_of_kind(kind: str) -> JSON:
         "metadata": {"name": f"{resource}.{GROUP}", "labels": {"app.kubernetes.io/name": "claimgate"}},
         "spec": {
             "group": GROUP,
-            "scope": "Cluster",
+            "scope": "Namespaced" if kind == POLICY_EXCEPTION else "Cluster",
             "names": {**names, "categories": ["claimgate"]},
             "versions": [version],
         },
     }
 
 
+def _status_of_kind(kind: str) -> Schema:
+    if kind != POLICY_EXCEPTION:
+        return _STATUS
+    return {**_STATUS, "properties": {"conditions": _STATUS["properties"]["conditions"]}}
+
+
 def _printer_columns(kind: str) -> list[JSON]:
+    age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    if kind == POLICY_EXCEPTION:
+        return [
+            {**_column_of_condition("InEffect"), "name": "In Effect"},
+            {"name": "Expires", "type": "string", "jsonPath": ".spec.expires"},
+            {"name": "Owner", "type": "string", "jsonPath": ".spec.owner"},
+            {**_column_of_condition("Valid"), "priority": 1},
+            age,
+        ]
     of_kind = (
         [
             {"name": "Policy", "type": "string", "jsonPath": ".spec.policyName"},
@@ -166,7 +199,7 @@ def _printer_columns(kind: str) -> list[JSON]:
             {**_column_of_condition("Portable"), "priority": 1},
         ]
     )
-    return [*of_kind, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
+    return [*of_kind, age]
 
 
 def _column_of_condition(name: str) -> JSON:
@@ -174,7 +207,7 @@ def _column_of_condition(name: str) -> JSON:
 
 
 def _schema_of_spec(kind: str) -> Schema:
-    model = SPECS[kind].model_json_schema()
+    model = _SPECS[kind].model_json_schema()
     return _structural_schema(model, "", model.get("$defs", {}))
 
 
@@ -192,13 +225,18 @@ def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> 
     if schema["type"] == "object":
         made |= _schema_of_object(schema, models)
     elif schema["type"] == "array":
-        made |= {"items": _structural_schema(schema["items"], "", models), "maxItems": MOST_ENTRIES}
+        bounds = {name: schema[name] for name in ("minItems",) if name in schema}
+        most = schema.get("maxItems", MOST_ENTRIES)
+        made |= {"items": _structural_schema(schema["items"], "", models), "maxItems": most, **bounds}
         if name in _BY_NAME:
             made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
         if name in _ITEM_ENUMS:
             made["items"]["enum"] = list(_ITEM_ENUMS[name])
     elif schema["type"] == "string":
-        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _max_text_length(name)}
+        made |= {name: schema[name] for name in ("minLength", "format") if name in schema}
+        is_choice = name in _ENUMS and "maxLength" not in schema
+        most = schema.get("maxLength", _max_text_length(name))
+        made |= {"enum": list(_ENUMS[name])} if is_choice else {"maxLength": most}
     return made
 
 
@@ -209,7 +247,7 @@ def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
             "maxProperties": MOST_ENTRIES,
         }
     fields = {name: _structural_schema(each, name, models) for name, each in schema["properties"].items()}
-    required = list(_REQUIRED.get(schema["title"], ()))
+    required = list(_REQUIRED.get(schema["title"], schema.get("required", ())))
     return {**({"required": required} if required else {}), "properties": fields}
 
 

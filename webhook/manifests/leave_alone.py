@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 from pydantic import ValidationError
 
-from webhook.apimachinery.attributes import JSON, NAME_LABEL, UserInfo, parse_group_kind
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, UserInfo
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, InputError, UnreadPartError
 from webhook.manifests.configuration_model import (
@@ -22,6 +22,7 @@ from webhook.manifests.configuration_model import (
     TimeLimit,
 )
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
+from webhook.manifests.policy_exceptions import Effect, PolicyException, effect_of_exception, names_kind
 from webhook.text.caches import json_bytes
 from webhook.text.model_errors import describe_model_error
 from webhook.text.wording import counted
@@ -87,7 +88,9 @@ def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> 
 
 
 class ObjectExceptions:
-    """The rules that an object may break on a day: exceptions of the configuration, and those of its annotation."""
+    """The rules that an object may break on a day: exceptions of the configuration, those of its annotation, and the
+    PolicyExceptions of its namespace.
+    """
 
     def __init__(
         self,
@@ -97,31 +100,44 @@ class ObjectExceptions:
         name: str,
         obj: JSON,
         *,
+        stored: Iterable[PolicyException] = (),
         deadline: Deadline,
     ) -> None:
+        self._configuration = configuration
+        self._stored = [each for each in stored if each.is_about(kind, name, labels_of(obj))]
         named = [each for each in configuration.exceptions if _is_about_object(each, kind, namespace, name)]
         own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj, deadline)
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
-    def exception_for_rule(self, rule: str) -> ExceptionRecord | None:
+    def exception_for_rule(self, rule: str) -> ExceptionRecord | PolicyException | None:
         """Return the exception for a rule."""
-        return next((each for each in self._valid if rule in each.rules), None)
+        named = next((each for each in self._valid if rule in each.rules), None)
+        if named is not None:
+            return named
+        stored = (each for each in self._stored if each.names_rule(rule))
+        return next((each for each in stored if self._effect(each).holds), None)
+
+    def sentences_about_no_effect(self, rules: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence about each PolicyException that names one of the rules, and why it has no effect."""
+        broken = tuple(rules)
+        for each in self._stored:
+            effect = self._effect(each)
+            if not effect.holds and any(map(each.names_rule, broken)):
+                yield f"{each.place} has no effect: {effect.message}"
+
+    def _effect(self, stored: PolicyException) -> Effect:
+        return effect_of_exception(stored, self._configuration, current_day())
 
     def __bool__(self) -> bool:
-        return bool(self._valid) or bool(self.mistake)
+        return bool(self._valid) or bool(self._stored) or bool(self.mistake)
 
 
 def _is_about_object(exception: RuleException, kind: tuple[str, str], namespace: str, name: str) -> bool:
     return (
-        (not exception.kinds or any(_names_kind(text, kind) for text in exception.kinds))
+        (not exception.kinds or any(names_kind(text, kind) for text in exception.kinds))
         and _matches_any_pattern(exception.namespaces, namespace)
         and _matches_any_pattern(exception.names, name)
     )
-
-
-def _names_kind(text: str, kind: tuple[str, str]) -> bool:
-    """Return whether `Job.batch`, or a kind of any group, names a group and kind."""
-    return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
 
 
 def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:

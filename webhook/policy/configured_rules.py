@@ -12,6 +12,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.policy_exceptions import EVERY_RULE, PolicyException
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
 
@@ -76,6 +77,10 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
 
 def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) -> Iterator[InputProblem]:
     groups = {rule.partition("/")[0] for rule in known}
+    for number, allowed in enumerate(file.value.policy_exceptions):
+        for at, name in enumerate(allowed.rules):
+            if name != EVERY_RULE and (told := describe_unknown_id(name, groups.union(known), _RULE_OR_GROUP)):
+                yield file.problem(("policyExceptions", number, "rules", at), told)
     for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
         if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
@@ -91,11 +96,35 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
     ]
     known = _known_kinds(policies) if named else frozenset()
     for path, kind in named:
-        groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
-        if len(groups) > 1:
-            written = [f"`{kind}.{group}`" for group in groups]
-            listed = f"{', '.join(written[:-1])} or {written[-1]}"
-            yield file.problem(path, f"`{kind}` is a kind of {len(groups)} groups: write {listed}, or several of them")
+        if told := _describe_ambiguous_kind(kind, known):
+            yield file.problem(path, told)
+
+
+def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> str:
+    """Return a sentence about a kind that several groups have; "" if one group at most has it."""
+    groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
+    if len(groups) < 2:
+        return ""
+    written = [f"`{kind}.{group}`" for group in groups]
+    listed = f"{', '.join(written[:-1])} or {written[-1]}"
+    return f"`{kind}` is a kind of {len(groups)} groups: write {listed}, or several of them"
+
+
+def mistakes_of_policy_exception(exception: PolicyException, policies: PolicySet) -> Iterator[tuple[FieldPath, str]]:
+    """Yield path and text of what a PolicyException names and does not exist, or what several groups have.
+
+    Its other rules still have an effect, because a rule of another release, or of a policy that is stored later, is no
+    reason to refuse the objects that break the others.
+    """
+    ids = rule_ids(policies)
+    known = ids.union(rule.partition("/")[0] for rule in ids)
+    for at, rule in enumerate(exception.spec.rules):
+        if told := describe_unknown_id(rule, known, _RULE_OR_GROUP):
+            yield ("spec", "rules", at), told
+    kinds = _known_kinds(policies) if exception.spec.kinds else frozenset()
+    for at, kind in enumerate(exception.spec.kinds):
+        if told := _describe_ambiguous_kind(kind, kinds):
+            yield ("spec", "kinds", at), told
 
 
 def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:

@@ -19,6 +19,7 @@ from webhook.cluster.interest import Interest
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.policy_exceptions import INTEREST
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import ResourceEquivalences, equivalent_resources
@@ -63,6 +64,7 @@ class PolicySet:
 
     `configuration` is what the site says of them, and `configured` what it says that rules do. `foreign` names policies
     of other projects that were read at the same time, "" if there are none. `own_namespace` is where claimgate runs.
+    `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
     """
 
     validating: tuple[Policy, ...]
@@ -74,6 +76,7 @@ class PolicySet:
     configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
     own_namespace: str = OWN_NAMESPACE
+    has_stored_policies: bool = False
     equivalents: ResourceEquivalences = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
     static_params: StaticParams = field(init=False, repr=False)
@@ -142,11 +145,19 @@ class PolicySet:
         """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts; of
         an audit also those that only advice is about.
         """
-        return interests_of_policies(self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits)
+        looked_up = interests_of_policies(
+            self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits
+        )
+        return (*looked_up, INTEREST) if self._reads_policy_exceptions else looked_up
 
     def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
         """Return the group and kind of the objects of `interests` of audits, without an import of checks and facts."""
-        return kinds_looked_up_by_policies(self.policies, self.registry)
+        looked_up = kinds_looked_up_by_policies(self.policies, self.registry)
+        return looked_up | {INTEREST.kind} if self._reads_policy_exceptions else looked_up
+
+    @property
+    def _reads_policy_exceptions(self) -> bool:
+        return self.has_stored_policies or bool(self.configuration.policy_exceptions)
 
 
 def _index_policies(policies: tuple[Policy, ...], table: Table, equal: ResourceEquivalences) -> _PolicyIndex:

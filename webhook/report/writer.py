@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from webhook.errors import InputProblem
 from webhook.manifests.configuration_model import FileConfiguration, lowering_settings
+from webhook.manifests.policy_exceptions import is_description_of_object
 from webhook.report.commented import OF_COMMENT
 from webhook.report.counts import FINDINGS, ObjectCounts
 from webhook.report.finding import Finding, Result
@@ -45,8 +46,9 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
     files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
     findings under its exceptions. annotated: findings that an annotation of their own object excepts. commented:
-    findings that a comment in their file excepts. unreported: findings that its `report` hides. Other settings that may
-    remove findings cannot be counted: the configuration, and params: audited objects with levels of rules, such as
+    findings that a comment in their file excepts. granted: findings that PolicyExceptions except. unreported: findings
+    that its `report` hides. Other settings that may remove findings cannot be counted: the configuration, and params:
+    audited objects with levels of rules, such as
     `ConfigMap claimgate-system/gpu-limits`.
     """
 
@@ -55,6 +57,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     excepted: int = 0
     annotated: int = 0
     commented: int = 0
+    granted: int = 0
     unreported: int = 0
     settings: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
@@ -70,6 +73,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             (self.excepted, "finding", "by exceptions"),
             (self.annotated, "finding", "by annotations"),
             (self.commented, "finding", "by comments"),
+            (self.granted, "finding", "by PolicyExceptions"),
             (self.unreported, "finding", "by report"),
         )
         told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
@@ -88,6 +92,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
             "excepted": self.excepted,
             "annotated": self.annotated,
             "commented": self.commented,
+            "granted": self.granted,
             "unreported": self.unreported,
             "settings": list(self.settings),
             "params": list(self.params),
@@ -107,12 +112,18 @@ def left_out_by_configuration(
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
     of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))
+    granted = sum(
+        count
+        for description, count in exceptions.items()
+        if description not in named and is_description_of_object(description)
+    )
     return LeftOut(
         files=files,
         objects=objects,
         excepted=of_file,
-        annotated=sum(exceptions.values()) - of_file - of_comments,
+        annotated=sum(exceptions.values()) - of_file - of_comments - granted,
         commented=of_comments,
+        granted=granted,
         unreported=unreported,
         settings=lowering_settings(value),
         params=params,

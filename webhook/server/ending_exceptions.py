@@ -1,31 +1,57 @@
-"""Announces exceptions and exemptions of the configuration before they end: a log line a day, and a gauge of the days.
+"""Announces exceptions and exemptions of the configuration, and PolicyExceptions, before they end: a log line a day,
+and a gauge of the days.
 
-An exception in an annotation of an object is not known before the object is reviewed, so it is not announced.
+An exception in an annotation of an object is not known before the object is reviewed, so it is not announced. Users of
+namespaces write PolicyExceptions: these have a bound of their own, and each is announced once a day.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from webhook.logs.structured import Log
+from webhook.manifests.claimgate_kinds import POLICY_EXCEPTION
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
-from webhook.server.counters import Counters
+from webhook.manifests.policy_exceptions import PolicyException
+from webhook.server.counters import Counters, Labels
 
 LOOK_S: Final = 60.0
 """Seconds between two looks whether the day or the configuration has changed."""
 MOST: Final = 100
 """How many of them are announced, those first that end first: a file may have thousands of them."""
 
+_ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
+"""For so long PolicyExceptions that have ended are announced; later ones only fill the list."""
+
 
 class EndingExceptions:
-    """Looks at the exceptions and exemptions of a configuration once a day, and when the configuration has changed."""
+    """Looks at the exceptions and exemptions of a configuration once a day, and when the configuration has changed; and
+    at PolicyExceptions each time.
+    """
 
-    def __init__(self, configuration: Callable[[], ConfigurationFile], counters: Counters, log: Log) -> None:
+    def __init__(
+        self,
+        configuration: Callable[[], ConfigurationFile],
+        counters: Counters,
+        log: Log,
+        stored: Callable[[dt.date, dt.date], Sequence[PolicyException]] = lambda _, __: (),
+    ) -> None:
+        """Begin with nothing announced.
+
+        Args:
+            configuration: the current one.
+            counters: where the days are written.
+            log: where the lines go.
+            stored: returns the PolicyExceptions with an effect on a day, and those that ended after another day.
+        """
         self._configuration = configuration
+        self._stored = stored
+        self._told: tuple[dt.date, set[str]] = dt.date.min, set()
+        self._days: dict[Labels, int] = {}
         self._counters = counters
         self._log = log
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
@@ -33,19 +59,19 @@ class EndingExceptions:
     async def watch(self) -> None:
         """Look for ever."""
         while True:
-            self.announce(current_day())
+            await asyncio.to_thread(self.announce, current_day())
             await asyncio.sleep(LOOK_S)
 
     def announce(self, day: dt.date) -> None:
         """Write the gauge of each of them, and a line for each that ends soon or has expired."""
         file = self._configuration()
-        if self._seen is not None and self._seen[0] == day and self._seen[1] is file:
-            return
-        self._seen = day, file
+        if self._seen is None or self._seen[0] != day or self._seen[1] is not file:
+            self._seen = day, file
+            self._days = self._announce_configured(file, day)
+        self._counters.exception_days = {**self._days, **self._announce_stored(day)}
+
+    def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[Labels, int]:
         listed = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST]
-        self._counters.exception_days = {
-            (each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed
-        }
         for path, each in listed:
             left = each.days_left(day)
             if left <= NOTICE_DAYS:
@@ -57,3 +83,26 @@ class EndingExceptions:
                     expires=each.expires.isoformat(),
                     days_left=left,
                 )
+        return {(each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed}
+
+    def _announce_stored(self, day: dt.date) -> dict[Labels, int]:
+        listed = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)[:MOST]
+        if self._told[0] != day:
+            self._told = day, set()
+        told = self._told[1]
+        for each in listed:
+            left = each.spec.days_left(day)
+            if left <= NOTICE_DAYS and len(told) < MOST and (line := f"{each.place} {each.spec.expires}") not in told:
+                told.add(line)
+                self._log.warning(
+                    f"exception {'ends soon' if left >= 0 else 'has expired'}",
+                    place=each.place,
+                    subjects=list(each.spec.subjects),
+                    owner=each.spec.owner,
+                    expires=each.spec.expires.isoformat(),
+                    days_left=left,
+                )
+        return {
+            (POLICY_EXCEPTION, each.spec.owner, each.spec.expires.isoformat()): each.spec.days_left(day)
+            for each in listed
+        }

@@ -28,12 +28,14 @@ from webhook.live_policies.conditions import status_of_all_objects
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
-from webhook.manifests.claimgate_kinds import GROUP, KINDS
+from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION
+from webhook.manifests.leave_alone import current_day
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
 from webhook.server.counters import Counters
 from webhook.server.reload import ReloadableValue
+from webhook.server.stored_exceptions import refusal_of_exception
 
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
@@ -110,15 +112,21 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return True
 
     def explain_refusal(self, attributes: Attributes, deadline: Deadline) -> Decision | None:
-        """Return the denial of a stored policy or binding with errors in its new spec; None for every other request.
+        """Return the denial of a stored policy, binding or exception with errors in its new spec, and the warning about
+        an exception without an effect; None for every other request.
 
         Raises:
             Exception: the deadline's, if there is no time to compile it.
         """
         new, old = attributes.object, attributes.old_object
-        if attributes.kind.group != GROUP or attributes.kind.kind not in KINDS or not isinstance(new, dict):
+        if attributes.kind.group != GROUP or not isinstance(new, dict):
             return None
         if attributes.operation not in (Operation.CREATE, Operation.UPDATE) or attributes.sub_resource:
+            return None
+        if attributes.kind.kind == POLICY_EXCEPTION:
+            deadline.check_clock_before_slow_call(MOST_S)
+            return refusal_of_exception(attributes, self.current, current_day())
+        if attributes.kind.kind not in KINDS:
             return None
         if old is not None and old.get("spec") == new.get("spec"):  # so that a broken one can still be labelled
             return None

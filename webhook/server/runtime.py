@@ -35,6 +35,7 @@ from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import Check, Readiness, ServedState
 from webhook.server.server_parts import ServerParts
+from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect
 from webhook.server.tls import Certificates, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import EventConnection, WarningEvents
@@ -265,6 +266,9 @@ class ReloadWatcher:
             dict.fromkeys((("policies",), ("configuration",), ("context",), ("certificate",)), 1)
         )
         self._params = LiveParamsChecker(lambda: held.policies.current, held.cluster, counters, log)
+        self._exceptions: StoredExceptions | None = None
+        if isinstance(held.policies, LivePolicySet) and held.connection is not None:
+            self._exceptions = StoredExceptions(lambda: held.policies.current, held.cluster, held.connection)
 
     def checks(self) -> dict[str, Check]:
         """Return the checks of /readyz, which must all pass for reviews to be answered."""
@@ -291,6 +295,7 @@ class ReloadWatcher:
             "cluster": lambda: self._held.watched.describe_failures() if self._held.watched else "",
             "params": self._params.describe_mistakes,
             **({"live policies": policies.describe_problems} if isinstance(policies, LivePolicySet) else {}),
+            **({"exceptions": self._exceptions.describe_problems} if self._exceptions else {}),
             "unbound policies": lambda: ", ".join(policies.current.unbound_policy_names),
         }
 
@@ -336,12 +341,20 @@ class ReloadWatcher:
 
     def background(self, period_s: float) -> dict[str, Work]:
         """Return the background tasks by name."""
-        exceptions = EndingExceptions(lambda: self._held.configuration.current, self._counters, self._log)
+        held = self._held
+        exceptions = EndingExceptions(
+            lambda: held.configuration.current,
+            self._counters,
+            self._log,
+            lambda day, last: exceptions_in_effect(held.policies.current, held.cluster(), day, last),
+        )
         own: dict[str, Work] = {"exceptions": exceptions.watch}
         if self._held.watched:
             own["params"] = self._params.watch
         if isinstance(policies := self._held.policies, LivePolicySet):
             own["status of live policies"] = policies.write_status
+        if self._exceptions is not None:
+            own["status of exceptions"] = self._exceptions.write_status
         if not period_s:
             return own
         return {

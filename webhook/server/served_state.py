@@ -99,6 +99,7 @@ class ServedState:
     context: ReloadableValue[FilesCluster]
     watched: WatchedCluster | None
     settings: ReportSettings
+    connection: Connection | None = None
     configuration: ReloadableValue[ConfigurationFile] = field(
         default_factory=lambda: ReloadableValue(lambda: NO_FILE, lambda: None)
     )
@@ -167,7 +168,7 @@ class ServedState:
             lambda: assembly.cluster_of_context_files(chosen, policies.current),
             create_file_state_function(lambda: discover(chosen.context)),
         )
-        return cls(policies, context, watched, chosen, configuration)
+        return cls(policies, context, watched, chosen, connection, configuration)
 
     def cluster(self) -> Cluster:
         """Return the view of the cluster: objects of context files first, then those of the live cluster."""

@@ -1,0 +1,214 @@
+"""PolicyExceptions of a cluster: what their status says, what kubectl apply is told, which are announced."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.literals import policies, request, validating
+from tests.manifests.test_policy_exceptions import configuration, stored
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.cluster.files import FilesCluster
+from webhook.errors import LookupFailed
+from webhook.logs.structured import Log
+from webhook.manifests.configuration_file import NO_FILE
+from webhook.manifests.policy_exceptions import MOST_IN_NAMESPACE
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import ValidationAction
+from webhook.server.counters import Counters
+from webhook.server.ending_exceptions import MOST, EndingExceptions
+from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect, refusal_of_exception
+
+DAY = dt.date(2026, 12, 1)
+ALLOWED = {"rules": ["*"], "maxDays": 30}
+
+
+def loaded(*allowed: dict[str, Any]) -> PolicySet:
+    made = policies(validating("false", name="pods"), validating("false", name="others"))
+    return replace(made, configuration=configuration(*allowed))
+
+
+def with_uid(value: dict[str, Any], generation: int = 1) -> dict[str, Any]:
+    metadata = value["metadata"]
+    return {**value, "metadata": {**metadata, "uid": metadata["name"], "generation": generation}}
+
+
+class ApiServer:
+    """Keeps the status that is applied, by the path."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, JSON] = {}
+
+    def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
+        assert manager == "claimgate"
+        assert read_s > 0
+        self.written[path] = body
+        return body
+
+    def conditions(self, name: str = "x") -> dict[str, tuple[str, str, str]]:
+        path = f"/apis/claimgate.dev/v1alpha1/namespaces/research/policyexceptions/{name}/status"
+        listed = self.written[path]["status"]["conditions"]
+        return {each["type"]: (each["status"], each["reason"], each["message"]) for each in listed}
+
+
+def statuses(*objects: dict[str, Any], policy_set: PolicySet, day: dt.date = DAY) -> ApiServer:
+    server, view = ApiServer(), FilesCluster(objects, is_whole=True)
+    one = StoredExceptions(lambda: policy_set, lambda: view, server)
+    one._writer.spread = lambda: 0.0  # replicas wait a random time before a write
+    one.write_missing_conditions(day)
+    return server
+
+
+def test_the_status_says_that_it_has_an_effect() -> None:
+    server = statuses(with_uid(stored(rules=["pods"])), policy_set=loaded(ALLOWED))
+    told = server.conditions()
+    assert told["InEffect"] == ("True", "InEffect", "objects of namespace research may break pods until 2026-12-31")
+    assert told["Valid"] == ("True", "Valid", "its rules and kinds exist")
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed", "reason", "words"),
+    [
+        ({}, (), "NotAllowed", "claimgate.yaml allows no PolicyException for rule pods in namespace research: ask"),
+        ({}, ({**ALLOWED, "maxDays": 2},), "TooLong", "claimgate.yaml allows 2 days from its creation for pods"),
+        ({"expires": "2026-11-30"}, (ALLOWED,), "Expired", "it expired on 2026-11-30: delete it"),
+        ({"owner": ""}, (ALLOWED,), "WrongShape", "see condition Valid"),
+    ],
+    ids=["no bounds", "too long", "expired", "a mistake"],
+)
+def test_the_status_says_why_it_has_none(
+    spec: dict[str, Any], allowed: tuple[dict[str, Any], ...], reason: str, words: str
+) -> None:
+    told = statuses(with_uid(stored(**{"rules": ["pods"], **spec})), policy_set=loaded(*allowed)).conditions()
+    status, given, message = told["InEffect"]
+    assert (status, given) == ("False", reason)
+    assert words in message
+
+
+def test_a_rule_or_kind_that_does_not_exist_is_told_and_the_others_hold() -> None:
+    one = with_uid(stored(rules=["pods", "podz"], kinds=["Job", "Pod"]))
+    told = statuses(one, policy_set=loaded(ALLOWED)).conditions()
+    assert told["InEffect"][0] == "True"
+    status, _, message = told["Valid"]
+    assert status == "False"
+    assert "spec.rules[1]: unknown rule, group or policy `podz`: did you mean `pods`?" in message
+    assert "spec.kinds[0]: `Job` is a kind of" in message
+
+
+def test_of_too_many_the_oldest_have_an_effect() -> None:
+    many = [
+        with_uid(stored("2026-11-02T00:00:00Z", f"e{n:02}", rules=["pods"], expires="2026-12-02")) for n in range(51)
+    ]
+    policy_set, view, server = loaded(ALLOWED), FilesCluster(many), ApiServer()
+    one = StoredExceptions(lambda: policy_set, lambda: view, server)
+    one._writer.spread = lambda: 0.0
+    for _ in range(3):  # each run writes some
+        one.write_missing_conditions(DAY)
+    assert server.conditions(f"e{MOST_IN_NAMESPACE - 1}")["InEffect"][0] == "True"
+    assert server.conditions(f"e{MOST_IN_NAMESPACE}")["InEffect"][1] == "TooMany"
+
+
+def test_the_day_changes_the_status() -> None:
+    policy_set, view, server = loaded(ALLOWED), FilesCluster([with_uid(stored(rules=["pods"]))]), ApiServer()
+    one = StoredExceptions(lambda: policy_set, lambda: view, server)
+    one._writer.spread = lambda: 0.0
+    one.write_missing_conditions(dt.date(2026, 12, 31))
+    assert server.conditions()["InEffect"][0] == "True"
+    one.write_missing_conditions(dt.date(2027, 1, 1))
+    assert server.conditions()["InEffect"][1] == "Expired"
+
+
+def test_nothing_is_written_while_they_are_not_known() -> None:
+    class Away(FilesCluster):
+        def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
+            raise LookupFailed("not synced yet")
+
+    server, policy_set = ApiServer(), loaded(ALLOWED)
+    StoredExceptions(lambda: policy_set, Away, server).write_missing_conditions(DAY)
+    assert server.written == {}
+
+
+def asked(new: dict[str, Any], old: dict[str, Any] | None = None) -> Any:
+    return request(new, "UPDATE" if old else "CREATE", old=old, resource="policyexceptions")
+
+
+def test_a_mistake_is_refused_at_apply() -> None:
+    wrong = stored(rules=["podz"], kinds=["Job"])
+    refused = refusal_of_exception(asked(wrong), loaded(ALLOWED), DAY)
+    assert refused is not None
+    assert refused.actions == (ValidationAction.DENY,)
+    assert "did you mean `pods`?" in refused.message
+    assert "spec.kinds[0]: `Job` is a kind of" in refused.message
+    shape = refusal_of_exception(asked(stored(expires="soon")), loaded(ALLOWED), DAY)
+    assert shape is not None
+    assert "spec.expires" in shape.message
+
+
+def test_one_that_has_expired_is_refused_but_may_be_ended_by_a_change() -> None:
+    ended = stored(rules=["pods"], expires="2026-11-30")
+    refused = refusal_of_exception(asked(ended), loaded(ALLOWED), DAY)
+    assert refused is not None
+    assert refused.actions == (ValidationAction.DENY,)
+    changed = refusal_of_exception(asked(ended, stored(rules=["pods"])), loaded(ALLOWED), DAY)
+    assert changed is not None
+    assert changed.actions == (ValidationAction.WARN,)
+
+
+def test_one_without_an_effect_is_stored_with_a_warning() -> None:
+    """GitOps may apply it before the operator allows it."""
+    told = refusal_of_exception(asked(stored(rules=["pods"])), loaded(), DAY)
+    assert told is not None
+    assert told.actions == (ValidationAction.WARN,)
+    assert told.message.startswith("PolicyException research/x has no effect: claimgate.yaml allows no")
+
+
+def test_one_that_is_right_and_a_label_of_one_that_is_not_are_taken() -> None:
+    assert refusal_of_exception(asked(stored(rules=["pods"])), loaded(ALLOWED), DAY) is None
+    broken = stored(rules=["podz"])
+    labelled = {**broken, "metadata": {**broken["metadata"], "labels": {"a": "b"}}}
+    assert refusal_of_exception(asked(labelled, broken), loaded(ALLOWED), DAY) is None
+
+
+def test_their_ends_are_announced_once_a_day_beside_those_of_the_configuration() -> None:
+    objects = [
+        stored(name="soon", rules=["pods"], expires="2026-12-10"),
+        stored(name="late", rules=["pods"], expires="2026-12-31"),
+        stored("2026-11-01T00:00:00Z", "ended", rules=["pods"], expires="2026-11-20"),
+        stored("2026-11-01T00:00:00Z", "forgotten", rules=["pods"], expires="2026-11-10"),
+        stored(name="beyond", rules=["pods"], expires="2028-12-10"),
+    ]
+    policy_set, view, out, counters = loaded(ALLOWED), FilesCluster(objects), io.StringIO(), Counters()
+    one = EndingExceptions(
+        lambda: NO_FILE,
+        counters,
+        Log(stream=out),
+        lambda day, last: exceptions_in_effect(policy_set, view, day, last),
+    )
+    one.announce(DAY)
+    one.announce(DAY)
+    lines = [json.loads(each) for each in out.getvalue().splitlines()]
+    assert [(each["message"], each["place"], each["days_left"]) for each in lines] == [
+        ("exception has expired", "PolicyException research/ended", -11),
+        ("exception ends soon", "PolicyException research/soon", 9),
+    ]
+    assert counters.exception_days == {
+        ("PolicyException", "ml", "2026-11-20"): -11,
+        ("PolicyException", "ml", "2026-12-10"): 9,
+        ("PolicyException", "ml", "2026-12-31"): 30,
+    }
+
+
+def test_thousands_of_them_are_bounded() -> None:
+    many = [stored(name=f"e{n}", rules=["pods"], owner=f"team-{n}", expires="2026-12-10") for n in range(3000)]
+    policy_set, view, out, counters = loaded(ALLOWED), FilesCluster(many), io.StringIO(), Counters()
+    stored_ones = exceptions_in_effect(policy_set, view, DAY, DAY)
+    one = EndingExceptions(lambda: NO_FILE, counters, Log(stream=out), lambda _, __: stored_ones)
+    one.announce(DAY)
+    one.announce(DAY)
+    assert len(stored_ones) == 1000
+    assert len(counters.exception_days) == len(out.getvalue().splitlines()) == MOST

@@ -1,0 +1,259 @@
+"""PolicyException of claimgate.dev/v1alpha1: the owner of a namespace lets objects of this namespace break rules.
+
+It has the fields of an exception of `claimgate.yaml`, in which the operator bounds what it may except: without
+`policyExceptions` there, it has no effect. A user of a namespace writes it, so its size, its number and the work for
+its patterns are bounded. Knows no policies: that its rules exist is found out in policy/configured_rules.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Struct
+from pydantic import Field, ValidationError
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, parse_group_kind
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
+from webhook.cluster.interest import Interest, interest_in_fields
+from webhook.cluster.lookup import OMITTED, namespace_and_name
+from webhook.errors import UnreadPartError
+from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
+from webhook.manifests.configuration_model import ExceptionRecord, FileConfiguration
+from webhook.manifests.label_selectors import Labels, compile_selector
+from webhook.manifests.model_fields import describe_mistake_of_model
+from webhook.manifests.models import LabelSelector, ShapeError, without_nulls
+from webhook.manifests.validation import selector_errors
+from webhook.text.wording import counted, named
+from webhook.yamltext.unread import refuse_unread_part
+
+POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
+MOST_BYTES: Final = 8 << 10
+"""For one object as JSON: fifty ids of rules and fifty names take half of it."""
+MOST_IN_NAMESPACE: Final = 50
+"""How many objects of a namespace count, the oldest first: each review that breaks a rule reads them all."""
+READ_S: Final = 0.000_2
+"""Seconds to read one object: the largest takes half of it."""
+INTEREST: Final[Interest] = Interest(
+    POLICY_EXCEPTIONS,
+    interest_in_fields(
+        POLICY_EXCEPTIONS, "metadata.creationTimestamp", "metadata.generation", "metadata.uid", "spec", "status"
+    ).fields,
+    most_bytes=2 * MOST_BYTES,  # its status has messages about it
+)
+EVERY_RULE: Final = "*"
+_RuleOrGroup: TypeAlias = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        description="The id of a rule, such as pod-resources/whole-number, or the name of a group of rules.",
+    ),
+]
+_Kind: TypeAlias = Annotated[str, Field(min_length=1, max_length=253)]
+_Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class PolicyExceptionSpec(ExceptionRecord):
+    """Rules that may be broken, until when, and by which objects; without kinds, names and labels by all objects."""
+
+    rules: tuple[_RuleOrGroup, ...] = Field(
+        min_length=1, max_length=50, description="Ids of rules and names of groups of rules that may be broken."
+    )
+    kinds: tuple[_Kind, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Kinds of objects, such as PyTorchJob; with their group where several groups have such a kind, as "
+        "Job.batch and Job.batch.volcano.sh, and Service.core for a kind of the core group.",
+    )
+    names: tuple[_Name, ...] = Field(
+        default=(), max_length=50, description="Names of objects; `*` stands for any characters."
+    )
+    object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
+    owner: str = Field(min_length=1, max_length=253, description="Who answers for it: a team or an address.")
+    reason: str = Field(min_length=1, max_length=1000, description="Why there is one.")
+
+
+class PolicyException(Struct, frozen=True):
+    """One object that could be read.
+
+    created: the day in UTC on which an API server stored it; None for an object of a file.
+    """
+
+    namespace: str
+    name: str
+    created: dt.date | None
+    spec: PolicyExceptionSpec
+
+    @property
+    def place(self) -> str:
+        """Return what people call the object: `PolicyException research/old-plugin`."""
+        return f"{POLICY_EXCEPTION} {self.namespace}/{self.name}"
+
+    @property
+    def description(self) -> str:
+        """Describe it as `excepted until 2027-01-31 by PolicyException research/old-plugin of ml: the reason`."""
+        owner, reason = (" ".join(text.split()) for text in (self.spec.owner, self.spec.reason))
+        return f"excepted until {self.spec.expires} by {self.place} of {owner}: {reason}"
+
+    def is_about(self, kind: tuple[str, str], name: str, labels: Labels) -> bool:
+        """Return whether an object of its namespace is one of those that it is about."""
+        spec = self.spec
+        return (
+            (not spec.kinds or any(names_kind(text, kind) for text in spec.kinds))
+            and (not spec.names or any(_matches(pattern, name) for pattern in spec.names))
+            and (spec.object_selector is None or compile_selector(spec.object_selector).matches(labels))
+        )
+
+    def names_rule(self, rule: str) -> bool:
+        """Return whether a rule is one of its rules, or in one of its groups."""
+        return rule in self.spec.rules or rule.partition("/")[0] in self.spec.rules
+
+
+class Effect(Struct, frozen=True):
+    """Whether an exception has an effect: the reason as a condition has it, and a sentence."""
+
+    reason: str
+    message: str
+
+    @property
+    def holds(self) -> bool:
+        """Return whether objects may break the rules of the exception."""
+        return self.reason == "InEffect"
+
+
+def is_description_of_object(description: str) -> bool:
+    """Return whether the description of an exception that was used is the one of a PolicyException."""
+    return description.partition(" by ")[2].startswith(f"{POLICY_EXCEPTION} ")
+
+
+def is_policy_exception(value: JSON) -> bool:
+    """Return whether an object is a PolicyException, in any version."""
+    version = value.get("apiVersion") if isinstance(value, dict) else None
+    is_of_group = isinstance(version, str) and version.partition("/")[0] == GROUP
+    return is_of_group and value.get("kind") == POLICY_EXCEPTION
+
+
+def parse_policy_exception(value: JSON) -> PolicyException:
+    """Read one object.
+
+    Raises:
+        ShapeError: it is too large, or all unknown fields and wrong values.
+    """
+    if value.get("apiVersion") != API_VERSION:
+        raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
+    if OMITTED in value:
+        raise ShapeError((((), _too_large(int(value[OMITTED]))),))
+    try:
+        text = json.dumps(without_nulls(value.get("spec") or {}), default=refuse_unread_part)
+        if len(text) > MOST_BYTES:
+            raise ShapeError(((("spec",), _too_large(len(text))),))
+        spec = PolicyExceptionSpec.model_validate_json(text)
+    except UnreadPartError as error:
+        raise ShapeError(((("spec",), str(error)),)) from None
+    except ValidationError as error:
+        mistakes = error.errors(include_url=False)
+        raise ShapeError(
+            tuple((("spec", *each["loc"]), describe_mistake_of_model(PolicyExceptionSpec, each)) for each in mistakes)
+        ) from None
+    if wrong := tuple((each.path, each.body) for each in selector_errors(spec.object_selector, _SELECTOR)):
+        raise ShapeError(wrong)
+    namespace, name = namespace_and_name(value)
+    return PolicyException(namespace or "default", name, _day_of_creation(value), spec)
+
+
+_SELECTOR: Final[FieldPath] = ("spec", "objectSelector")
+
+
+def _too_large(size: int) -> str:
+    return f"it has {size} bytes and may have {MOST_BYTES}: make several of it"
+
+
+def _day_of_creation(value: JSON) -> dt.date | None:
+    created = get(value, ("metadata", "creationTimestamp"), None)
+    try:
+        return dt.date.fromisoformat(str(created)[:10]) if created else None
+    except ValueError:  # of a file, where anything may be
+        return None
+
+
+def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
+    """Return the objects of one namespace that count, the oldest first, the same for every replica."""
+    return sorted(objects, key=_age_order)[:MOST_IN_NAMESPACE]
+
+
+def _age_order(value: JSON) -> tuple[str, str]:
+    return str(get(value, ("metadata", "creationTimestamp"), "")), namespace_and_name(value)[1]
+
+
+def effect_of_exception(exception: PolicyException, configuration: FileConfiguration, day: dt.date) -> Effect:
+    """Return whether an exception has an effect on a day under the bounds of a configuration, and why not."""
+    spec = exception.spec
+    if spec.days_left(day) < 0:
+        return Effect("Expired", f"it expired on {spec.expires}: delete it, or write a later day")
+    limits = {rule: _most_days(rule, exception.namespace, configuration) for rule in spec.rules}
+    if refused := [rule for rule, days in limits.items() if days == 0]:
+        what = f"{named(refused, 'rule')} in namespace {exception.namespace}"
+        fix = "ask the operator of claimgate to allow it with `policyExceptions`, or remove it"
+        return Effect("NotAllowed", f"claimgate.yaml allows no PolicyException for {what}: {fix}")
+    rule = min(limits, key=limits.__getitem__)
+    last = (exception.created or day) + dt.timedelta(days=limits[rule])
+    if spec.expires > last:
+        most = f"claimgate.yaml allows {counted(limits[rule], 'day')} from its creation for {rule}"
+        return Effect("TooLong", f"it ends on {spec.expires}, and {most}: write {last} or an earlier day")
+    about = f"objects of namespace {exception.namespace} may break {', '.join(spec.rules)} until {spec.expires}"
+    return Effect("InEffect", about)
+
+
+def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> int:
+    """Return how many days a rule or group may be excepted in a namespace at most; 0 if it may not be excepted."""
+    return max(
+        (
+            each.max_days
+            for each in configuration.policy_exceptions
+            if not {rule, rule.partition("/")[0], EVERY_RULE}.isdisjoint(each.rules)
+            and (not each.namespaces or any(fnmatchcase(namespace, pattern) for pattern in each.namespaces))
+        ),
+        default=0,
+    )
+
+
+def names_kind(text: str, kind: tuple[str, str]) -> bool:
+    """Return whether `Job.batch`, or a kind of any group, names a group and kind."""
+    return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Return whether a name matches a pattern of a user, in which `*` stands for any characters: without a regular
+    expression, because Python keeps 32,768 of them for fnmatch.
+    """
+    first, *further = pattern.split("*")
+    if not further:
+        return pattern == name
+    if not name.startswith(first):
+        return False
+    *middle, last = further
+    at = len(first)
+    for part in middle:
+        at = name.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return name.endswith(last) and len(name) - len(last) >= at
+
+
+def sentences_about_mistakes(problems: Iterable[tuple[FieldPath, str]]) -> list[str]:
+    """Return mistakes as sentences, each with its place."""
+    return [f"{path_as_text(path)}: {text}" if path else text for path, text in problems]
+
+
+def iterate_readable(objects: Iterable[JSON]) -> Iterator[PolicyException]:
+    """Yield the objects that can be read; the others have no effect."""
+    for each in objects:
+        try:
+            yield parse_policy_exception(each)
+        except ShapeError:
+            continue

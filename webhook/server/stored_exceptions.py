@@ -1,0 +1,186 @@
+"""The PolicyExceptions that a cluster stores: what their status says, and what is wrong with a new one.
+
+Reviews look them up in the view of the cluster (admission/exceptions.py). This module says of each whether it has an
+effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from webhook.apimachinery.attributes import Attributes, Operation
+from webhook.cluster import Cluster
+from webhook.errors import LookupFailed
+from webhook.live_policies.conditions import create_condition
+from webhook.live_policies.objects import StoredPolicy
+from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
+from webhook.manifests.leave_alone import current_day
+from webhook.manifests.models import ShapeError
+from webhook.manifests.policy_exceptions import (
+    MOST_IN_NAMESPACE,
+    POLICY_EXCEPTIONS,
+    PolicyException,
+    effect_of_exception,
+    is_policy_exception,
+    iterate_readable,
+    oldest_of_namespace,
+    parse_policy_exception,
+    sentences_about_mistakes,
+)
+from webhook.policy.configured_rules import mistakes_of_policy_exception
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import INVALID, Decision, ValidationAction
+
+MANAGER: Final = "claimgate"
+LOOK_S: Final = 1.0
+"""Seconds between two looks whether a stored status differs from the wanted one."""
+MOST_STATUSES: Final = 1000
+"""How many objects get a status, those of the oldest first: users may store any number."""
+_POLICY: Final = "claimgate.dev"
+_TOO_MANY: Final = (
+    f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
+)
+_Status: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
+
+
+class StoredExceptions:
+    """Writes the status of the PolicyExceptions of a cluster."""
+
+    def __init__(
+        self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], connection: ObjectApplier
+    ) -> None:
+        """Begin with no status written.
+
+        Args:
+            policies: the policies in service, with the configuration that bounds exceptions.
+            cluster: the view that reviews look them up in.
+            connection: where status is written.
+        """
+        self._policies = policies
+        self._cluster = cluster
+        self._writer = StatusWriter(connection, MANAGER)
+        self._seen: object = None
+        self._statuses: Sequence[_Status] = ()
+
+    async def write_status(self) -> None:
+        """Write the status of each PolicyException for ever, in a thread."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await asyncio.to_thread(self.write_missing_conditions, current_day())
+
+    def write_missing_conditions(self, day: dt.date) -> None:
+        """Write the conditions that the stored objects do not have yet on a day; nothing while they are not known."""
+        policies, cluster = self._policies(), self._cluster()
+        seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
+        if seen != self._seen:
+            try:
+                listed = _list_oldest_first(cluster)
+            except LookupFailed:
+                return
+            self._statuses = tuple(_statuses(listed[:MOST_STATUSES], policies, day))
+            self._seen = seen
+        self._writer.write((stored, conditions, None) for stored, conditions in self._statuses)
+
+    def describe_problems(self) -> str:
+        """Return why status cannot be written, or ""."""
+        return f"status cannot be written: {self._writer.error}" if self._writer.error else ""
+
+
+def _list_oldest_first(cluster: Cluster) -> list[StoredPolicy]:
+    listed = map(StoredPolicy, cluster.list(POLICY_EXCEPTIONS, None))
+    return sorted(listed, key=lambda each: each.age_order)
+
+
+def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, last: dt.date) -> list[PolicyException]:
+    """Return the PolicyExceptions with an effect on a day, and those that ended after another day; none if they are not
+    known or not allowed.
+    """
+    if not policies.configuration.policy_exceptions:
+        return []
+    try:
+        stored = _list_oldest_first(cluster)
+    except LookupFailed:
+        return []
+    listed = iterate_readable(each.value for each in stored[:MOST_STATUSES])
+    return [
+        each
+        for each in listed
+        if each.spec.expires >= last
+        and effect_of_exception(each, policies.configuration, min(day, each.spec.expires)).holds
+    ]
+
+
+def _statuses(listed: Sequence[StoredPolicy], policies: PolicySet, day: dt.date) -> Iterator[_Status]:
+    """Yield each object with its conditions."""
+    namespaces: dict[str, list[StoredPolicy]] = {}
+    for each in listed:
+        namespaces.setdefault(each.namespace, []).append(each)
+    for of_namespace in namespaces.values():
+        counting = {id(value) for value in oldest_of_namespace(each.value for each in of_namespace)}
+        for each in of_namespace:
+            made = _conditions(each, policies, day, is_beyond=id(each.value) not in counting)
+            yield each, tuple({**one, "observedGeneration": each.generation} for one in made)
+
+
+def _conditions(
+    stored: StoredPolicy, policies: PolicySet, day: dt.date, *, is_beyond: bool
+) -> Iterator[dict[str, Any]]:
+    try:
+        exception = parse_policy_exception(stored.value)
+    except ShapeError as error:
+        told = "\n".join(sentences_about_mistakes(error.problems))
+        yield create_condition("Valid", holds=False, reason="WrongShape", message=told)
+        yield create_condition("InEffect", holds=False, reason="WrongShape", message="see condition Valid")
+        return
+    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, policies)):
+        yield create_condition("Valid", holds=False, reason="UnknownName", message="\n".join(mistakes))
+    else:
+        yield create_condition("Valid", holds=True, reason="Valid", message="its rules and kinds exist")
+    effect = effect_of_exception(exception, policies.configuration, day)
+    if effect.holds and is_beyond:
+        yield create_condition("InEffect", holds=False, reason="TooMany", message=_TOO_MANY)
+    else:
+        yield create_condition("InEffect", holds=effect.holds, reason=effect.reason, message=effect.message)
+
+
+def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
+    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect; None if its
+    spec is unchanged or has neither.
+
+    Args:
+        attributes: a request about a PolicyException.
+        policies: the policies in service.
+        day: today.
+    """
+    new, old = attributes.object, attributes.old_object
+    if not is_policy_exception(new) or attributes.sub_resource:
+        return None
+    if old is not None and old.get("spec") == new.get("spec"):
+        return None
+    try:
+        exception = parse_policy_exception(new)
+    except ShapeError as error:
+        return _decision(sentences_about_mistakes(error.problems), ValidationAction.DENY)
+    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, policies)):
+        return _decision(mistakes, ValidationAction.DENY)
+    effect = effect_of_exception(exception, policies.configuration, day)
+    if effect.holds:
+        return None
+    is_useless = effect.reason == "Expired" and attributes.operation is Operation.CREATE
+    told = f"{exception.place} has no effect: {effect.message}"
+    return _decision([told], ValidationAction.DENY if is_useless else ValidationAction.WARN)
+
+
+def _decision(lines: Sequence[str], action: ValidationAction) -> Decision:
+    return Decision(
+        policy=_POLICY,
+        rule=_POLICY,
+        binding="",
+        evaluation="deny",
+        denial=INVALID,
+        actions=(action,),
+        message="; ".join(lines),
+    )
