@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.cluster.server import CONFIG, RUNTIME
+from tests.cluster.server import CONFIG, RUNTIME, eventually
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.discovery import KindNotServed
@@ -108,6 +108,19 @@ def test_a_stopped_watch_does_not_delay_the_exit():
     written.failures.note_success("a", CONFIG)
     assert written.messages() == ["API server unreachable", "API server reachable again"]
     assert not written.failures.is_unreachable
+
+
+def test_kinds_that_become_forbidden_together_are_one_line():
+    written = Written()
+    for watch, gvk in {"a": CONFIG, "b": RUNTIME, "c": SLICES}.items():
+        written.fail(watch, ServerRefused(403, f"{gvk.kind} is forbidden"), gvk)
+    assert written.lines() == []
+    eventually(written.lines)
+    names = ["ClusterTrainingRuntime.trainer.kubeflow.org", "ConfigMap", "ResourceSlice.resource.k8s.io"]
+    line = {"level": "warning", "message": "kinds cannot be read", "kinds": names, "error": "ConfigMap is forbidden"}
+    assert written.lines() == [line]
+    written.fail("a", ServerRefused(403, "again"), CONFIG)
+    eventually(lambda: len(written.lines()) == 2)
 
 
 def test_unreadable_kinds_at_start_are_logged_once_for_each_cause():

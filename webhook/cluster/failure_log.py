@@ -35,6 +35,7 @@ _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "info")
 """A watch that goes on is no reason to look, and one that does not is logged as another outage."""
+_TOGETHER_S: Final = 1.0
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -63,6 +64,8 @@ class FailureLog:
         """The watches that are cut off, each with its outage."""
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
+        self._refused: dict[GroupVersionKind, LookupFailed] = {}
+        """The kinds that became forbidden in the last second: one lost binding of a role takes all away."""
 
     @property
     def is_unreachable(self) -> bool:
@@ -78,7 +81,10 @@ class FailureLog:
                 if self._gathered is not None:
                     self._gathered[watch] = gvk, error
                     return
-            self._log_failure(gvk, error)
+            if isinstance(error, ServerRefused):
+                self._log_refused_kinds_soon(gvk, error)
+            else:
+                self._log_failure(gvk, error)
 
     def note_list(self, gvk: GroupVersionKind) -> None:
         """Log a kind that appears."""
@@ -123,6 +129,24 @@ class FailureLog:
         if outage is not None and begins:
             self._write(outage.level, outage.begin, fields)
 
+    def _log_refused_kinds_soon(self, gvk: GroupVersionKind, error: LookupFailed) -> None:
+        with self._lock:
+            is_first = not self._refused
+            self._refused[gvk] = error
+        if is_first:
+            timer = threading.Timer(_TOGETHER_S, self._log_refused_kinds)
+            timer.daemon = True
+            timer.start()
+
+    def _log_refused_kinds(self) -> None:
+        with self._lock:
+            refused, self._refused = self._refused, {}
+        self._write_refused_kinds(refused)
+
+    def _write_refused_kinds(self, refused: Mapping[GroupVersionKind, LookupFailed]) -> None:
+        fields = {"kinds": _names_of_kinds(refused), "error": str(next(iter(refused.values())))}
+        self._write("warning", "kinds cannot be read", fields)
+
     def _log_gathered(self, failures: tuple[tuple[GroupVersionKind, LookupFailed], ...]) -> None:
         missing = {gvk for gvk, error in failures if isinstance(error, KindNotServed)}
         refused = {gvk: error for gvk, error in failures if isinstance(error, ServerRefused)}
@@ -130,8 +154,7 @@ class FailureLog:
         if missing:
             self._write("info", "kinds are not installed", {"kinds": _names_of_kinds(missing)})
         if refused:
-            fields = {"kinds": _names_of_kinds(refused), "error": str(next(iter(refused.values())))}
-            self._write("warning", "kinds cannot be read", fields)
+            self._write_refused_kinds(refused)
         for gvk, error in failures:
             if not isinstance(error, KindNotServed | ServerRefused):
                 self._log_failure(gvk, error)
