@@ -27,7 +27,7 @@ _FAST_DIGITS: Final = 18  # maxInt64Factors: decimal digits that always fit an i
 _NANO: Final = -9  # the finest scale; anything finer is rounded up, away from zero
 _LIMIT: Final = 1024  # of characters and of the exponent: this module's own
 
-_COUNT: Final = re.compile(rf"[0-9]{{1,{_FAST_DIGITS}}}", re.ASCII)
+_COUNT: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
