@@ -149,6 +149,11 @@ _PODS: Mapping[str, Make] = {
         containers=[container(resources={"limits": {f"deviceclass.resource.kubernetes.io/c{i}": 1 for i in range(n)}})]
     ),
     "args": lambda n: pod(containers=[container(command=["torchrun"], args=[f"--x{i}=1" for i in range(n)])]),
+    "parameters of a script that repeats them": lambda n: pod(
+        containers=[
+            container(command=["sh", "-c", "vllm serve" + ' "$@"' * n, "--"], args=["a"] * n, resources=_gpus())
+        ]
+    ),
     "pod group claims": lambda n: pod(resourceClaims=_claims(n), schedulingGroup={"podGroupName": "group"}),
 }
 

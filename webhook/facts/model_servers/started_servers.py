@@ -142,8 +142,14 @@ def started_server(container: Container) -> StartedServer | None:
 
 
 def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -> Sequence[str]:
-    """Return arguments with the words after the script of `sh -c` for `"$@"`, as the shell puts them there."""
-    if "$@" not in arguments or len(words) < 4 or not (_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1])):
+    """Return arguments with the words after the script of `sh -c` for `"$@"`, as the shell puts them there; unchanged
+    where it stands several times, because so many words would come of few.
+    """
+    if (
+        arguments.count("$@") != 1
+        or len(words) < 4
+        or not (_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
+    ):
         return arguments
     given = words[4:]
     return [each for word in arguments for each in (given if word == "$@" else (word,))]
