@@ -63,6 +63,7 @@ BOUNDED: Mapping[str, str] = {
     "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
+    "webhook.yamltext.block_lines._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
     "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }
 """Expressions that are not linear by themselves, or are made while the program runs, with who bounds them."""

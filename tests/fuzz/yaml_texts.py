@@ -162,6 +162,8 @@ USUAL = [
     "{}",
     "[]",
 ]
+IN_BRACKETS = ["a", "1", "no", "1.0", "-1", "--x", "a.b/c", '"a, b"', "'c'", '"*"', "[]", "{}"]
+SEPARATORS = [", ", ", ", ", ", ",", ",  ", " , ", " ", ": ", ",,"]
 LITERALS = ["|", "|-", "|+", ">", ">-", "|2", "| #c", "|a"]
 COMMENTS = ["", "", "", "", " # c", "  #c", "#c", " ", "\t"]
 MARKS = ["---", "--- ", "--- # c", "--- a", "--- |", "---a", "...", "%YAML 1.1", "# c", ""]
@@ -245,9 +247,12 @@ class _Writer:
         if depth and kind < 0.45:
             yield from self._nested(begun, indent, depth, comment, is_item=is_item)
         elif kind < 0.52:
-            yield f"{begun} {self._one(['|', '|-'], LITERALS)}"
-            yield from self._literal(indent + self._one([2, 4], [0, 1]))
-        elif kind < 0.56:
+            mark = self._one(["|", "|-", ">-", ">"], LITERALS)
+            yield f"{begun} {mark}"
+            yield from self._literal(indent + self._one([2, 4], [0, 1]), is_folded=mark[0] == ">")
+        elif kind < 0.62:
+            yield f"{begun} {self._in_brackets(self._random.randrange(1, 4))}{comment}"
+        elif kind < 0.66:
             yield f"{begun}{comment}"
         else:
             yield f"{begun} {self._one(USUAL, SCALARS)}{comment}"
@@ -262,10 +267,31 @@ class _Writer:
             yield f"{begun}{comment}"
             yield from self._value(indent + self._one([2] if is_item else [2, 0], [1, 3, 4]), depth - 1)
 
-    def _literal(self, width: int) -> Iterator[str]:
+    def _in_brackets(self, depth: int) -> str:
+        """A collection in brackets, in one line."""
+        if not depth or self._random.random() < 0.4:
+            return self._one(IN_BRACKETS, [*IN_BRACKETS, *SCALARS])
+        is_list, inner = self._random.random() < 0.4, ""
+        for number in range(self._random.randrange(4)):
+            separator = self._one([", "], SEPARATORS) if number else ""
+            colon = self._one([": "], [":", " : ", ":  ", ""])
+            key = (
+                ""
+                if is_list
+                else f"{self._one([f'a{number}', f'x.io/b{number}', f'{chr(34)}c{number}{chr(34)}'], KEYS)}{colon}"
+            )
+            inner += f"{separator}{key}{self._in_brackets(depth - 1)}"
+        space = self._one([""], [" ", "  ", ","])
+        return f"[{space}{inner}{space}]" if is_list != self._is_odd() else f"{{{space}{inner}{space}}}"
+
+    def _literal(self, width: int, *, is_folded: bool = False) -> Iterator[str]:
         space = " " * width
         for _ in range(self._random.randrange(1, 4)):
-            usual = [f"{space}text  ", f"{space}# c", f"{space}  - x", f"{space}a: b"]
+            usual = (
+                [f"{space}text", f"{space}a: b", f"{space}# c"]
+                if is_folded
+                else [f"{space}text  ", f"{space}# c", f"{space}  - x", f"{space}a: b"]
+            )
             yield self._one(usual, ["", " ", f"{space} ", f"{space}\ta", " a", "a"])
 
 

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from webhook.apimachinery.attributes import JSON
 from webhook.yamltext import scalars
 
 _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
@@ -18,21 +19,28 @@ _DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
 _SINGLE: Final = r"'(?:[^']|'')*+'"
 _ITEM: Final = rf"(?:(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+|{_DOUBLE}|{_SINGLE})"
 _LIST: Final = rf"\[ *+(?:{_ITEM} *+(?:, *+{_ITEM} *+)*+)?\]"
+_FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
+"""Matches what may be a collection in brackets: `read_flow` reads it."""
 _KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
 _LINE: Final = re.compile(
     rf"( *+)((?:- ++)*+)(?:({_KEY}):(?= |$) *+)?"
-    rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|\|-?|-(?= *$)|{_PLAIN})?"
+    rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|{_FLOW}|\|-?|>-?|-(?= *$)|{_PLAIN})?"
     r" *+(?:(?<![^ ])#.*)?"
 )
 """Matches indentation, dashes, key and value, each of which may be empty, and a comment."""
+_PLAIN_LIST: Final = re.compile(_LIST)
 _ITEMS: Final = re.compile(_ITEM)
+_FLOW_TOKEN: Final = re.compile(rf"({_ITEM})(: ++)?|([\[\]{{}},])| ++")
 _DASH: Final = re.compile(r"- +")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _LONGEST_KEY: Final = 500
 """Half of the length that libyaml accepts for a key of one line."""
 
-SCALAR, BELOW, BLANK, LIST, MAP, LITERAL = range(6)
+MOST_NESTED: Final = 8
+"""How many collections in brackets may be inside each other."""
+
+SCALAR, BELOW, BLANK, LIST, MAP, FLOW, LITERAL, FOLDED = range(8)
 """The kinds of a line's value: BELOW is on the lines below, or null."""
 
 
@@ -42,7 +50,8 @@ class UnsupportedStyleError(Exception):
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
 """The spaces before it; the width of each of its dashes with the spaces after it; the text before `: `, None if there
-is none; the kind of its value; the scalar, the items of a list in brackets, or the line break that ends literal text.
+is none; the kind of its value; the scalar, the items of a list in brackets, the text of other collections in brackets,
+or the line break that ends literal or folded text.
 """
 _SHORT: Final = 100
 """The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""
@@ -88,16 +97,76 @@ def _key(written: str) -> str:
 
 
 def _value(written: str | None) -> tuple[int, Any]:
-    match written[0] if written else "":
-        case "":
-            return BELOW, None
-        case "[":
-            return LIST, tuple(map(_scalar, _ITEMS.findall(written or "")))
-        case "{":
+    if not written:
+        return BELOW, None
+    match written[0]:
+        case "[" if _PLAIN_LIST.fullmatch(written):
+            return LIST, tuple(map(_scalar, _ITEMS.findall(written)))
+        case "{" if written == "{}":
             return MAP, None
+        case "[" | "{":
+            return FLOW, written
         case "|":
             return LITERAL, "\n" * (written == "|")
-    return SCALAR, _scalar(written or "")
+        case ">":
+            return FOLDED, "\n" * (written == ">")
+    return SCALAR, _scalar(written)
+
+
+def read_flow(written: str) -> JSON:
+    """Return the value of a collection in brackets that begins and ends in one line.
+
+    Raises:
+        UnsupportedStyleError: it is not one, or has anything but keys, one-word or quoted scalars, commas and brackets.
+    """
+    outermost: list[JSON] = []
+    container: Any = outermost
+    above: list[tuple[Any, str | None]] = []
+    key: str | None = None
+    wants_value = True  # or a key; otherwise a comma or the end of a collection
+    for match in _FLOW_TOKEN.finditer(written):
+        item, colon, mark = match.groups()
+        if item is not None:
+            if not wants_value:
+                raise UnsupportedStyleError
+            if colon is not None:
+                is_escaped = item[0] in "\"'" and (item[0] in item[1:-1] or "\\" in item)
+                if container.__class__ is list or key is not None or is_escaped:
+                    raise UnsupportedStyleError
+                key = _key(item)
+                if key in container:
+                    raise UnsupportedStyleError
+                continue
+            value = _scalar(item)
+        elif mark is None:  # spaces
+            continue
+        elif mark in "[{":
+            if not wants_value or len(above) >= MOST_NESTED:
+                raise UnsupportedStyleError
+            above.append((container, key))
+            container, key = [] if mark == "[" else {}, None
+            continue
+        elif mark == ",":
+            if wants_value:
+                raise UnsupportedStyleError
+            wants_value = True
+            continue
+        else:
+            is_wrong_end = not above or (mark == "]") is not (container.__class__ is list)
+            if is_wrong_end or key is not None or (wants_value and container):
+                raise UnsupportedStyleError
+            value = container
+            container, key = above.pop()
+        if container.__class__ is list:
+            container.append(value)
+        elif key is None:
+            raise UnsupportedStyleError
+        else:
+            container[key], key = value, None
+        wants_value = False
+    if above or wants_value:
+        raise UnsupportedStyleError
+    return outermost[0]
 
 
 def _scalar(written: str) -> Any:

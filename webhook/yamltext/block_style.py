@@ -1,9 +1,9 @@
 """A quick reader of YAML in the style of most manifests: one key, item or value a line.
 
-Reads a subset of block style and stops at the first line with anything else: anchors, tags, `<<`, nested flow
-collections, folded text, scalars of several lines, tabs, a key that occurs twice. Its values are those of PyYAML's
-parser; that parser reads the texts at which it stops. docs/decisions/0008-two-readers-of-yaml.md says why there are
-two, and how they are compared.
+Reads a subset of block style, with collections in brackets that end in their line, and stops at the first line with
+anything else: anchors, tags, `<<`, scalars of several lines, tabs, a key that occurs twice. Its values are those of
+PyYAML's parser; that parser reads the texts at which it stops. docs/decisions/0008-two-readers-of-yaml.md says why
+there are two, and how they are compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
-from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, UnsupportedStyleError, line
+from webhook.yamltext.block_lines import (
+    BELOW,
+    BLANK,
+    FLOW,
+    FOLDED,
+    LIST,
+    LITERAL,
+    MOST_NESTED,
+    SCALAR,
+    UnsupportedStyleError,
+    line,
+    read_flow,
+)
 
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -91,9 +103,13 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, b
                 container[pending] = scalar
         elif form is BELOW:
             continue
-        elif form is LITERAL:
+        elif form is LITERAL or form is FOLDED:
             text, at = _literal(lines, at, indent)
-            _put(container, pending, text + scalar)
+            _put(container, pending, (_folded(text) if form is FOLDED else text) + scalar)
+        elif form is FLOW:
+            if len(above) >= _DEEPEST - MOST_NESTED:
+                raise UnsupportedStyleError
+            _put(container, pending, read_flow(scalar))
         else:
             _put(container, pending, list(scalar) if form is LIST else {})
         pending = _NOTHING
@@ -133,3 +149,11 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
     if at == len(lines) and kept[-1]:  # the last line break is missing
         raise UnsupportedStyleError
     return "\n".join(kept).rstrip("\n"), at
+
+
+def _folded(text: str) -> str:
+    """Return folded text of lines that all begin at the same column, without blank lines and spaces at their ends."""
+    lines = text.split("\n")
+    if any(not each or each[0] == " " or each[-1] == " " for each in lines):
+        raise UnsupportedStyleError
+    return " ".join(lines)
