@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,7 @@ from webhook.report.finding import Finding, Result, findings_of_object, subject_
 from webhook.report.rule import RulesOfPolicies
 from webhook.simulation.asked import read_job_request, subject_of_job
 from webhook.simulation.open_questions import open_questions
-from webhook.simulation.outcome import ANSWERS, failure_moments_by_rule, simulation
+from webhook.simulation.outcome import ANSWERS, failure_moment_of_rule, simulation
 from webhook.yamltext import yamlfile
 from webhook.yamltext.source_line import Place
 
@@ -81,11 +81,6 @@ def _place(_: object, _words: object = ()) -> Place:
     return Place(file="app.yaml", line=1, column=1)
 
 
-@cache
-def _moments() -> Mapping[str, Any]:
-    return failure_moments_by_rule(shipped_policies())
-
-
 def _answer(obj: JSON, cluster: Cluster) -> str:
     """The answer of `simulate`, in the words of the cases."""
     attributes = attributes_of_object(obj, TABLE.row)
@@ -97,7 +92,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
     subject = subject_of_job(attributes, made, view, policies)
     answer = simulation(
         told,
-        _moments(),
+        partial(failure_moment_of_rule, policies),
         about=about,
         place=_place(""),
         operation=attributes.operation,

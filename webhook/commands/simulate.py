@@ -28,7 +28,7 @@ from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReviewSettings
 from webhook.simulation import text
-from webhook.simulation.outcome import Simulation, failure_moments_by_rule
+from webhook.simulation.outcome import Simulation, failure_moment_of_rule
 from webhook.simulation.simulated_job import ObjectPlace, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
@@ -129,7 +129,7 @@ def _simulations(
     )
     options.print_policy_notes(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
-    when = failure_moments_by_rule(assembled.policies)
+    when = partial(failure_moment_of_rule, assembled.policies)
     table = assembled.table
     with _cluster_of_simulation(assembled, open_live) as live_view:
         requests, problems = _requests_of_documents(inputs.documents, submissions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -25,7 +26,7 @@ from webhook.errors import CallError, ConfigurationError
 from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
-from webhook.simulation.outcome import Simulation, failure_moments_by_rule
+from webhook.simulation.outcome import Simulation, failure_moment_of_rule
 from webhook.simulation.simulated_job import ObjectPlace, simulate_job
 from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
 from webhook.status.explanation import explain
@@ -146,5 +147,5 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
         raise ConfigurationError(f"why: {error.message}") from None
     place = Place(file=source)
     located = ObjectPlace(place, lambda _path, _words: place)
-    when = failure_moments_by_rule(assembled.policies)
+    when = partial(failure_moment_of_rule, assembled.policies)
     return without_waiting(simulate_job(attributes, located, RecordingCluster(view), assembled, when))

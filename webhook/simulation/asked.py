@@ -10,9 +10,9 @@ from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kueue.configuration import may_concern_kueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
 from webhook.simulation.open_questions import VOLCANO, scheduler_names
@@ -73,16 +73,22 @@ def read_job_request(subject: Subject) -> JobRequest:
     if not isinstance(obj, dict):
         return JobRequest()
     devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
-    queued: Any = subject.fact("kueue") or _UNMANAGED
+    queued: Any = (subject.once(may_concern_kueue) and subject.fact("kueue")) or _UNMANAGED
     return JobRequest(
         pod_sets=tuple(_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")),
         queue=str(queued["queue"]) if queued["managed"] else "",
         cluster_queue=str(queued["clusterQueue"]),
         cohort=str(queued["cohort"]),
         volcano_queue=_volcano_queue(subject),
-        assumed=subject.once(merge_train_job).runtime.assumed if subject.group_kind == TRAIN_JOB else "",
+        assumed=_assumed_of_runtime(subject) if subject.group_kind == TRAIN_JOB else "",
         requests=tuple((each["name"], tuple(each["requests"].items())) for each in queued["podSets"]),
     )
+
+
+def _assumed_of_runtime(train_job: Subject) -> str:
+    from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+
+    return train_job.once(merge_train_job).runtime.assumed
 
 
 def _volcano_queue(subject: Subject) -> str:

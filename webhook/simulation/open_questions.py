@@ -16,8 +16,7 @@ from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import NODE
-from webhook.facts.model_servers.server_candidates import LWS
-from webhook.facts.model_servers.servers_of_object import read_servers
+from webhook.facts.model_servers.server_candidates import LWS, server_candidates
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
@@ -135,6 +134,10 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
     """Yield what of model servers is not known: how many processes they start, or what becomes of too many."""
+    if not subject.once(server_candidates):
+        return
+    from webhook.facts.model_servers.servers_of_object import read_servers
+
     for member in subject.once(read_servers):
         processes, gpus = member.processes, member.gpus.count
         is_one_group = subject.group_kind == LWS and processes.total is not None

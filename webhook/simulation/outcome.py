@@ -6,7 +6,7 @@ Nothing is found out here: policies decide as at admission, and each rule says w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -51,7 +51,8 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about waiting that ends without help: other jobs finish, the rest of a group arrives."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
-Moments: TypeAlias = Mapping[str, Moment]
+Moments: TypeAlias = Callable[[str], Moment | None]
+"""Returns when objects that break a rule go wrong, by its id; None for a rule that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +112,15 @@ class Simulation:
         return next((each for each in self.questions if aspect in each.aspects), None)
 
 
-def failure_moments_by_rule(policies: PolicySet) -> Moments:
-    """Return the moment at which an object that breaks a rule fails, by the rule's id."""
-    return {rule.id: rule.fails for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
+def failure_moment_of_rule(policies: PolicySet, rule_id: str) -> Moment | None:
+    """Return the moment at which an object that breaks a rule fails; None for a rule that does not exist."""
+    rules = (
+        rule
+        for policy in policies.policies
+        for rule in (policy.catalogue.get(rule_id), *policy.named)
+        if rule is not None and rule.id == rule_id
+    )
+    return next((rule.fails for rule in rules), None)
 
 
 def simulation(
@@ -170,7 +177,7 @@ def simulation(
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
     """Return what one finding means for the start; None where it means nothing for it."""
-    moment = when.get(finding.rule.id, "")
+    moment = when(finding.rule.id) or ""
     if finding.result is Result.PASS or finding.exception_reason:
         return None
     if finding.result is Result.FAIL:
