@@ -39,7 +39,7 @@ from webhook.yamltext.input_files import InputFile
 class PolicySources(Struct, frozen=True, kw_only=True):
     """All that a policy set is compiled from. Unlike a policy set, it can be sent to another process.
 
-    The other fields are those of `Options`. unbound: policies without a binding are evaluated, too.
+    The other fields are those of `Options`. unbound: policies without a binding are evaluated as well.
     """
 
     documents: PolicyDocuments
@@ -288,8 +288,8 @@ def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:
 
 
 def ignore_patterns_finder(chosen: Settings) -> documents.PatternsOfFolder:
-    """Return what finds the patterns of a named folder's `.claimgateignore`: its own, none, or those of a copy of the
-    tree.
+    """Return what finds the patterns of a named folder's `.claimgateignore`: its own files, none, or the files of a
+    copy of the tree.
     """
     if chosen.no_config:
         return lambda _folder: ()

@@ -99,7 +99,7 @@ def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
     """Refuse options, `--` and `-` that are also the names of files in the current folder.
 
     A shell writes the names of files in place of `*`, so that a file called `--config=x.yaml` would become an option.
-    After `--` no name is an option. `-` means standard input there, too.
+    After `--` no name is an option. `-` also means standard input there.
 
     Raises:
         ConfigurationError: there is such a file.
@@ -141,7 +141,7 @@ def text_written_ahead(arguments: Sequence[str]) -> str | None:
 
 
 def _discard_output() -> int:
-    """Discard all further output, because the reader of stdout has gone away; return the exit code."""
+    """Discard all later output, because stdout is closed; return the exit code."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
     return _BROKEN_PIPE
 

@@ -34,7 +34,7 @@ _COLLECTIONS: Final = (list, tuple, dict)
 class Deadline:
     """A moment of time.monotonic(), and the work that may be done before the clock is read again.
 
-    Not for several threads at once. Without a moment the clock is still read, and never late.
+    Not thread-safe. Without a moment the clock is still read, and never late.
     """
 
     __slots__ = ("at", "left", "overrun")
@@ -87,7 +87,7 @@ class Deadline:
     def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
         """Read the clock before one call that cannot be interrupted and may take up to `seconds`, mostly less.
 
-        Who is killed at the deadline anyway may begin it; the event loop may not (server/scheduler.py).
+        A process that is killed at the deadline may start the call; the event loop may not (server/scheduler.py).
 
         Raises:
             Exception: `overrun`, when it is too late.
@@ -117,7 +117,7 @@ class Deadline:
         """Return whether the deadline has passed; reads the clock.
 
         Raises:
-            Exception: `overrun`, when it is another one than that of policies.
+            Exception: `overrun`, if it differs from the exception of policies.
         """
         try:
             self.check_clock()

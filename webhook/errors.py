@@ -1,4 +1,4 @@
-"""The one tree of errors.
+"""All errors of the program, in one tree.
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
@@ -192,7 +192,7 @@ class EvaluationError(CelError):
 
 
 class NoDecision(EvaluationError):
-    """An expression asks `authorizer` a question whose answer is not known where the policy is evaluated."""
+    """An expression asks `authorizer` a question, and the answer is not known."""
 
 
 class NoSuchOverload(EvaluationError):

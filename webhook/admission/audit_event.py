@@ -2,8 +2,8 @@
 
 For a create or an update, the request has the object that the user sent, which a log of level Request also has. A patch
 is not an object, so the request has the object that the API server answered, after admission and with its defaults. An
-event does not have the object before an update, so the request carries the new object as the old one, too, and rules
-about changes find no change.
+event does not have the object before an update, so the request has the new object as the old object. Rules about
+changes find no change.
 Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
 """
 

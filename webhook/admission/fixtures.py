@@ -1,7 +1,7 @@
 """Reads reviews that did not come from an API server: AdmissionReviews, bare requests and plain objects in files.
 
-Knows how to tell the three apart and what the API server would send for a plain object; the workload table gives the
-resource names and scopes that cannot be guessed. Reads no files.
+Knows how to distinguish the three forms and what the API server would send for a plain object; the workload table gives
+the resource names and scopes that cannot be guessed. Reads no files.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _BLOCK: Final = 1 << 16
 
 _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[, \t\r\n", ord(":"))}
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
-"""Digits as 0, and as a colon what stands before an integer in a list or an object."""
+"""Maps digits to 0, and the characters before an integer in a list or an object to a colon."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
 """The least digits of an integer outside int64. In a text, other characters mostly come before as many digits."""
 _INT64: Final = range(-(2**63), 2**63)

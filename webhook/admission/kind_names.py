@@ -1,7 +1,7 @@
 """Finds misspelled kinds and wrong groups. For these, no policy for the right kind is evaluated.
 
 The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
-have a kind and an apiVersion, too: a kubeconfig, or a version that no API server could serve. These are not mistakes.
+also have a kind and an apiVersion: a kubeconfig, or a version that no API server could serve. These are not mistakes.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 class PhasesOutcome(Struct, frozen=True, kw_only=True):
     """The combined result of the requested phases, as one webhook would give it.
 
-    `further` is what the validating phase would have said of a request that the mutating phase denied.
+    `further` has the decisions of the validating phase about a request that the mutating phase denied.
     """
 
     verdict: Verdict

@@ -57,8 +57,8 @@ class Submissions:
         return "" if says or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:
-        """Return the view of the cluster for a file; the views of the last file are kept, since its objects come in a
-        row.
+        """Return the view of the cluster for a file; the views of the last file are kept, because the objects of a file
+        follow each other.
         """
         if self._views[0] != file:
             self._views = file, {}

@@ -1,7 +1,7 @@
 """Which names Kubernetes accepts, and what is wrong with a name that it refuses.
 
 A function `…_errors` returns what the API server says about a name; an empty list for a good name. Callers upstream
-differ in the unit of a length alone. A function `…_fault` describes a refused name in the words of our messages: "it
+differ only in the unit of a length. A function `…_fault` describes a refused name in the words of our messages: "it
 contains `_`". So the reader need not find the broken rule in a list of all rules. It does not decide whether a name is
 refused.
 

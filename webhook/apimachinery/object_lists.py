@@ -1,4 +1,4 @@
-"""Lists of the API taken apart: a `List` as kubectl prints it, or a `PodList` and its like.
+"""Lists of the API, split into their objects: a `List` as kubectl prints it, or a `PodList` and its like.
 
 A list is an object of any kind with a list of items, as in kubectl, or an object with null items and a kind that ends
 in List. The items of a typed list carry no kind of their own and get it from the list (k8s.io/apimachinery v0.36
@@ -27,7 +27,7 @@ def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPa
 
 
 def _items_with_paths(value: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the items of a list, which may leave out what their list says of their kind."""
+    """Yield the items of a list. An item without a kind gets the kind from the list."""
     kind = value["kind"].removesuffix("List")
     typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(value["items"] or ()):

@@ -4,7 +4,7 @@ Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math
 int64 with a decimal scale and everything else as a big decimal; which of the two it is can be seen from outside
 (`isInteger` of CEL is false for `1000m` and for every big decimal), so it is kept here too.
 
-Three differences, all for values that nobody writes on purpose: quantities are immutable; value() and milli_value() are
+Three differences, all for values that do not occur in practice: quantities are immutable; value() and milli_value() are
 right where Go overflows or rounds a negative big decimal the wrong way; a text over 1024 characters or an exponent over
 1024 is refused, where Go would calculate with it for minutes.
 """
@@ -167,7 +167,7 @@ def read_quantity_or_none(value: JSON) -> Quantity | None:
     """Return the quantity of a text (spaces around it are ignored) or a number; None for null and what is not a
     quantity.
 
-    The same few texts come with every Pod, so short ones that were read are kept.
+    Every Pod has the same few texts, so short parsed texts are cached.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -262,7 +262,9 @@ def _canonical_text(quantity: Quantity) -> str:
 
 
 def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
-    """Divide a number by a factor as often as it goes, and return the rest and how often; zero is divided never."""
+    """Divide a number by a factor as often as possible, and return the rest and the number of divisions; zero is
+    divided never.
+    """
     times = 0
     while number and number % factor == 0:
         number //= factor

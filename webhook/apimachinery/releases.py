@@ -10,7 +10,7 @@ Release: TypeAlias = tuple[int, int]
 OLDEST: Final[Release] = (1, 30)
 NEWEST: Final[Release] = (1, 37)
 DEFAULT: Final[Release] = (1, 36)
-"""The one that everything is compared with: cases of the tests were recorded by its kube-apiserver."""
+"""The release that everything is compared with: cases of the tests were recorded by its kube-apiserver."""
 
 
 def release_as_text(release: Release) -> str:

@@ -8,11 +8,11 @@ cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.
 work    what is really walked, charged to the Deadline of the review (webhook/deadline.py). It reads the clock. Some
         calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long one, `==` of two objects.
 
-Programs look at the clock where it costs ordinary evaluations nothing, at the bound that they compare their cost with
-anyway. With a deadline, that bound is never further away than a program's `step`, about a hundred iterations of its
-loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond it runs over chunks of a hundred
-(pacing.py). A walk inside one call is charged by the function itself, which takes the Deadline
-(library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
+Programs check the clock when their cost reaches a bound. They compare their cost with this bound in any case, so the
+check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`,
+about a hundred iterations of its loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond
+it runs over chunks of a hundred (pacing.py). A walk inside one call is charged by the function itself, which takes the
+Deadline (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over
 failure.ERRORS alone. An interrupted evaluation has kept nothing: costs are booked and caches filled after an

@@ -85,7 +85,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
             of a shorter one.
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
-        functions: functions beside the libraries.
+        functions: functions in addition to the libraries.
         mutation: offers `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as mutating policies
             have them.
         extensions: what cel-go has and Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`, and
@@ -96,8 +96,8 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         planned: refuse constants that are bound to fail, such as `int('x')`, as Kubernetes does when it plans a
             program; otherwise they fail when they are reached.
         macros: whether macros are macros; without them their calls are ordinary functions.
-        strict: report what the checker finds; otherwise only syntax is refused, types that do not fit are dyn, and what
-            is wrong fails when it is evaluated. Kubernetes always checks.
+        strict: report what the checker finds; otherwise only syntax errors are refused. Types that do not match become
+        dyn, and a wrong operand fails at evaluation. Kubernetes always checks.
     """
 
     version: Version = releases.DEFAULT

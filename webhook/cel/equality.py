@@ -63,7 +63,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         and isinstance(right, dict)
         and (hasattr(kind, "__missing__") or hasattr(other, "__missing__"))
     ):
-        return bool(left == right)  # a map that says itself what it has
+        return bool(left == right)  # a map that computes its own entries
     if kind in _EVERY_MAP:
         return False
     if kind is Struct:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _CHARACTER_S = 5e-6
-"""Seconds to split a character of an expression into tokens, also one that belongs to none."""
+"""Seconds to tokenize one character of an expression, including characters outside tokens."""
 _TOKEN_S = 4e-5
 """Seconds to read and check a token, and as long again to generate its code; `1<2&&` and `'a'+`, many times, are the
 slowest.
@@ -43,7 +43,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
 
 
 def seconds_to_check(expression: str) -> float:
-    """Return the seconds that it takes at most to read and check an expression, and as many again to compile it."""
+    """Return the most seconds to parse and check an expression. Compiling needs at most the same time again."""
     return len(tokenize(expression).kinds) * _TOKEN_S
 
 
@@ -121,7 +121,7 @@ class Engine(Protocol):
 
         Raises:
             CompileError: with all issues.
-            TooLargeToCompile: what it takes to compile is too large.
+            TooLargeToCompile: compiling needs too much time or memory.
             Exception: the deadline's, if there is no time.
         """
         ...

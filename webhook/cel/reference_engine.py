@@ -11,9 +11,9 @@ refuse the same policies), the API server's costs, and the list of what it canno
 
 Only its interpreted runner is used: the transpiling one keeps the variables of one evaluation in module globals, where
 another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is our own,
-because the released one takes exponential time on hostile text. A deadline is looked at before an evaluation and, by
-the compiled engine that counts its cost, within that; nothing can look at it inside cel-python. A server ends what is
-stuck there by killing the worker process that is stuck in it.
+because that of the release needs exponential time on hostile text. A deadline is checked before an evaluation. The
+compiled engine, which counts the cost, also checks it during the evaluation. cel-python cannot check it. A server ends
+what is stuck there by killing the worker process that is stuck in it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _YEAR_ONE = -62_135_596_800
 
 
 class UInt(int):
-    """uint: an int of its own class. Arithmetic on it gives plain ints; wrap the result again."""
+    """uint: a separate class of int. Arithmetic on it gives plain ints; wrap the result again."""
 
     __slots__ = ()
 
@@ -132,7 +132,7 @@ class TypeValue:
 
 
 class WrappedMapKey:
-    """A map key that Python would confuse with another one: true with 1, 1u with 1, 1.0 with 1."""
+    """A map key that Python would treat as equal to another key: true with 1, 1u with 1, 1.0 with 1."""
 
     __slots__ = ("value",)
 
@@ -206,8 +206,8 @@ TYPE_NAMES = TypeNames(
 
 
 def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
-    """Return year, month, day, hour, minute and second of Unix seconds; years 0 and 10000 too, where a zone reaches
-    them.
+    """Return year, month, day, hour, minute and second of Unix seconds; also years 0 and 10000, which a time zone can
+    reach.
     """
     day, rest = divmod(seconds, 86_400)
     shift = 0

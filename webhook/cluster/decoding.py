@@ -20,7 +20,8 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
 
 LARGEST: Final = 16 << 20
-"""The most bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
+"""The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this limit.
+"""
 DEEPEST: Final = MAX_DEPTH
 """The most levels of an object that is read, as of one in a review: code that walks objects may recurse so far."""
 _DIGITS: Final = 18

@@ -35,7 +35,7 @@ class ClusterViewFromFile:
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
         configurations: the Configurations of Kueue in all files, for `elsewhere`.
-        tell: is called with what differs and the files that have it.
+        tell: is called with a description of the difference and the files that differ.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
-        # an object with another name may be the one that seems to be absent
+        # the absent object may exist under another name
         self.is_whole: Final = is_whole and all(
             self._units.name_changes_of_file(file).is_known for file in self._documents
         )
@@ -84,7 +84,7 @@ class FileTree:
 
         Args:
             file: its file, "" without a file: then only the context counts.
-            unsaid: the namespace of the request where that of the object is unknown.
+            unsaid: the namespace of the request, used if the namespace of the object is unknown.
         """
         path = normalize_path(file)
         layers = [self._context, *(self._layers_of_file(path) if path in self._documents else ())]

@@ -1,8 +1,8 @@
 """A view of objects from files of one cluster. An object that is missing may still exist elsewhere.
 
-An object without a namespace is in `default`, where kubectl would put it. A cluster-scoped object is also found there,
-because no kind is both, and with any namespace in its metadata, because the API server clears it (k8s.io/apiserver
-v1.36 pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace).
+An object without a namespace is in `default`, as with kubectl. A cluster-scoped object can be looked up with any
+namespace. The API server also clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
+EnsureObjectNamespaceMatchesRequestNamespace).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class FilesCluster:
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all, that an index has under a key."""
-        if not (listed := self.list(gvk, namespace)):  # users name namespaces that no file has
+        """Return the objects of a key of an index, in one namespace or in all namespaces."""
+        if not (listed := self.list(gvk, namespace)):  # requests can name namespaces that no file has
             return ()
         asked = (gvk.group, gvk.kind), namespace, index
         if asked not in self._indexed:
@@ -79,7 +79,7 @@ class FilesCluster:
         return self._is_whole
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
-        """Return nothing: there is nothing beside this view."""
+        """Return nothing: files are the only view."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:
@@ -109,7 +109,7 @@ def _text_or_empty(value: JSON) -> str:
 
 
 def _objects_by_namespace(objects: Mapping[tuple[str, str], JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    """Return the objects of each namespace, and under None of all, by namespace and name."""
+    """Return the objects of each namespace by namespace and name. The key None has the objects of all namespaces."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

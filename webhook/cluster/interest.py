@@ -1,7 +1,7 @@
 """Describes what a view of the cluster must hold: objects of kinds, and which of their fields.
 
-Policies and facts say what they look up; a live view asks the API server for that alone, and a ClusterRole allows
-nothing else. Knows objects by kind, namespace, name and labels, and not their meaning.
+Policies and facts say what they look up; a live view requests only these objects, and a ClusterRole allows only these
+requests. Knows objects by kind, namespace, name and labels, and not their meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Fields: TypeAlias = frozenset[str] | None
 and in each item of a list; None is everything."""
 
 MOST_NAMED: Final = 64
-"""How many names of one kind have a watch of their own; with more, a whole namespace is watched."""
+"""How many names of one kind have a separate watch; with more, a whole namespace is watched."""
 
 
 class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
@@ -47,7 +47,7 @@ class Index(Struct, frozen=True):
     """Finds objects of a namespace by a key, where the users of a namespace may make very many.
 
     Args:
-        name: what the index goes by.
+        name: the function that gives the keys of the index.
         keys: returns the few keys of an object, from fields that its kind is held with.
     """
 
@@ -73,7 +73,7 @@ class Interest:
         fields: what is read.
         scope: which objects.
         only: the scopes inside this one that are kept; () is all.
-        indexes: what objects are found by, beside their names.
+        indexes: the indexes by which objects are found, in addition to their names.
         most_bytes: of one object as JSON; of a larger one only a stub is kept (object_reader.py).
     """
 

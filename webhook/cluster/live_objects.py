@@ -17,7 +17,7 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 
 PAGE: Final = 250
-"""How many objects one page has: an API server holds all of them at once, and each has up to 1.5 MB."""
+"""How many objects one page has: an API server holds the whole page in memory, and each object has up to 1.5 MB."""
 MOST_RESUMED: Final = 100
 """How often one list continues after a 410, which comes every five minutes, so that it ends at some time."""
 

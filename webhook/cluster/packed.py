@@ -28,7 +28,7 @@ SMALL: Final = 8 << 10
 LARGEST_HELD: Final = 128 << 10
 """Bytes of JSON of an object that is held and may be in any namespace. Otherwise a user who may write larger objects
 could fill the memory of the server, and block the event loop with each lookup. Objects that people write have some KB;
-etcd takes 1.5 MB."""
+etcd accepts 1.5 MB."""
 WORK_BYTES: Final = 100
 """Bytes that are decoded in one unit of work of a deadline."""
 
@@ -42,7 +42,7 @@ class PackedObject(Struct, frozen=True):
 
     @property
     def memory_bytes(self) -> int:
-        """Return how many bytes the object takes in a view."""
+        """Return how many bytes of a view the object needs."""
         return PLACE_BYTES + getsizeof(self) + getsizeof(self.text)
 
     def read(self) -> JSON:
@@ -94,7 +94,7 @@ def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
 
 
 def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[JSON]:
-    """Return the objects of a view's list; what reading them costs is charged to a deadline."""
+    """Return the objects of a view's list; reading them is charged to a deadline."""
     if not isinstance(objects, PackedList):
         return deadline.charge_for_items(objects)
     return _charged_objects(objects, deadline)

@@ -18,7 +18,7 @@ class RecordingCluster:
     """Answers from another view and records the lookups.
 
     Attributes:
-        objects: those that were found, by their kind, namespace and name.
+        objects: the objects that were found, by kind, namespace and name.
         counts: the number of objects of each listed kind.
         failures: the kinds that could not be read, each with the reason.
     """

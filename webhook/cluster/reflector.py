@@ -250,7 +250,7 @@ class Reflector:
         self.failure_log.note_success(self, self.interest.gvk)
 
     def _drop_previous_reflector(self) -> None:
-        """Drop the previous reflector, because this one can answer alone now."""
+        """Drop the previous reflector, because this reflector can now answer without it."""
         before = self.before
         if before is not None:
             self._earlier = before.change_count  # first, so that a count at this moment counts them once
@@ -295,8 +295,8 @@ class Reflector:
         """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
         objects that did not fit may fit by now.
 
-        A list alone does not count as success: a server that may list and not watch would list everything once a
-        second.
+        A list without a watch does not count as success: a server that may list and not watch would list everything
+        once a second.
         """
         is_first = True
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():

@@ -2,8 +2,8 @@
 
 No reader waits: every step is one assignment or one change of a dict or a list, so a process that is forked at any
 moment, from any thread, has a readable view. An object that did not change in what is kept of it stays the same one,
-and so does the list of its namespace: a change costs the readers of other namespaces nothing. Threads of other watches
-write here, too, when the view is full (view_memory.py); writers wait for each other.
+and so does the list of its namespace: a change costs the readers of other namespaces nothing. When the view is full,
+threads of other watches also write here (view_memory.py); writers wait for each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, str]
 
 _Key: TypeAlias = tuple[Index, str]
 _KEY_BYTES: Final = 500
-"""Bytes of a key of an index beside its text: a dict of its own, and a place in it."""
+"""Bytes of a key of an index, without its text: a dict, and an entry in it."""
 
 
 class UnreadableObject(Struct, frozen=True):
@@ -44,7 +44,7 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 class _NamespaceObjects:
     """The objects of one namespace by name. Its lists are in the order of the names, and change in place.
 
-    Readers use `by_name`, `objects`, `by_key` and `unreadable` alone: each is right at any moment, the lists together
+    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is right at any moment, the lists together
     only for the writer. `unreadable` has those of `by_name` that are not held.
     """
 
@@ -153,7 +153,7 @@ class ObjectStore:
 
         Args:
             memory: counts the bytes of all watches of the view.
-            indexes: what objects are found by, beside their names.
+            indexes: the indexes by which objects are found, in addition to their names.
             are_namespaces: whether the objects are Namespaces, each of which counts as an object in its own namespace.
         """
         self.not_held: frozenset[str] = frozenset()
@@ -275,7 +275,7 @@ class ObjectStore:
         self._memory.add_bytes(self, owner, size)
 
     def _forget_listing(self) -> None:
-        """Take what a list that did not end has added out of the count; the lock is held."""
+        """Subtract the objects of an unfinished list from the count; the lock is held."""
         sizes, self._listing_bytes = self._listing_bytes, {}
         for owner, size in sizes.items():
             self._memory.add_bytes(self, owner, -size)
@@ -283,7 +283,7 @@ class ObjectStore:
     # ---- single changes
 
     def put(self, place: Place, obj: HeldObject) -> None:
-        """Add an object, or replace the one of its name."""
+        """Add an object, or replace the object with its name."""
         assert self._namespaces is not None
         kept, keys, size = self._measure(place, obj)
         if kept is self.get(place):

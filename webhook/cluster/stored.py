@@ -40,7 +40,9 @@ class ClusterBeforeChange:
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
     ) -> None:
-        """Args: the view; group and kind, namespace and name of the object; what the view has, and what is true."""
+        """Args: the view; group and kind, namespace and name of the object; the object in the view, and the true
+        object.
+        """
         self._view = view
         self._kind = kind
         self._place = place
@@ -58,7 +60,7 @@ class ClusterBeforeChange:
         return self._view.get(gvk, namespace, name)
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the view, with the one as it was before.
+        """Return the objects of the view, with the object as it was before the request.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -69,7 +71,7 @@ class ClusterBeforeChange:
         return replace_object(listed, self._place, self._held, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of the view that an index has under a key, with the one as it was before.
+        """Return the objects of a key of an index, with the object as it was before the request.
 
         Raises:
             LookupFailed: the view cannot say.

@@ -58,7 +58,8 @@ class FilesAppliedTogether:
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
         """Return the namespace that Flux puts the objects of a folder into; unknown where several do.
 
-        Flux takes everything below its path, but where that has a kustomization it takes what this one takes.
+        Flux applies everything below its path. If the path has a kustomization, Flux applies only the resources of the
+        kustomization.
 
         Args:
             folder: the folder of the objects.

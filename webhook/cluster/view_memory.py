@@ -3,8 +3,8 @@
 Above the bound, the namespace that has most loses the kind that it has most of: lookups of these objects then fail,
 which policies report as unknown, and other namespaces keep theirs. A Namespace counts as an object of its own
 namespace, because the user who creates a namespace may choose its labels. Administrators create the other objects
-without a namespace: a kind of them is dropped only if they alone exceed the bound. Knows namespaces and bytes, and
-nothing of objects.
+without a namespace: such a kind is dropped only if these objects exceed the bound without the others. Knows namespaces
+and bytes, and nothing of objects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from webhook.apimachinery.attributes import JSON
 
 PLACE_BYTES: Final = 320
-"""Bytes of an object beside its values: namespace and name, its places in tables and lists."""
+"""Bytes of an object, without its values: namespace and name, its places in tables and lists."""
 
 
 class EvictableStore(Protocol):
@@ -87,7 +87,7 @@ class ViewMemory:
         self._totals: dict[str, int] = {}
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
-        """Add bytes, negative ones where objects went, to those that a watch keeps of a namespace; the caller has the
+        """Add bytes to those that a watch keeps of a namespace, negative bytes for removed objects; the caller has the
         lock.
 
         Objects above the bound are dropped, also an object that was just added.
@@ -131,7 +131,7 @@ class ViewMemory:
 
 
 def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
-    """Return how many bytes an object takes in a view with shared keys."""
+    """Return how many bytes an object needs in a view with shared keys."""
     return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj, shared)))
 
 

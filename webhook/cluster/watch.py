@@ -54,7 +54,7 @@ class WatchCluster:
             times: how long a watch lasts.
             most_bytes: the bound for all kept objects, because users may write them; None for a command that reads its
                 own cluster.
-            failure_log: what several views share, so that an outage is logged once; None is one of its own.
+            failure_log: what several views share, so that an outage is logged once; None means a separate one.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
@@ -270,7 +270,7 @@ class WatchCluster:
         return True
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
-        """Return nothing: there is nothing beside this view."""
+        """Return nothing: this is the only view."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
@@ -299,7 +299,9 @@ def _covers_interest(known: Interest, wanted: Interest) -> bool:
 def _add_objects_watched_by_name(
     listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
-    """Return the selected objects and those that are watched by name, because each hides one of files (layered.py)."""
+    """Return the selected objects and the objects that are watched by name, because each replaces an object of files
+    (layered.py).
+    """
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
         return listed

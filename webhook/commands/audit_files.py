@@ -80,7 +80,7 @@ class FilesAudit:
             self._assembled.files.add_differences(result.differing, result.recorded)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues of the files and of the context with what jobs would take."""
+        """Return the queues of the files and of the context with the demands of jobs."""
         from webhook.commands.job_demands import queue_trees
 
         return queue_trees(FilesCluster(self._assembled.files.objects()), demands)

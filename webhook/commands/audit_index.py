@@ -1,10 +1,10 @@
 """Finds the objects in audited files that policies look up, without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows with the objects of these kinds alone. Definitions of kinds are long, so only those are read that may
+one. Memory grows only with the objects of these kinds. Definitions of kinds are long, so only those are read that may
 serve a version which releases do not serve any more. Of Deployments and charts, those are read that state the release
-of a controller. Of other Deployments and StatefulSets, those that name a device are kept, with the fields that budgets
-and autoscalers are compared with.
+of a controller. Deployments and StatefulSets that name a device are also kept, with only the fields that budgets and
+autoscalers are compared with.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AuditIndex(Struct):
 
     Args:
         objects: each with its file, in the order of the files; kustomizations are among them.
-        files: the files that have objects, and not recorded reviews alone.
+        files: the files that have objects, and not only recorded reviews.
         is_complete: whether everything could be read; it counts only where everything was decoded.
     """
 
@@ -67,7 +67,7 @@ class AuditIndex(Struct):
     is_complete: bool = True
 
     def add(self, other: AuditIndex) -> None:
-        """Add the index of what comes later in the input."""
+        """Add the index of a later part of the input."""
         self.objects += other.objects
         self.files.update(other.files)
         self.is_complete &= other.is_complete

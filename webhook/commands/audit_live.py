@@ -121,7 +121,7 @@ class LiveAudit:
             yield from self._audit_kind(kind, stop)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues of the cluster with what jobs would take."""
+        """Return the queues of the cluster with the demands of jobs."""
         return queue_trees(self._cluster.view, demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:

@@ -1,7 +1,7 @@
 """Audits one part of the input: returns its findings, and all other messages about it.
 
-The parts of a run are audited one after the other, in this process or in others, and what they give is put together in
-the order of the input. Nothing of one part is needed for the next.
+The parts of a run are audited one after the other, in this process or in others. Their results are joined in the order
+of the input. Nothing of one part is needed for the next.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class PartResult(Struct):
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines
-    about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: those that were
-    used, with how often. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
-    unreported. demands: what jobs would take of their queues, where a report draws those. not_compared: files that
+    about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: exceptions that were
+    used, with the number of uses. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
+    unreported. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
     files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules
     hold. texts: the findings as lines of each format, where they were written in the process that found them; then
@@ -95,7 +95,7 @@ class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the process that found them, so that the main process only copies text.
 
     Args:
-        formats: those of the report that write a finding without knowing the others.
+        formats: the formats of the report that write a finding without knowing the others.
         filters: what is reported; without a baseline, which looks at all findings of a run.
         shown: results that have rows in addition to those of a format.
     """
@@ -123,7 +123,7 @@ class FindingLineEncoder(Struct, frozen=True):
 
 
 class PartOptions(Struct, frozen=True, kw_only=True):
-    """How objects are reviewed, and what is said of them.
+    """How objects are reviewed, and what is reported about them.
 
     address: where pages of rules are. contents: what reports have to say. encoder: what writes the findings of a whole
     part, None for the main process.

@@ -31,7 +31,7 @@ _UNREADABLE = 2
 class AuditTotals:
     """The sums of an audit while it runs.
 
-    `entries` are the objects that were audited, `demands` what jobs would take of their queues.
+    `entries` are the objects that were audited, and `demands` are the demands of jobs by queue.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AuditTotals:
         self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """Yield the findings that are reported, and count them. They must come in the order of the input."""
+        """Yield the findings that are reported, and count them. They must be added in the order of the input."""
         for finding in filter(self._filtering.is_reported, findings):
             self._found.add_finding(finding)
             yield finding
@@ -105,7 +105,7 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report what is in folders and is not read; whether a file of it is good is not known."""
+        """Count and report files and folders that are not read; whether a file of it is good is not known."""
         self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:

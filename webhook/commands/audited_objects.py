@@ -44,7 +44,7 @@ def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
 
 
 def has_unread_pods(attributes: Attributes, table: Table) -> bool:
-    """Return whether an object makes pods that are not read, so that what no rule found is not known to be good."""
+    """Return whether an object creates pods that are not read: without findings it is still not known to be good."""
     kind = attributes.kind
     return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 

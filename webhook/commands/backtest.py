@@ -1,4 +1,4 @@
-"""`claimgate backtest`: what policies would have done to the requests of an API server's audit log."""
+"""`claimgate backtest`: the decisions of policies about the requests of an API server's audit log."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def command(
 
 
 def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -> dict[str, assembly.ReviewAssembly]:
-    """Return the policies, and those that they are compared with; name both on stderr."""
+    """Return the policies, and the policies that they are compared with; name both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings)}
     options.print_policy_notes(settings, sets["policies"].policies)
     if against:

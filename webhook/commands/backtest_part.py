@@ -1,4 +1,4 @@
-"""Counts what one or two sets of policies would have done to the requests of a part of an audit log."""
+"""Counts the decisions of one or two sets of policies about the requests of a part of an audit log."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class PartCounts:
     """All counts of a part.
 
     skipped: events without a request, by their reason. broken: the first of the lines that are not events;
-    `broken_lines` is their number. changed: rules by what the second set does otherwise, as `newly denied` or `no
-    longer denied`, with the first request.
+    `broken_lines` is their number. changed: rules with another result in the second set (`newly denied`, `no longer
+    denied`), with the first request.
     """
 
     events: int = 0
@@ -166,7 +166,7 @@ class PartBacktester:
         }
 
     def count_part(self, part: LogPart, namespaces: Mapping[str, JSON] = _NOTHING) -> PartCounts:
-        """Return the counts of a part; `namespaces` are those that earlier parts of the log have changed last."""
+        """Return the counts of a part; `namespaces` are in the state after the earlier parts of the log."""
         self._namespaces.clear()
         self._namespaces.update(namespaces)
         sides = {side: PolicySetCounts(configuration=each[0].configuration) for side, each in self._sets.items()}

@@ -1,4 +1,4 @@
-"""`claimgate config`: the configuration file that holds, its JSON schema, and whether a file has mistakes."""
+"""`claimgate config`: the configuration in use, its JSON schema, and the mistakes of a file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`claimgate demo`: five scenes on this machine alone: serve, deny, translate, audit, simulate.
+"""`claimgate demo`: five scenes, only on this machine: serve, deny, translate, audit, simulate.
 
 Every scene is played by the verb that it shows, with the command line printed first, so that each can be repeated by
-hand. The server is a process of its own; its log is server.log.
+hand. The server is a separate process; its log is server.log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which edits of the shipped ConfigMaps the next upgrade takes back: `claimgate webhook-config --check --live`.
+"""The edits of the shipped ConfigMaps that the next upgrade reverts: `claimgate webhook-config --check --live`.
 
 Reads the shipped ConfigMaps with parameters, and the manager of each key (metadata.managedFields). Values of the
-installing tool are not edits, also if they differ from the shipped ones: they come from a folder or values of the site.
+installing tool are not edits, also if they differ from the shipped ones: a folder or Helm values of the site set them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
 _LIMITS: Final = {"RLIMIT_AS": 4 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""Bytes of memory, of a written file and of a dump; Linux alone can bound another process."""
+"""Bytes of memory, of a written file and of a dump; Only Linux can limit another process."""
 _NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
 _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
@@ -55,7 +55,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
         options: its subcommand and options, which never come from an audited file.
         operands: names and paths. None of them may begin with `-`.
         separator: what ends the options; "" for a program that knows none.
-        environment: variables in addition to the fixed ones; None takes one of those away.
+        environment: variables in addition to the fixed ones; No caller can remove one of them.
         timeout_s: how long it may run.
         max_bytes: how much it may print.
         network: whether it may use the network.
@@ -95,7 +95,7 @@ class ExternalPrograms:
     """Finds and starts programs outside of audited folders.
 
     Args:
-        audited: the folders that are audited. The work tree of git around each of them counts as audited, too.
+        audited: the folders that are audited. The git work tree that contains the folder also counts as audited.
     """
 
     def __init__(self, audited: Iterable[str | Path]) -> None:

@@ -76,7 +76,7 @@ class FolderCopies:
                 self._copy_file(at)
 
     def _copy_link(self, path: str) -> tuple[str, ...]:
-        """Copy a link that stays inside, and return its target, which the copy needs, too."""
+        """Copy a link that stays inside the folder, and return its target, because the copy also needs the target."""
         link = InputFile(path, self.root_of(path))
         target = os.path.realpath(path)
         if not self.root_of(target):

@@ -52,7 +52,7 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two looks, as often as replicas look at their files."""
+"""Seconds between two polls. Replicas poll their files in the same interval."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole with rules that follow the stored policies."""
@@ -66,11 +66,11 @@ _WAIT_S: Final = 10.0
 
 @dataclass(slots=True)
 class PolicyFollower:
-    """Keeps one cluster up to date, and stores what it has seen of it.
+    """Keeps one cluster up to date, and stores the state that it has seen.
 
     Attributes:
         name: of both configurations.
-        files: the policies of files, which the server has, too.
+        files: the policies of files, which the server also has.
         render: how webhooks become configurations.
         any_pod: whether rules about any Pod are registered.
         exempt: returns the matchConditions of users that are exempt now, which `render` writes.

@@ -1,4 +1,4 @@
-"""Finds objects of files that differ from a git revision: new ones, and those with another value.
+"""Finds objects of files that differ from a git revision: new objects, and objects with another value.
 
 git runs only at the top of a work tree that the user named. It starts no other program and reads no configuration that
 could start one. So it uses only commands that print stored objects: `rev-parse`, `ls-tree`, `cat-file`.
@@ -24,7 +24,7 @@ from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""Bytes of a file, as of one that is read, and of the list of files."""
+"""The most bytes of a file in git, as for files on disk, and of the list of files."""
 _OVERRIDES: Final = {
     "safe.bareRepository": "explicit",
     "core.hooksPath": os.devnull,

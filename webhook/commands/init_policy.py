@@ -1,6 +1,7 @@
 """`claimgate policies init`: writes policies that most sites want, each with its binding and a suite that passes.
 
-The policies are the folders of init_policies/. Each policy.yaml begins with what the policy says and what to edit.
+The policies are the folders of init_policies/. Each policy.yaml begins with a description of the policy and of the
+lines to edit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def names_of_policies() -> tuple[str, ...]:
 
 
 def description_of_policy(name: str) -> str:
-    """Return what a policy says, in one sentence."""
+    """Return the description of a policy in one sentence."""
     (document,) = yamlfile.read(FOLDER / name / "policy.yaml")
     return str(document.value["metadata"]["annotations"]["kubernetes.io/description"])
 

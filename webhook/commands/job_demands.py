@@ -44,7 +44,7 @@ def add_demand(
     cluster: Cluster,
     policies: PolicySet,
 ) -> None:
-    """Add what an object would take to the demand of its queue, if it is a job in one and of its types.
+    """Add the demand of an object to its queue, if it is a job in a queue and has values of the right types.
 
     Args:
         demands: those of a part of the input.

@@ -1,4 +1,5 @@
-"""Copies a kustomization with the folders that it uses, and refuses one that names what is elsewhere.
+"""Copies a kustomization with the folders that it uses. Refuses a kustomization that uses a file outside the audited
+folder.
 
 kustomize enters each folder that a kustomization names, also outside of the audited folder, and clones what looks like
 an address. It reads keys as Go reads JSON: in any case, and the last of equal ones. So each kustomization is replaced

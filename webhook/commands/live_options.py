@@ -70,7 +70,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         return self.live or self.kubeconfig is not None or self.kube_context is not None
 
     def contents_with_published(self, reported: RequiredContents) -> RequiredContents:
-        """Return what the audit has to find out for its reports, published ones included."""
+        """Return the inputs that the audit needs for its reports, including published reports."""
         return replace(reported, passes=reported.passes or (self.publish is not None and not self.fails_only))
 
     def check_flag_combinations(self, path: Sequence[str] | None, settings: Settings) -> None:
@@ -122,7 +122,8 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 def open_live_cluster(
     policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
 ) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of what policies look up, and for an audit what its advice is about.
+    """Yield a live cluster with a view of the objects that policies look up, and for an audit also the objects that
+    advice needs.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

@@ -97,7 +97,7 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations with the webhooks that the policies of files alone have, about nothing.
+    """Return the wanted configurations. A webhook that only the policies of files have is kept without rules.
 
     A stored policy about any Pod makes the webhook about Pods of file policies needless. If it were removed, it would
     lose its caBundle, and each upgrade would install it again without one.

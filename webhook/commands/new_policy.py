@@ -31,7 +31,8 @@ _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 class NewPolicyOptions(Struct, frozen=True, kw_only=True):
-    """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter.
+    """The kind of policy that is wanted: a policy that also covers pod templates, a policy that changes objects, and a
+    policy with a parameter.
 
     The parameter is in the namespace where claimgate runs, which users cannot write to.
     """
@@ -101,7 +102,7 @@ def _lines_of_validation(choice: NewPolicyOptions) -> Iterator[str]:
 def _lines_of_mutation(choice: NewPolicyOptions) -> Iterator[str]:
     label, value = ("params.data.label", "params.data.value") if choice.has_param else ('"team"', '"unassigned"')
     yield "  matchConditions:"
-    yield "  - name: has-no-label # so that the change is made once, and what somebody wrote stays"
+    yield "  - name: has-no-label # so that the change is made once, and a value that a user set stays"
     yield f'''    expression: "!({_label_expression(choice)} in {_LABELS})"'''
     yield "  reinvocationPolicy: IfNeeded # ask again when another policy has changed the object"
     yield "  mutations:"
@@ -257,7 +258,7 @@ def command(
 
 
 def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
-    """Add a case for each object of some files to the suite of a folder, and return what is said about them."""
+    """Add a case for each object of some files to the suite of a folder, and return a line for each object."""
     from webhook.suites.drafted_cases import suite_with_drafted_cases
 
     if not files:

@@ -28,7 +28,7 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
     """Yield the result of each piece, in order.
 
     Args:
-        work: is called in the workers; what it changes there is lost.
+        work: is called in the workers; changes of its state in the other process are lost.
         pieces: the input of the workers; this process iterates over it when a worker will soon need one.
         jobs: how many workers there are, at least 1.
 

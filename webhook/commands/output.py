@@ -63,7 +63,8 @@ def _parse_output(text: str, known: Sequence[str]) -> Output:
 
 
 def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
-    """Write a document to each output, files first, so that a full one exists when stdout's reader goes away.
+    """Write a document to each output, files first, so that the files are complete even if the reader of stdout stops
+    reading.
 
     Args:
         outputs: what `parse` gave.

@@ -107,7 +107,7 @@ Outputs: TypeAlias = Annotated[
 def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """List every policy, its actions and its file.
 
-    Actions are those of the bindings. A policy that is `unbound` is never evaluated.
+    The actions are those of the bindings. A policy that is `unbound` is never evaluated.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)

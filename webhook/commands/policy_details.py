@@ -115,7 +115,9 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources that an expanded policy covers, and those with pods that cannot be read, or only in part."""
+    """Yield the resources that an expanded policy covers. Also yield resources with pods that cannot be read, or only
+    in part.
+    """
     for row in loaded.table.rows if policy.expands else ():
         if makes_pods_of_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"

@@ -91,7 +91,7 @@ class ReportPublisher:
         return f"reports in the cluster: {', '.join(counts)}"
 
     def add_finding(self, finding: Finding) -> None:
-        """Add a finding; those of one object come one after the other."""
+        """Add a finding; the findings of one object must follow each other."""
         if self._object and self._object[0].subject != finding.subject:
             self._publish_report_of_object()
         self._object.append(finding)

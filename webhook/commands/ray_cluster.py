@@ -1,6 +1,6 @@
 """Runs work on many files on the machines of a Ray cluster, with Ray Data, and yields the results in order.
 
-Ray starts what it needs, moves the results, and holds work back while results wait. Every machine needs claimgate in
+Ray starts workers, moves the results, and delays work while results wait. Every machine needs claimgate in
 this release with its extra `ray`, and reads files itself: an address of an object store is the same everywhere, a path
 has to be.
 """
@@ -22,7 +22,7 @@ from webhook.errors import ClaimgateError, ConfigurationError
 from webhook.yamltext.input_files import InputFile
 
 LOCAL: Final = "local"
-"""The address that starts Ray on this machine alone."""
+"""The address that starts Ray only on this machine."""
 _STORE_BYTES: Final = 256 << 20
 """Memory for the results that are on their way, of a Ray that is started here."""
 _CONNECT_TIMEOUT_S: Final = 10.0
@@ -31,7 +31,9 @@ _ENVIRONMENT: Final = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # its processes write to our stderr
 }
 _LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""With this Ray listens on the loopback address alone, as on Windows and macOS (ray/_private/ray_constants.py)."""
+"""With this variable, Ray listens only on the loopback address, as on Windows and macOS
+(ray/_private/ray_constants.py).
+"""
 _Result_co = TypeVar("_Result_co", covariant=True)
 _Result = TypeVar("_Result")
 
@@ -158,7 +160,7 @@ def _without_native_stderr() -> Iterator[None]:
 
 
 def _require_reachable_address(address: str) -> None:
-    """Connect to the port of an address, which takes seconds, while Ray tries for a minute.
+    """Connect to the port of an address. This fails within seconds, while Ray itself would try for a minute.
 
     Raises:
         ConfigurationError: it is not an address, or no program listens there.

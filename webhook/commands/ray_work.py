@@ -40,7 +40,7 @@ class IndexWork(Struct, frozen=True):
 
 
 class BacktestWork(Struct, frozen=True):
-    """Counts what sets of policies would have done to the requests of a log."""
+    """Counts the decisions of sets of policies about the requests of a log."""
 
     sets: Mapping[Side, ReviewAssembly]
 

@@ -1,9 +1,9 @@
 """Renders charts and kustomizations to objects, with the installed `helm` and `kubectl kustomize`.
 
-Both get a copy of the files of the folder alone: no values are given, kustomize runs no plugin, and neither has a
-network. With `--render-remote` kustomize fetches what a kustomization takes from an address. helm checks no schema of
+Both get a copy with only the files of the folder: no values are given, kustomize runs no plugin, and neither has a
+network. With `--render-remote`, kustomize fetches remote resources of a kustomization. helm checks no schema of
 values, because a schema may refer to any file of this machine, and an error quotes it. helm gets the release of
-Kubernetes that objects are audited for: charts choose versions of APIs by it, and by default helm takes its own.
+Kubernetes that objects are audited for: charts choose API versions by this release, and helm has its own default.
 
 Rendered objects replace the files of their source; other files of the folder stay.
 """
@@ -38,7 +38,9 @@ _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
-"""A chart for other releases alone is rendered for the release that helm takes by default, if the chart accepts it."""
+"""If a chart does not accept the given release, it is rendered for the default release of helm, if the chart accepts
+that.
+"""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
@@ -104,8 +106,8 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
-    """Yield the kustomization of a file, and whether it is a component, which is not rendered alone; one that cannot be
-    read is reported when it is rendered.
+    """Yield the kustomization of a file, and whether it is a component. A component is not rendered alone. A
+    kustomization that cannot be read is reported when it is rendered.
     """
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)
@@ -127,7 +129,7 @@ def replace_by_rendered_objects(
     """Replace the files of each chart and kustomization by its rendered objects; return the problems.
 
     Args:
-        stream: the files; what the folders have and is not rendered is added to those that are not read.
+        stream: the files; unrendered charts and kustomizations are added to the files that are not read.
         named: the files and folders that a person named.
         release: of Kubernetes, for charts.
         with_remote: whether kustomizations may fetch what they name.

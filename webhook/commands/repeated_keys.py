@@ -76,7 +76,7 @@ def _inputs_by_source(
 def _input_that_holds_key(
     problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.InputDocument]]
 ) -> documents.InputDocument | None:
-    """Return the input that holds a key: the last one that begins before it."""
+    """Return the input that contains a key: the last input that begins before the key."""
     index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
     return listed[index - 1][1] if index else None
 

@@ -124,7 +124,7 @@ def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> No
 
 
 class ReplayBackend(Struct, frozen=True):
-    """Who answers the reviews of a replay, with the kinds and rules that are known; of a server none are. nothing is
+    """The evaluator of the reviews of a replay, with the known kinds and rules; of a server none are. nothing is
     known if a server answers.
 
     `sent` gives the sent object of a document, and its user; `problems` are mistakes of inputs that are params; `notes`
@@ -175,7 +175,8 @@ def _local_backend(
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
-    """Yield the objects of all reviews with their files, as a cluster holds them afterwards, each in its namespace.
+    """Yield the objects of all reviews with their files, each in its namespace, as a cluster would store them after the
+    reviews.
 
     webhook.cluster.stored undoes what a review itself changes.
     """

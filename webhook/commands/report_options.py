@@ -1,4 +1,4 @@
-"""The flags that choose the reported findings, and those that end a verb with code 1."""
+"""The flags that choose which findings are reported, and which findings end a verb with code 1."""
 
 from __future__ import annotations
 

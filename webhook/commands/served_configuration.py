@@ -1,7 +1,7 @@
 """What is wrong with the `claimgate.yaml` of the servers in a cluster: `claimgate webhook-config --check --live`.
 
 A server that runs keeps its last good configuration. A Pod that starts has none, and does not start with a mistake in
-it. Knows Deployments and the ConfigMaps that they mount, and nothing of what Helm values or kustomizations they are of.
+it. Knows Deployments and the ConfigMaps that they mount. Knows no Helm values and no kustomizations.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _CONSEQUENCE: Final = "running replicas keep the last good configuration, but a 
 class MountedConfiguration(Struct, frozen=True):
     """A key of a ConfigMap that a Deployment mounts as its configuration.
 
-    has_own_policies: whether the server has policies that nobody else knows, so that they may have its rules.
+    has_own_policies: whether the server has policies that this command cannot read. Unknown rules may then belong to
+    them.
     """
 
     config_map: str
@@ -125,8 +126,8 @@ def _notes_about_policy_exception(
 
 
 def _served_texts(cluster: ClusterReader, namespace: str) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield the name and the text of each configuration, and whether its server has policies of its own; the text is
-    None where there is no such key.
+    """Yield the name and the text of each configuration, and whether its server has its own policies; the text is None
+    if the ConfigMap does not have the key.
     """
     deployments = cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
     for each in dict.fromkeys(_mounted_configurations(deployments)):

@@ -1,4 +1,4 @@
-"""`claimgate ui`: a playground for policies in the browser, on this machine alone."""
+"""`claimgate ui`: a playground for policies in the browser, only on this machine."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _listening_socket(port: int) -> socket.socket:
     """Return a listening socket on loopback.
 
     Raises:
-        ConfigurationError: the port is taken.
+        ConfigurationError: the port is in use.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -75,8 +75,8 @@ def servers_that_deny_nothing(
     """Yield each server that denies nothing while the API server refuses what claimgate cannot answer.
 
     Args:
-        deployments: as plain JSON; those of others have no such argument.
-        configurations: webhook configurations; those of others have no webhook of claimgate's domain.
+        deployments: as plain JSON; servers of other projects have no such argument.
+        configurations: webhook configurations; configurations of other projects have no webhook of claimgate's domain.
     """
     webhooks = [webhook for each in configurations for webhook in each.webhooks]
     is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
@@ -104,8 +104,8 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     """Print how any configuration of a cluster can block it, with ours as if it failed closed, and what ours lacks for
     that.
 
-    Notes tell what is left out by a label. For ours it also prints which matchConditions may cost too much; those of
-    other webhooks are not our business.
+    Notes tell what is left out by a label. For ours it also prints which matchConditions may cost too much; other
+    webhooks are not checked.
 
     Args:
         connection: to the cluster.
@@ -141,7 +141,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
     lacks = list(steps_before_enforcing(cluster, ours, wanted.role, wanted.phases))
-    if not lacks:  # else that would be why no answer comes
+    if not lacks:  # otherwise this would be the reason for the missing answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )

@@ -43,7 +43,7 @@ _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTi
 
 
 class _ReadCluster(Struct, frozen=True):
-    """A cluster: what the object and its kin are read from, and what rules look up."""
+    """A cluster: the source of the object, its owners and its pods, and of the objects that rules look up."""
 
     source: ObjectSource
     view: Cluster
@@ -132,7 +132,7 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return what a user created: the topmost owner that holds pods, or the object itself; None if neither does."""
+    """Return what a user created: the topmost owner that has pods, or the object itself; None if neither does."""
     known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return known[-1] if known else None
 

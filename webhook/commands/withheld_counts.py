@@ -1,4 +1,5 @@
-"""Counts what enforce would have refused: from metrics, from the server's log, and from an API server's audit log.
+"""Counts the requests that enforce would have refused: from metrics, from the server's log, and from an API server's
+audit log.
 
 Knows the three by their lines: the counter `claimgate_broken_rules_total`, the log fields `would_deny` and
 `would_warn`, and the audit annotations `would-deny` and `would-warn`. A rule with a result in both phases of a request
@@ -62,8 +63,8 @@ class WithheldCount:
 class WithheldCounts:
     """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
 
-    lines: those that were understood. old: those before `since`. undated: requests without a known time. others: lines
-    that are not from claimgate.
+    lines: the lines that were understood. old: those before `since`. undated: requests without a known time. others:
+    lines that are not from claimgate.
     """
 
     since: datetime | None = None
@@ -140,7 +141,9 @@ class WithheldCounts:
 
 
 def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldRequest, Mapping[str, Sequence[str]]] | None:
-    """Return the request of a line and its rules by what they would do; None for a line of something else."""
+    """Return the request of a line, and its rules by the action that enforce would take; None for a line of something
+    else.
+    """
     if value.get("message") == "review":
         rules = {key: _texts(value.get(f"would_{key}")) for key in WITHHELD_KEYS}
         owner = value.get("owner") or value.get("user")

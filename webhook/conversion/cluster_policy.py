@@ -1,9 +1,9 @@
 """ClusterPolicy and Policy of kyverno.io, where all of their rules are `validate.cel`.
 
-Each rule becomes a ValidatingAdmissionPolicy with a binding. A rule about Pods has rules for pod controllers beside it,
-as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a native
-form, such as roles of the user, are refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1, pkg/engine/utils/match.go,
-pkg/engine/handlers/validation/validate_cel.go.
+Each rule becomes a ValidatingAdmissionPolicy with a binding. For a rule about Pods, rules for pod controllers are
+added, as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a
+native form, such as roles of the user, are refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1,
+pkg/engine/utils/match.go, pkg/engine/handlers/validation/validate_cel.go.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ NAMESPACE_IN_CEL: Final = (
 
 
 def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the conditions, each with a name of its own; a valid name stays. Names decide nothing."""
+    """Return the conditions, each with a unique name; a valid name stays. Names decide nothing."""
     made: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(each.get("name", "")))[:_LONGEST].strip("-_.")

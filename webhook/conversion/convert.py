@@ -56,7 +56,7 @@ class ConvertedPolicy:
     """A policy in its native form.
 
     manifests: policies and bindings. policies: the same, compiled. rules: the rule of each policy, of kinds with rules.
-    notes: what differs, and cannot be said in a native policy.
+    notes: differences that a native policy cannot express.
     """
 
     manifests: tuple[JSON, ...]

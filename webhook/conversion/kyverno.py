@@ -1,8 +1,8 @@
 """ValidatingPolicy and MutatingPolicy of policies.kyverno.io, and their namespaced kinds.
 
 Their specs are those of the native kinds with additions. `validationActions` become the binding, a namespaced policy is
-bound to its namespace, and a policy for Pods has policies for the built-in controllers beside it, as Kyverno generates
-them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
+bound to its namespace, and for a policy about Pods, policies for the built-in controllers are added, as Kyverno
+generates them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
 """
 
 from __future__ import annotations

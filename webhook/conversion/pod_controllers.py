@@ -1,9 +1,9 @@
 """The policies for pod controllers that Kyverno generates from a policy for Pods ("autogen").
 
-Kyverno rewrites the text of expressions and messages: `object.spec` becomes `object.spec.template.spec`. It knows
-nothing of CEL, so that an expression that reads the Pod in another way does not reach the template. The policies here
-are rewritten in the same way, and so give the same verdicts. `expand: pods` is claimgate's own and better form.
-Source: kyverno/kyverno 111e07b pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
+Kyverno rewrites the text of expressions and messages: `object.spec` becomes `object.spec.template.spec`. It does not
+parse CEL, so an expression that reads the Pod in another way does not reach the template. The policies here are
+rewritten in the same way, and so give the same verdicts. `expand: pods` is claimgate's own and better form. Source:
+kyverno/kyverno 111e07b pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the specs for controllers, each with the ending of its name; nothing if the policy is not about Pods alone.
+    """Yield the specs for controllers, each with the ending of its name; nothing if the policy is not only about Pods.
 
     Args:
         spec: the spec of the native policy.

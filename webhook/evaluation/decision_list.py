@@ -91,8 +91,8 @@ def without_repeats(
 class _ProblemComparison:
     """Compares the problems of several decisions.
 
-    `warnings` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
-    `id`.
+    `warnings` has the places of problems with the same message. `left` has the problems that only one decision reports,
+    by the `id` of the decision.
     """
 
     __slots__ = ("_deadline", "_left", "_policies", "_spoken", "_warnings")
@@ -129,7 +129,7 @@ class _ProblemComparison:
         return replace(problem, also=tuple(others)) if others else problem
 
     def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
-        """Return the problems that this decision alone reports; a repeated warning stays with the first of its kind."""
+        """Return the problems that only this decision reports; a repeated warning stays with the first of its kind."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()

@@ -7,7 +7,7 @@ A policy is evaluated on the request's own object. Annotations of the policy add
   the templates of its runtime; with `resources`, the object itself if it has resources outside its templates.
 - `expand: objects`: the objects inside, such as those in an AppWrapper, with the request's namespace and operation.
 
-An object with values of wrong types is a target of policies about types alone.
+For an object with values of wrong types, only policies about types are evaluated.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go.
 """

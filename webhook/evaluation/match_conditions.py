@@ -5,8 +5,8 @@ The annotation names resources of Pods. The webhooks of a policy are registered 
 is not evaluated on such Pods here either. This module may find more than the expressions of the webhooks do, never
 less.
 
-The conditions see no namespaceObject. A false condition beats an error in another one, also in one before it. Source:
-k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
+The conditions see no namespaceObject. A false condition wins over an error in another condition, even in an earlier
+condition. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     condition is false.
 
     Raises:
-        EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail, or what they ask the
-            authorizer is not known.
-        LookupFailed: something that they read is not known.
+        EvaluationError: they could not be evaluated and the policy's failurePolicy is Fail, or they need an unknown
+        answer of the authorizer. LookupFailed: something that they read is not known.
     """
     gate, context = invocation.gate, invocation.context
     if gate is None:

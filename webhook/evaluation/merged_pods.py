@@ -90,7 +90,7 @@ class PartialPod:
 
     @property
     def podset(self) -> PodSet:
-        """Return the pod set; its place is that of the fields."""
+        """Return the pod set; the place of the pod is the place of these fields."""
         return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def _decoded_pod(template: JSON, attributes: Attributes, deadline: Deadline) -> 
 
 @dataclass(frozen=True, slots=True)
 class PodsOutsideObject:
-    """The pods outside a request's object, with those of its former state by place and name, and what is missing."""
+    """The pods outside a request's object, the pods of its old object by place and name, and the missing objects."""
 
     pods: tuple[MergedPod | PartialPod, ...] = ()
     before: tuple[MergedPod | PartialPod, ...] = ()

@@ -82,7 +82,7 @@ def apply_mutating_policies(
 ) -> tuple[JSON, tuple[Decision, ...]]:
     """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
 
-    Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE. `context`
+    Never raises for a policy's fault; failures are in the decisions. There is nothing to change on DELETE. `context`
     is that of the request, if it exists already.
     """
     if attributes.operation is Operation.DELETE or attributes.object is None:

@@ -2,8 +2,8 @@
 
 The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration to a custom kind needs its
 CustomResourceDefinition. The result of a JSONPatch is completed by the definition where the view has one: a live view
-holds no definitions for policies with JSON patches alone, because the API server completes and prunes the result. An
-object of a kind without a definition has unknown fields.
+has no definitions for policies that have only JSON patches, because the API server sets defaults and prunes the result.
+An object of a kind without a definition has unknown fields.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go and
 pkg/cel/mutation/dynamic/objects.go (the check of type names).
@@ -54,7 +54,7 @@ def apply_mutation(
         obj: the current object.
         kind: its kind.
         deadline: of the review.
-        given: what of the value is JSON that the expression has read.
+        given: the parts of the value that are JSON of an object that the expression has read.
         crd: the CustomResourceDefinition of a custom kind, when it is known.
         sent: the object before the first mutation.
 
@@ -162,8 +162,8 @@ def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadl
 class TemplateRewriting:
     """Changes templates of an object one after the other, and copies each part at most once.
 
-    The path to a template is copied once and then changed in place: otherwise thousands of templates of one list would
-    be as many copies of that list. Code that gives the object, or an object inside it, to code that may remember it by
+    The path to a template is copied once and then changed in place: otherwise a list with thousands of templates would
+    be copied thousands of times. Code that gives the object, or an object inside it, to code that may remember it by
     its identity must call `seal` first.
     """
 

@@ -155,7 +155,7 @@ def sentence_about_other_version(target: EvaluationTarget) -> str:
 
 
 def is_contained(error: Exception) -> bool:
-    """Return whether an error concerns one policy alone, so that the others can be evaluated."""
+    """Return whether an error concerns only one policy, so that the others can be evaluated."""
     return not isinstance(error, _PASSED_ON)
 
 
@@ -258,7 +258,7 @@ def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Seque
 def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Listed]:
     """Return the problems that could not be checked and that a validation that holds would have reported.
 
-    The validation is evaluated on such problems alone.
+    The validation is evaluated with only these problems.
 
     Raises:
         BudgetExceeded: the time is up.

@@ -1,7 +1,7 @@
 """Decodes a patched native object: checks its types, and removes what decoding removes.
 
 A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
-error, empty lists and maps vanish, a null is as good as absent. Only what a patch changed is looked at; the rest has
+error, empty lists and maps vanish, a null is as good as absent. Only changed parts are checked; the rest has
 been decoded before. Custom resources are not typed and stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery
 v0.36 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the fields of kinds are
 those of the schema in patch/.

@@ -185,7 +185,9 @@ def _metadata_of_param(param: JSON) -> JSON:
 
 
 def _param_with_kind(param: JSON, kind: GroupVersionKind) -> JSON:
-    """Return a parameter with apiVersion and kind of the paramKind, whichever version the view holds it in."""
+    """Return a parameter with the apiVersion and kind of the paramKind. The view may have another version of the
+    object.
+    """
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param
     return {**param, "apiVersion": kind.api_version, "kind": kind.kind}

@@ -1,6 +1,6 @@
 """Objects with only some known fields: reading another field is an error, and never an absent field.
 
-A policy that asks for such a field is not evaluated. Expressions, facts and checks read these objects as any other.
+A policy that reads such a field is not evaluated. Expressions, facts and checks read these objects as any other.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; they can
 convert different values. In an `Object{…}` the origin of a list or a map matters: those of the objects that an
 expression reads are JSON, and so is the result of `+`. A field may also have a value of CEL, with items that are
-converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of cel-go, which no schema
-takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
-pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26 common/types
-(ConvertToNative, Value).
+converted one by one; an empty one is null. Inside another list or map, a list or map that CEL made is a value of
+cel-go, which no schema accepts. A list of strings that CEL made is such a value everywhere (split, findAll). Source:
+k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26
+common/types (ConvertToNative, Value).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class JsonPartTracker:
     """Tells by identity which lists and maps are JSON: parts of the objects that an expression reads, and results of
     `+`.
 
-    Those of objects are looked for when first asked. `has_nil` says whether a NilList was made in place of a list.
+    The parts of objects are searched on first use. `has_nil` says whether a NilList was made in place of a list.
     """
 
     __slots__ = ("_deadline", "_ids", "_origins", "_roots", "has_nil")

@@ -104,8 +104,8 @@ class EvaluationTarget:
         """Return the path that a message begins with, and the message with that path changed to the path in the whole
         object.
 
-        The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
-        the API server's own errors do. Its path is added to the problems of checks.
+        This is the only place where a message is parsed: the message of a policy without checks may begin with a field
+        path, as errors of the API server do. Its path is added to the problems of checks.
         """
         path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
@@ -139,7 +139,7 @@ _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 class RequestObjects:
     """The targets of one request, each created when a policy first needs it, and shared by all policies.
 
-    `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
+    `sent` is the request itself. `typed_own` is its object if an API server has decoded the object, otherwise ().
     """
 
     _decoded: DecodedRequestObjects | None = None
@@ -347,8 +347,8 @@ class RequestObjects:
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
-        """Yield the templates or patches of the object with those of the same name in the old one; on DELETE the old
-        ones.
+        """Yield the templates or patches of the object, each with the one of the same name in the old object; on DELETE
+        the old ones.
         """
         attributes, table, view = self.attributes, self._table, self._view
         old = of(attributes.old_object, table, view) if attributes.old_object else ()

@@ -23,8 +23,8 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either. `sees_all_namespaces`:
     messages may name objects of other namespaces, because an administrator reads them. `docs_address`: where the
     documentation is published; denials and warnings then link to the pages of rules. `authorizer`: says what users may
-    do; without one, results that depend on it are not known. `rules`: ids of rules, groups and policies that alone are
-    reported, all if it is empty. `skip`: those that are not.
+    do; without one, results that depend on it are not known. `rules`: ids of the only rules, groups and policies that
+    are reported; empty for all. `skip`: ids that are not reported.
     """
 
     advice: bool = False

@@ -35,8 +35,8 @@ _SPACE = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
     "\u202f\u205f\u3000"
 )
-"""The characters that Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip takes four control characters
-more.
+"""The characters that Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip also removes four control
+characters.
 """
 
 
@@ -147,7 +147,7 @@ class RuleDecisions:
         if listed:
             return (*listed, *self._unchecked_decisions(index, rule))
         made = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
-        decided = self._context.policies.configured.get(made.rule)  # the binding decides what its problems do otherwise
+        decided = self._context.policies.configured.get(made.rule)  # otherwise the binding chooses the action
         if decided is None or decided == "Deny":
             return (made,)
         if decided == "Off" or (decided == "Advice" and not self._context.options.advice):
@@ -155,8 +155,8 @@ class RuleDecisions:
         return (replace(made, actions=actions_within_binding(decided, made.actions)),)
 
     def decisions_of_checks(self) -> Sequence[Decision]:
-        """Return the decisions of a policy that reports problems of checks: those found, and those that could not be
-        checked.
+        """Return the decisions of a policy that reports problems of checks: problems that were found, and problems that
+        could not be checked.
         """
         (rule,) = self._policy.rules
         subject = self._invocation.subject()
@@ -173,7 +173,7 @@ class RuleDecisions:
         return problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
-        """Return the decisions of a rule that holds only because objects are missing; () if none was missing."""
+        """Return the decisions of a rule that passes only because objects are missing; () if none was missing."""
         if not rule.facts:
             return ()
         lacking = missing_objects_of_fields(rule, self._invocation)
@@ -220,9 +220,7 @@ class RuleDecisions:
         rule: Validation | None = None,
         about: DecisionFields | None = None,
     ) -> Decision:
-        """Return a decision of a rule, or of the policy as a whole; `about` holds the problems, if it is about
-        problems.
-        """
+        """Return a decision of a rule, or of the policy as a whole; `about` has its problems, if any."""
         policy, actions = self._policy, self._invocation.binding.actions
         lets_pass = (evaluation == "error" and not policy.is_fail) or (
             evaluation == "unknown" and policy.missing == "admit"

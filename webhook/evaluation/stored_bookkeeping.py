@@ -36,8 +36,8 @@ def is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
 
 
 def changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[str] | None:
-    """Return the fields of BOOKKEEPING that differ, or none for an object that is being deleted; None if others differ,
-    too.
+    """Return the fields of BOOKKEEPING that differ, or none for an object that is being deleted; None if other fields
+    differ as well.
     """
     metadata, before = new.get("metadata"), old.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(before, Mapping):

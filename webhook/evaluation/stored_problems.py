@@ -77,7 +77,7 @@ def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
 
 
 def _sentences(decision: Decision) -> Counter[str]:
-    """Return what a message says. One that lists several mistakes separates them by `; `."""
+    """Return the mistakes that a message lists. A message with several mistakes separates them by `; `."""
     return Counter(decision.message.split("; "))
 
 

@@ -116,7 +116,7 @@ def decode_request_objects(attributes: Attributes, deadline: Deadline) -> Decode
 def inner_object_as_sent(
     obj: JSON, kind: GroupVersionKind, place: PodSet, deadline: Deadline, *, is_encoded: bool
 ) -> JSON:
-    """Return a decoded object inside a request's object as an API server would send it alone.
+    """Return a decoded embedded object as an API server would send it by itself.
 
     A pod template becomes a Pod with all defaults of Pods; a patch of a template is completed by nothing.
 

@@ -1,7 +1,7 @@
 """Evaluates ValidatingAdmissionPolicies on one request: every rule of every policy, binding and parameter.
 
-A policy that reports problems of checks is evaluated here; validator.py evaluates every other one, in CEL. Everything
-is evaluated, also after a denial, and admission/enforce.py decides what the decisions come to. Order and errors:
+A policy that reports problems of checks is evaluated here; validator.py evaluates every other one, in CEL. All policies
+are evaluated, even after a denial. admission/enforce.py turns the decisions into a verdict. Order and errors:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go.
 """
 
@@ -93,7 +93,7 @@ def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestCo
 
 
 def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
-    """Add the decisions of a policy on a request. A binding that timed out is evaluated on no further object."""
+    """Add the decisions of a policy on a request. A binding that timed out is not evaluated on other objects."""
     trace = context.options.trace
     stopped: Binding | None = None
     for each in invocations_of_policy(candidate, context):

@@ -66,7 +66,7 @@ class Validator:
         return [*decisions, *self._audit_decision()] if body.audits else decisions
 
     def _decisions_when_all_hold(self) -> Sequence[Decision]:
-        """Return the decisions if every rule holds; a rule with a missing object is reported as not evaluated."""
+        """Return the decisions if every rule passes; a rule with a missing object is reported as not evaluated."""
         admits = self._decisions.admitting_decisions()
         if not (self._policy.facts or self._policy.checks):
             return admits
@@ -96,8 +96,8 @@ class Validator:
         `rule_names` are the names that the rules read, `variables` is the most that their variables cost when they are
         evaluated again.
 
-        The API server evaluates them all, and no rule counts if they run out of budget. Those of other rules are
-        evaluated until what is left covers the rest; their order does not matter for that.
+        The API server evaluates them all, and no rule counts if they run out of budget. Messages of other rules are
+        evaluated while the budget covers the remaining ones; their order does not matter for that.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages

@@ -2,13 +2,13 @@
 
 A policy names it in its annotation `concerns`. The expressions become matchConditions of webhooks, so that an object
 without any of it never leaves the API server. They are about kinds of Kubernetes with pods, which API servers send in
-their types: absent fields are looked at by `?`, and the lists and maps of Go that may be null are compared with null,
-so that no expression can fail.
+their types: absent fields are read with `?`, and lists and maps that Go may encode as null are compared with null. So
+no expression can fail.
 
 Nor may one be stopped for its cost: under failurePolicy Ignore the API server then skips the webhook, and a user could
 make an object that no policy sees. So each part asks first whether something is large, which concerns every policy,
-and reads a text or walks a list only behind that. `tests/export/test_condition_costs.py` holds that the estimate for
-any request stays inside the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
+and reads a text or walks a list only behind that. `tests/export/test_condition_costs.py` checks that the estimate for
+any request stays within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
 """
 
 from __future__ import annotations

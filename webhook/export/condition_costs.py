@@ -32,7 +32,7 @@ _LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
 def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
     """Yield a sentence about each webhook with matchConditions that may cost more than an API server spends on them.
 
-    The cost is the most that a request of any shape may have, so a webhook about which nothing is said stays inside.
+    The cost is the maximum for a request of any shape, so a webhook without a message stays within the limits.
 
     Args:
         configuration: ours or any other.
@@ -47,7 +47,7 @@ def most_cost_of_condition(expression: str, version: Version) -> int:
     """Return the most that a matchCondition may cost.
 
     Raises:
-        CompileError: no API server takes the expression.
+        CompileError: no API server accepts the expression.
     """
     environment = create_expression_environment(version, params=False, authorizer=True, mutation=False)
     program = compiled_engine().compile(expression.strip(), environment, expects=(BOOL,))

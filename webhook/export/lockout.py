@@ -28,12 +28,12 @@ INFRASTRUCTURE: Final = (
     *("nvidia-network-operator", "node-feature-discovery", "inteldeviceplugins-system", "karpenter"),
     *("rook-ceph", "longhorn-system", "cert-manager"),
 )
-"""Namespaces without which nodes, networks, devices, volumes or certificates do not come back: they run no jobs of
-users. Each is the one into which the project's own instructions install it."""
+"""Namespaces that a cluster needs to restore nodes, networks, devices, volumes or certificates: they run no jobs of
+users. Each is the namespace in the installation instructions of its project."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
 _PATIENCE_S: Final = 15
-"""A controller that waits longer for each of its requests falls behind; API servers wait 10 s unless told otherwise."""
+"""A controller that waits longer for each of its requests falls behind; API servers wait 10 s by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Yield every way in which a configuration can block the cluster.
 
-    A webhook with `failurePolicy: Ignore` has none. One with matchConditions is taken as if these were true: what they
-    leave out is not looked at. A webhook with an objectSelector that no unlabelled object matches is called for few
-    objects, and is left out.
+    A webhook with `failurePolicy: Ignore` has none. matchConditions are treated as true: requests that they exclude are
+    not considered. A webhook with an objectSelector that no unlabelled object matches is called for few objects, and is
+    left out.
 
     Args:
         configuration: ours or any other.

@@ -48,7 +48,7 @@ class ParsedPolicySpec:
     """A policy's spec with its expressions read.
 
     uses_old: some expression reads `oldObject`. names_namespace: some may read the namespace in a Pod's metadata.
-    drops_nulls: the version has what it takes to leave out fields that are null.
+    drops_nulls: the CEL of the version can leave out fields that are null.
     """
 
     spec: JSON
@@ -220,7 +220,7 @@ def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[
     of them PodSpecs, or all of them templates.
 
     Raises:
-        Unrewritable: what is said of one template cannot be said of all.
+        Unrewritable: a message about one template does not fit all templates.
     """
     return _SeveralTemplatesRewriter(policy, rows).rewritten_spec()
 
@@ -326,7 +326,7 @@ def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, val
 
 
 def _static_message_of_validation(each: JSON) -> str:
-    """Return what a validation says without messageExpression (messages.message)."""
+    """Return the message of a validation without messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 
@@ -354,7 +354,7 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
 def _message_expression_with_template_path(
     policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
 ) -> str:
-    """Return a messageExpression with the template's path; `instead` is said where it gives no message."""
+    """Return a messageExpression with the template's path; `instead` is the message if the expression returns none."""
     name = policy.names.message
     said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

@@ -94,7 +94,7 @@ class WebhooksOfPhase:
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
-    """Return the webhooks of a phase, those of all kinds but the common ones first.
+    """Return the webhooks of a phase, first those of all kinds except the common kinds.
 
     Args:
         policies: all that are loaded.
@@ -125,7 +125,7 @@ def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]])
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
-        seen = {_resource_without_part(wish) for _, wish in wanted}  # the wildcard has the other resources, too
+        seen = {_resource_without_part(wish) for _, wish in wanted}  # the wildcard also covers the other resources
     every = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) in seen]
     others = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) not in seen]
     listed = (("", others), ("every-update", every))

@@ -28,7 +28,7 @@ _NAMED = (
 """Metadata `m` with the request's namespace, unless it has one."""
 _WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
-"""The text before a further path in a message that names several."""
+"""The text before a later path in a message with several paths."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 """The paths that paths.leading accepts, as a regular expression."""
 
@@ -157,7 +157,7 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
     Further paths that it names, as in `…; spec.x: …`, get it too.
 
     Args:
-        message: an expression without side of its own, such as a name.
+        message: a simple expression, such as a name.
         at: an expression, the path of the template.
         bare: the template is a PodSpec, and its path replaces `spec`.
     """
@@ -169,6 +169,6 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
 
 
 def replace_calls_for_further_paths(at: str, *, bare: bool) -> str:
-    """Return the calls that put the template's path before further paths in a text, as request_objects.py does."""
+    """Return the calls that add the template's path before later paths in a text, as request_objects.py does."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

@@ -22,7 +22,7 @@ from webhook.typed.cluster_objects import Deployment
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
-"""The releases that are assumed where no param says otherwise."""
+"""The releases that are assumed if no param sets one."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(

@@ -40,8 +40,8 @@ class Check(CheckScope, frozen=True, kw_only=True):
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
             origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
         lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
-        concerns: whether an object of its kinds may be one that it is about, told from plain JSON of any shape: one
-            that it is not about needs no notice that it could not be read. None where it is about all of them.
+        concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: an object
+        that it does not concern needs no notice that it could not be read. None where it is about all of them.
     """
 
     group: str
@@ -69,8 +69,9 @@ class CheckResults(Struct, frozen=True):
 
 NOTHING: Final = CheckResults()
 WORK: Final = 10
-"""The charge for a result besides the walked elements, so that many results of checks that walk nothing lead to a look
-at the clock."""
+"""The charge for a result, in addition to the walked elements. With it, many results of checks that walk nothing also
+lead to a check of the clock.
+"""
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
@@ -152,7 +153,7 @@ def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
 
 
 def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
-    """Return the parts of a Pod, with what it is where it is not a Pod of its own."""
+    """Return the parts of a Pod, with the kind of template if it is not a Pod itself."""
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:
         return present

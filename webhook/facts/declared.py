@@ -38,7 +38,7 @@ class CheckScope(Struct, frozen=True, kw_only=True):
 
 
 class DeclaredGroup(Struct, frozen=True, kw_only=True):
-    """A group of checks: what each of its checks is about, and the kinds that they look up."""
+    """A group of checks: the kinds that each of its checks concerns, and the kinds that the checks look up."""
 
     checks: tuple[CheckScope, ...]
     lookups: tuple[GroupKind, ...]

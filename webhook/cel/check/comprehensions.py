@@ -1,7 +1,7 @@
 """The types of macros: the type and the errors that cel-go finds for the expansion of a macro.
 
 Expansions: cel-go v0.26 parser/macro.go, ext/comprehensions.go, cel/library.go (optMap, optFlatMap), ext/lists.go
-(sortBy). A complaint about a generated call stands at the macro's own place and names the generated function.
+(sortBy). A message about a generated call has the place of the macro and the name of the generated function.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The rules are cel-go v0.26's cel/validator.go and the string format validator of ext/formatting.go, which
 k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go turns on. Lists and maps inside the arguments of `format` may be
-mixed. Only literals are looked at: `duration(dyn('x'))` is folding.py's.
+mixed. This module checks only literals. folding.py checks constant calls such as `duration(dyn('x'))`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _check_call_literals(checker: TypeChecker, node: Call) -> None:
 
 
 def _check_call_requiring_literals(checker: TypeChecker, node: Call) -> None:
-    """Report a call that requires literals and has other arguments, or that fails with its literals."""
+    """Report a call that requires literals but has other arguments. Also report a call that fails with its literals."""
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
         checker.report_issue(f"{node.function} takes a literal", node)
@@ -115,7 +115,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # it may be good: too large, or out of time
+        raise  # the argument may be valid: it is too large, or there is no time to check it
     except (EvaluationError, ValueError):
         return False
     return True
@@ -147,8 +147,8 @@ def _check_format_call(checker: TypeChecker, node: Call) -> None:
 
 
 def _node_not_formattable(checker: TypeChecker, node: Node, allowed: frozenset[str]) -> Node | None:
-    """Return the node whose type a format clause cannot show; for %s this may be an element of a literal list
-    or map.
+    """Return a node with a type that a format clause does not accept, or None. For %s this may be an element of a
+    literal list or map.
     """
     pending = [node]
     while pending:

@@ -1,6 +1,6 @@
 """Finds which variables an expression reads: whole, or only the fields at some paths.
 
-Static: a field that is selected behind a condition counts, whether the condition holds or not.
+Static: a field that is selected after a condition counts, whether the condition is true or not.
 """
 
 from __future__ import annotations

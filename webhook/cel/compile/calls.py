@@ -2,7 +2,7 @@
 
 What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
 v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). Costs are counted as 1,
-which is what a failed call mostly costs, and the rest when sizes are known. Frequent operators have code of their own.
+which is what a failed call mostly costs, and the rest when sizes are known. Frequent operators have their own code.
 """
 
 from __future__ import annotations

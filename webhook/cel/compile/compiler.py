@@ -1,8 +1,8 @@
 """Compiles a checked tree to a Python function.
 
-An expression becomes one flat function over the activation that works on plain JSON values. The meaning of nodes is in
-the modules beside this one, one per kind of construct. This module has their common parts: the dispatch, scopes,
-nesting and the frame of the function. Shape of the result:
+An expression becomes one flat function over the activation that works on plain JSON values. The other modules of this
+folder compile the nodes, one module for each kind of construct. This module has their common parts: the dispatch,
+scopes, nesting and the frame of the function. Shape of the result:
 
     def f(A, L, M):                     activation, cost up to which it may run without asking, meter
         S = 300                         cost of a hundred iterations, between two looks at the clock
@@ -89,7 +89,7 @@ def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> C
     try:
         return ExpressionCompiler(checked, source, exact=exact).compile()
     except RecursionError:
-        # a thread of its own begins with an empty stack
+        # a new thread begins with an empty stack
         return _compile_in_thread(checked, source, exact=exact)
 
 
@@ -211,7 +211,7 @@ class ExpressionCompiler:
         return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
 
     def deadline_code(self) -> ast.expr:
-        """Return the code of the evaluation's Deadline; without one it is a deadline that never comes."""
+        """Return the code of the evaluation's Deadline; the default is a deadline that never passes."""
         given = code.attribute_node(code.name_node(code.METER), "deadline")
         return code.or_node(given, self.reference_to_object(self.never))
 

@@ -139,7 +139,7 @@ def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, wa
 
 
 def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -> None:
-    """Write a statement that counts 1 for every step up to the last one that found something."""
+    """Write a statement that counts 1 for every step up to the last step with a value."""
     statement: list[ast.stmt] = []
     for number, raw in enumerate(names, start=1):
         statement = [

@@ -1,4 +1,4 @@
-"""Finds what a comparison of a size says of the operands behind it: in `x.size() > 8 || …`, x has 8 at most.
+"""Finds the sizes that a comparison implies for the operands after it: in `x.size() > 8 || …`, x has 8 at most.
 
 An evaluation goes from left to right and stops at the first operand that decides, so an operand of `||` is evaluated
 only where all before it are false, or fail. An expression with a failing size() has no size. Knows trees, no costs.
@@ -31,7 +31,7 @@ class SizeGuards(Struct):
     _number_of_node: dict[int, int] = field(default_factory=dict)
 
     def bound_of(self, node: Node) -> int | None:
-        """Return the greatest size of a part, or None where nothing is said of it."""
+        """Return the largest size of a part, or None if no comparison limits it."""
         return self.most.get(self._number(node)) if self.most else None
 
     def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
@@ -49,7 +49,7 @@ class SizeGuards(Struct):
         return SizeGuards(most, self.names, self._numbers, self._number_of_node)
 
     def _number(self, node: Node) -> int:
-        """Return a number that parts have in common which are written alike; each node is looked at once."""
+        """Return a number that parts have in common which are written alike; each node is visited once."""
         known = self._number_of_node.get(id(node))
         if known is None:
             what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
@@ -58,7 +58,9 @@ class SizeGuards(Struct):
 
 
 def _own_text(node: Node) -> object:
-    """Return what a node says itself; a map, a structure or a list with optional elements is like no other one."""
+    """Return the sizes that a node itself implies; a map, a structure or a list with optional elements is like no other
+    one.
+    """
     match node:
         case Literal():
             return type(node.value), repr(node.value)

@@ -234,7 +234,7 @@ class PausingAuthorizer:
 
 
 NO_DECISIONS: Authorizer = ListedAuthorizer(())
-"""The authorizer without answers: what depends on a check is not known."""
+"""The authorizer without answers: every value that depends on a check is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

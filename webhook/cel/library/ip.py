@@ -14,7 +14,7 @@ isIP(string) -> bool
     isIP(dyn(1)) // error: no such overload
 
 ip.isCanonical(string) -> bool
-    The address is written the one recommended way.
+    Whether the address is written in the canonical form.
 
     ip.isCanonical('2001:db8::abcd') // true
     ip.isCanonical('2001:DB8::ABCD') // false

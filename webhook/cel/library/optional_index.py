@@ -1,6 +1,6 @@
 """Indexes with optionals: `a[?k]`, and `a[k]` of an optional list or map. Optional selections need no signatures.
 
-Source: cel-go v0.26.0 cel/library.go, optionalLib. The compiler makes code of its own for indexes.
+Source: cel-go v0.26.0 cel/library.go, optionalLib. The compiler generates its own code for indexes.
 
 list(T)[?int] -> optional_type(T)
 map(K, V)[?K] -> optional_type(V)

@@ -121,7 +121,7 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
-        # a map that fills itself says what it has by giving it
+        # a map that fills itself has the keys that a lookup returns
         return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
     refuse_unread_part(value)
     return False

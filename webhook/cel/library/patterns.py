@@ -37,8 +37,8 @@ _COSTLY_S: Final = 1.5e-4
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
-"""Seconds for a byte of a text and an instruction, where RE2 has no memory for its automaton; mostly it takes a
-hundredth.
+"""Seconds for a byte of a text and an instruction, where RE2 has no memory for its automaton; most patterns need a
+hundredth of this time.
 """
 _MOST_CONSTANT: Final = 24 << 20
 """The most bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
@@ -90,9 +90,7 @@ class Pattern:
 
 
 class _CachingPattern(Pattern):
-    """A pattern of a policy, which caches its result for short texts: the names and images of one cluster come
-    again.
-    """
+    """A pattern of a policy, which caches its result for short texts: the names and images of one cluster repeat."""
 
     __slots__ = ()
 

@@ -122,7 +122,7 @@ class ComputedQuantity(Quantity):
 
 @cache_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
-    """Return the quantity in a text. Parsed quantities are cached, since the same few texts come with every Pod."""
+    """Return the quantity in a text. Parsed quantities are cached, because every Pod has the same few texts."""
     try:
         return Quantity(resource.parse_quantity(text))
     except ValueError as error:

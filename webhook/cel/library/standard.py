@@ -1,7 +1,7 @@
 """The language's own operators and functions: cel-go v0.26.0 common/stdlib/standard.go.
 
-The logical operators, `? :`, `==`, `!=` and the index operators are declared here for the checker; the compiler makes
-code of its own for them, since they absorb errors or take values of any type.
+The logical operators, `? :`, `==`, `!=` and the index operators are declared here for the checker; the compiler
+generates code for them, because they absorb errors or accept values of any type.
 
 !true                                   // false
 true && false                           // false
@@ -109,7 +109,7 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
-    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that says what it has
+    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that computes its own entries
         return type(value) is str and value in container
     return fail_with_no_such_overload()
 

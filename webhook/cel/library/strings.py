@@ -33,7 +33,7 @@ string.lastIndexOf(string) -> int
     'a'.lastIndexOf(dyn(1)) // error: no such overload
 
 string.lastIndexOf(string, int) -> int
-    The same, of those that begin not behind a place.
+    The same, for occurrences that begin at or before a place.
 
     'hello mellow'.lastIndexOf('ello', 6) // 1
     'hello mellow'.lastIndexOf('ello', 20) // -1

@@ -95,8 +95,8 @@ class URL:
 
 
 def url(deadline: Deadline, text: str) -> URL:
-    """Return the URL in a text, which is parsed once strictly for its form and once more for its fragment, as upstream
-    does.
+    """Return the URL in a text. As upstream, this parses the text twice: once to check the form, and once to get the
+    fragment.
     """
     try:
         url_syntax.parse_request_url(deadline, text)

@@ -29,9 +29,9 @@ class BracketFrame(Struct):
     """The operands, operators and items that were read in one bracket so far.
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
-    expressions (a map's keys and values alternate); operators and operands are the two stacks of the one being read,
-    conditions its ternaries: offset, condition, and the first branch once that was read. nesting counts the `relation`
-    and `calc` rules of the grammar that are open, this frame's own included.
+    expressions (a map's keys and values alternate); operators and operands are the stacks of the current expression,
+    and conditions are its ternaries: offset, condition, and the first branch once that was read. nesting counts the
+    `relation` and `calc` rules of the grammar that are open, this frame's own included.
     """
 
     shape: str

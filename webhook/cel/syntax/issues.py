@@ -1,7 +1,7 @@
 """Collects the issues of one expression while it is read and checked.
 
-A user writes expressions with as many mistakes as they have characters, and cel-go repeats those of an operand that a
-macro holds twice. So the first hundred are kept, and the others counted.
+An expression can have as many mistakes as characters, and cel-go repeats the mistakes of an operand that a macro
+contains twice. So the first hundred are kept, and the others counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns calls that are macros into nodes of their own. Knows their shapes and their errors, no types.
+"""Turns calls of macros into macro nodes. Knows their shapes and their errors, no types.
 
 Wording and order of the checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/comprehensions.go,
 ext/lists.go (sortBy), ext/bindings.go.

@@ -1,6 +1,6 @@
 """Parses tokens to a tree. Knows the grammar and the macros' shapes; no types, no functions.
 
-The grammar is cel-go's CEL.g4 (v0.26). Brackets are kept on a stack of their own instead of Python's, so that no
+The grammar is cel-go's CEL.g4 (v0.26). Brackets are kept on an explicit stack instead of Python's, so that no
 expression can exhaust the interpreter's. The two limits on depth are cel-go's (parser/parser.go), both 250:
 
 - while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a

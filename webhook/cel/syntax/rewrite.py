@@ -28,7 +28,7 @@ from webhook.cel.syntax.tree import (
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
 _MOST = 5000
-"""The most nodes that inlining may visit; a definition may double those of the ones before."""
+"""The most nodes that inlining may visit; each definition may double the size of earlier definitions."""
 
 
 class RewriteTooLong(Exception):
@@ -111,7 +111,7 @@ class VariableInliner:
     """Replaces `variables.x` by the definition of x.
 
     Args:
-        definitions: name -> expression, each of which may use those before it.
+        definitions: name -> expression; each expression may use earlier names.
         local: name -> the name to bind the value to; none of these may be used otherwise.
     """
 

@@ -1,7 +1,7 @@
 """Writes a tree as source text, which the parser reads back as the same tree, offsets aside.
 
 On one line, with no more brackets than the grammar needs: what was read in 250 brackets is written in as many at most.
-Works through a list of its own instead of Python's stack, as the parser does.
+Uses an explicit list instead of Python's stack, as the parser does.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _source_pieces(node: Node) -> list[_Piece]:
 def _call_pieces(node: Call) -> list[_Piece]:
     function, arguments = node.function, node.arguments
     if function in ("_&&_", "_||_"):
-        # a bracket inside a chain is a chain of its own
+        # a bracket inside a chain is a separate chain
         tight = (AND if function == "_&&_" else OR) + 1
         return _joined_pieces([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
     if function in _SIGNS:

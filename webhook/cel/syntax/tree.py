@@ -1,6 +1,6 @@
 """The syntax tree of an expression. Every node knows its offset in the source, in characters from 0.
 
-Macros stay nodes of their own (they are not expanded to comprehensions): the compiler makes a loop of each, the checker
+Macros stay macro nodes (they are not expanded to comprehensions): the compiler makes a loop of each, the checker
 types it, and the cost model counts what cel-go's expansion would have cost.
 """
 

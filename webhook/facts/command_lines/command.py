@@ -1,9 +1,9 @@
 """Reads from a container's command which launcher it runs, with which numbers of processes and nodes.
 
-Commands are read, never run. A number here is a number that the launcher will see. Nothing is said where a shell would
-have to compute something, where one script has several launchers, or where an option is not known. The programs and
-their options are data: launchers.yaml. The number of nodes may be a range for torchrun; accelerate and deepspeed call
-the option otherwise.
+Commands are read, never run. A number here is a number that the launcher will see. Nothing is reported if a shell would
+have to compute a value, if a script has several launchers, or if an option is unknown. The programs and their options
+are data: launchers.yaml. The number of nodes may be a range for torchrun; accelerate and deepspeed have another name
+for the option.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes.
 """
@@ -74,9 +74,9 @@ class LaunchedProgram(NamedTuple):
         nodes: their number as written, `?` for what the script works out.
         node_rank: which of the nodes each pod is, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
-        address: where nodes find each other, as written; `localhost` for one node alone.
+        address: where nodes find each other, as written; `localhost` for a single node.
         ranks: processes in all; None where only a running script could tell.
-        hosts: whether it names hosts of its own.
+        hosts: whether it names its own hosts.
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
         whole: whether every option is understood, so that an absent option was not given.
@@ -300,7 +300,7 @@ def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int
 
 
 def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
-    """Return the hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
+    """Return the hosts that are all that mpirun gets: together with a hostfile they only choose hosts of the file."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))

@@ -62,7 +62,7 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     wrappers: frozenset[str]
     others: frozenset[str]
     variables: frozenset[str] = frozenset()
-    """Variables whose values are noted where a program starts."""
+    """Variables with values that are recorded when a program starts."""
 
 
 @cache
@@ -98,11 +98,12 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher and the words after it; no launcher for a Python program that starts alone.
+    """A launcher and the words after it; no launcher for a Python program that starts without one.
 
     `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
     `is_in_script`: a shell reads the words, so that it expands variables in them.
-    `variables`: those of the catalogue that the command sets for the program, `?` for a value that only runs tell.
+    `variables`: variables of the catalogue that the command sets for the program, `?` for a value that is known only at
+    run time.
     """
 
     launcher: LauncherRow | None
@@ -197,7 +198,9 @@ def _script_of_option_c(words: Sequence[str]) -> str:
 def _launcher_starts_of_script(
     script: str, variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int
 ) -> Iterator[LauncherStart]:
-    """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
+    """Yield the programs that a script starts, unless the script is longer than the kernel accepts or nested too
+    deeply.
+    """
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
     shown = variables.certain_values()
@@ -214,7 +217,7 @@ def _launcher_starts_of_script(
 def _launcher_starts_of_python(
     words: Sequence[str], catalogue: LauncherCatalogue, *, alone: bool
 ) -> Iterator[LauncherStart]:
-    """Yield what Python is to run: a launcher by its module or its file, or a program."""
+    """Yield the program that Python runs: a launcher by its module or its file, or a program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         option, at = words[at], at + 1

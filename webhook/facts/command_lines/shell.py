@@ -25,7 +25,7 @@ _CONDITIONAL = frozenset(("&&", "||", "|", "|&"))
 _APART = frozenset(("|", "|&", "&"))
 
 _NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
-"""All bytes of UTF-8 but the signs that are looked at one by one inside parentheses."""
+"""All bytes of UTF-8 except the signs that are read one by one inside parentheses."""
 _SIGN_S: Final = 3.5e-7
 """How long one of these signs takes: 60 KB of `$(` and `)`, 14 ms."""
 
@@ -107,7 +107,8 @@ _OPEN = re.compile(r"[$`?*(]")
 class ReadingBudget:
     """How much text may still be read and made while one command line is followed, and until when.
 
-    Variables can double with every line, and scripts can run each other: what a kernel would not start is not followed.
+    Variables can double with every line, and scripts can run each other: commands that a kernel would not start are not
+    read.
     """
 
     MOST = 2 * 1024 * 1024
@@ -142,7 +143,8 @@ class ReadingBudget:
 class ScriptVariables:
     """The known values of a script's variables while its commands are read; `?` is a value that the script computes.
 
-    `exported` are those that programs get, and `of_command` those that are set for the last command alone.
+    `exported` are the variables that programs get, and `of_command` the variables that are set only for the last
+    command.
     """
 
     def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
@@ -153,7 +155,7 @@ class ScriptVariables:
         self.reading = reading or ReadingBudget()
 
     def value(self, name: str) -> str | None:
-        """Return the value of a variable; None where it comes from elsewhere, such as the image."""
+        """Return the value of a variable; None if it is set elsewhere, such as in the image."""
         return "?" if name in self.own else self.known.get(name)
 
     def certain_values(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ _NAME: Final = re.compile(
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""Places of one sign that are looked at; more of them cost as much as looking for several signs."""
+"""The most places of one sign that are read; more of them cost as much as looking for several signs."""
 _DEEPEST: Final = 40
 """Quotes inside parentheses inside quotes; people stop at three."""
 
@@ -48,7 +48,7 @@ class WordPart(NamedTuple):
 class ShellWord(Struct, frozen=True):
     """One word of a command. `written`: without its quotes, with variables unchanged.
 
-    `literal`: what it says where nothing of it is quoted or a variable, as reserved words must be; else "".
+    `literal`: its text if no part is quoted or a variable, as for reserved words; else "".
     """
 
     parts: tuple[WordPart, ...]

@@ -76,12 +76,12 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_gpus(pods: DevicePods) -> bool:
-    """Return whether some device of a pod may be a GPU; TPUs and the like have networks and libraries of their own."""
+    """Return whether a device of a pod may be a GPU; TPUs and similar devices have their own networks and libraries."""
     return not pods.devices or any(device_of_resource_name(name).gpu for name in pods.devices)
 
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:
-    """Return those variables of a container that are looked at; the last one of a name counts."""
+    """Return the variables of a container that are checked; the last one of a name counts."""
     if not container.env_names.has_any_of(_LOOKED_AT):  # as nearly always, and there may be hundreds
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}

@@ -3,7 +3,7 @@
 A livenessProbe may end a server before it has loaded the model. So may a startupProbe with too short a time. The
 kubelet waits initialDelaySeconds, asks every periodSeconds, and kills the container after failureThreshold failures in
 a row. No other probe counts until a startupProbe has succeeded. model_servers.yaml lists the programs that answer only
-after loading. Without a readinessProbe requests come before the server is ready. Without a budget a drain stops all
+after loading. Without a readinessProbe, requests arrive before the server is ready. Without a budget a drain stops all
 servers at once.
 
 Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
@@ -81,14 +81,14 @@ _LONG_S: Final = 120
 _LARGE_LONG_S: Final = 240
 """The same of 30 GB: a large model even with one byte for each parameter."""
 _SHORT_S: Final = 60
-"""Starting CUDA, and reading what little a small model has."""
+"""Seconds to start CUDA and to read a small model."""
 _PERIOD_S: Final = 10
 _FAILURES: Final = 3
 _SMALL: Final = 3.0
 """Billions of parameters of a model that a minute or two may be enough for."""
 _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
-"""A model that is on a volume already, which most disks read in half the time that a network takes."""
+"""The factor for a model on a volume: most disks read it in half the time of a network."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
@@ -113,9 +113,9 @@ _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_ind
 
 
 class ModelServerPatterns(Struct, frozen=True):
-    """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
+    """All of model_servers.yaml: a part of the image name or of a command word that identifies the server.
 
-    `later`: one that loads its models on request.
+    `later`: a server that loads its models on request.
     """
 
     images: re.Pattern[str]
@@ -172,7 +172,7 @@ def _seconds_until_kill(probe: Probe) -> int | None:
 
 
 def _seconds_to_load_model(container: Container) -> int:
-    """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
+    """Return the seconds that a model server needs to load; 0 for another program, and for a small model."""
     servers = read_model_server_patterns()
     if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
         return 0

@@ -1,7 +1,7 @@
 """Explains why a claim or a template does not exist: certainly absent, promised by a ComputeDomain, or misspelled.
 
-It is known to be absent from a whole cluster alone. A ComputeDomain promises the template that it names; its controller
-makes it.
+It is known to be absent only if the view is the whole cluster. A ComputeDomain promises the template that it names; its
+controller makes it.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class DeviceClasses:
         self._states: dict[str, DeviceClassState] = {"": DeviceClassState()}
 
     def get(self, name: str) -> DeviceClass:
-        """Return the DeviceClass, a false one if it does not exist; one that comes with a driver is not noted as
+        """Return the DeviceClass, a false one if it does not exist; a class that a driver installs is not noted as
         missing.
         """
         if name not in self._found:

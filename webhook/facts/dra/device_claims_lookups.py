@@ -2,8 +2,8 @@
 
 An object counts as absent only where it is known to be absent: in the view of a whole cluster. Otherwise the rule is
 reported as not checked. A ComputeDomain creates its template, so that template counts as existing. A container that
-asks for a vendor's GPUs by a claim and as an extended resource gets both. NICs and ComputeDomain channels beside a GPU
-are the right way to write multi-node jobs.
+asks for a vendor's GPUs by a claim and as an extended resource gets both. Multi-node jobs correctly claim NICs and
+ComputeDomain channels in addition to a GPU.
 
 Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
 """

@@ -1,7 +1,7 @@
 """Kubernetes' rules for device classes, and for rules that taint devices: device-classes.
 
-Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go. tests/data/dra/verdicts.tsv holds the
-rules to kube-apiserver 1.36.1.
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go. tests/data/dra/verdicts.tsv has the
+verdicts of kube-apiserver 1.36.1.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Every device of every ResourceSlice is tried as the scheduler tries it: first th
 the allocation. The current allocations do not count. Only a whole cluster shows all devices. A view without
 ResourceSlices knows none; a class that the view lacks is not judged. The number for one node is an upper bound. All
 devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or with too small a
-capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is looked at
-alone.
+capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is considered
+separately.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
@@ -226,7 +226,7 @@ def _create_cost_meter(cluster: _ClusterDevices) -> CostMeter:
 
 
 def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]:
-    """Yield the devices of the view as expressions see them, without those that no API server stores."""
+    """Yield the devices of the view as expressions see them, without devices that no API server would store."""
     for pool in read_pools(view):
         for device in pool.devices():
             try:
