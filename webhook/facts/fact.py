@@ -31,7 +31,7 @@ class FactResult(Struct, frozen=True):
     missing: Missing = field(default_factory=dict)
 
     def missing_objects_of_fields(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
-        """Return the missing objects because of which these fields, or any field, could not be computed; each object
+        """Return the missing objects that prevented the computation of these fields, or of any field; each object
         once.
         """
         wanted = self.missing if fields is None else ("", *fields)
@@ -56,7 +56,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
         about: its meaning, in one or a few sentences.
-        examples: expressions that read it; the first says best what it is for.
+        examples: expressions that read it; the first one shows best what the fact is for.
         type: the CEL type of its value.
         structures: those inside it.
         compute: the fact of one object. It charges what it walks to the subject's deadline.

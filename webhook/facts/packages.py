@@ -1,4 +1,4 @@
-"""Which packages of facts have what: the one list that names them. Nothing registers itself when it is imported."""
+"""Which packages of facts have what: this is the only list of them. Nothing registers itself when it is imported."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ class QueueRow(Struct, frozen=True, kw_only=True):
         kind, name, namespace: which.
         parent: the name of the cohort, or of the queue, that it belongs to; "" for none.
         depth: how many rows it is below.
-        amounts: what it has; of a LocalQueue, what its ClusterQueue has, where it can be admitted.
+        amounts: its own quota; for a LocalQueue, the quota of its ClusterQueue, if the ClusterQueue admits jobs of the
+        LocalQueue.
         obstacles: why nothing is admitted.
     """
 

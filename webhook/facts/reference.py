@@ -1,4 +1,4 @@
-"""The reference of all facts, as Markdown, from their declarations: docs/facts.md, which a test holds to them."""
+"""The reference of all facts, as Markdown, from their declarations: docs/facts.md; a test compares both."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class FactRegistry:
         return known
 
     def scopes_of_checks(self, group: str) -> Sequence[CheckScope]:
-        """Return what each check of a group is about, without an import where that is declared."""
+        """Return the kinds that each check of a group concerns, without an import if they are declared."""
         declared = self.declared().groups.get(group)
         return self.checks(group) if declared is None else declared.checks
 
@@ -147,7 +147,7 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
                 yield scope
 
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
-        """Return the parts of a Pod, any of which it needs for checks of groups; () if some check needs none."""
+        """Return the parts of a Pod that checks of groups need, at least one of them; () if some check needs none."""
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
 

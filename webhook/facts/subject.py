@@ -38,8 +38,8 @@ class Subject:
     Args:
         object: the object; null on DELETE.
         old_object: what it was before, null where it was not.
-        attributes: kind, operation and namespace of the request, those of a Pod for a virtual Pod.
-        cluster: what else there is, as seen from the request's namespace.
+        attributes: kind, operation and namespace of the request; for a virtual Pod those of a Pod.
+        cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
         pods: how many pods a virtual Pod represents, None if it is not known; 1 for other objects.
@@ -49,7 +49,7 @@ class Subject:
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the existing facts and checks.
         mismatches: the values of wrong types; only checks about types run for such an object.
-        deadline: what is walked is charged to it.
+        deadline: every walk is charged to it.
         group_kind: group and kind of the object.
         checks: those about objects of its kind, by their groups.
         omitted: the places where `object` lacks a written part, a placeholder for a value of its type or a pod template

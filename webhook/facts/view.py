@@ -1,7 +1,7 @@
 """The cluster as facts see it: lookups that remember missing objects, and for which fields of a fact.
 
-An absent object and one that could not be looked up are both missing, for different reasons; the fact continues without
-it. A result of a lookup is reused within a request.
+An absent object and an object that could not be looked up are both missing, for different reasons; the fact continues
+without it. A result of a lookup is reused within a request.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ClusterView(Struct):
     computed now.
 
     A message contains only what its reader may see. So messages may name only objects that `list_visible` finds.
-    `list_json` and `list_typed` list all namespaces where none is given, for sums alone. `sees_all_namespaces`: the
-    reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
+    Without a namespace, `list_json` and `list_typed` list all namespaces, which is only for sums.
+    `sees_all_namespaces`: the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
     """
 
     cluster: Cluster
@@ -68,8 +68,8 @@ class ClusterView(Struct):
     own_namespace: str = OWN_NAMESPACE
 
     def copy_without_missing_objects(self) -> ClusterView:
-        """Return a copy of the view that has noted no missing objects. for a fact of its own, or for what no fact is to
-        say.
+        """Return a copy of the view that has noted no missing objects. for another fact, or for objects that no fact
+        should report.
         """
         return ClusterView(
             self.cluster,
@@ -246,7 +246,7 @@ class ClusterView(Struct):
         return [each for each in namespaces if isinstance(each, str)]
 
     def find_namespace(self, name: str) -> JSON | None:
-        """Return a Namespace with more than its name known, None if there is none; nothing is noted."""
+        """Return a Namespace if more than its name is known, otherwise None; nothing is noted."""
         namespace = self.get_without_noting(NAMESPACE, "", name)
         return None if isinstance(namespace, AssumedNamespace) else namespace
 
@@ -322,9 +322,9 @@ class ClusterView(Struct):
         return result
 
     def remembered(self, key: object) -> JSON | None:
-        """Return what a fact of this request has worked out under a key, None where none has."""
+        """Return the value that a fact of this request has stored under a key, or None."""
         return self._seen.results.get(key)
 
     def remember(self, key: object, value: JSON) -> None:
-        """Keep for the other facts of this request what was worked out from objects of the cluster alone."""
+        """Store a value for the other facts of this request. It must depend only on objects of the cluster."""
         self._seen.results[key] = value

@@ -44,7 +44,7 @@ class FilePart(Struct, frozen=True):
 
 
 class RereadableFiles:
-    """Files, pipes, and standard input as `-`, each of which can be read several times.
+    """Files, pipes, and standard input as `-`. Each can be read several times.
 
     Args:
         open_file: opens a file, also one on another machine.
@@ -154,7 +154,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
 
 
 class SourcePart(Struct, frozen=True, kw_only=True):
-    """A part of a file, or the `problem` because of which the rest of the file cannot be read.
+    """A part of a file, or the `problem` that makes the rest of the file unreadable.
 
     is_first: whether it is the first of it.
     """
@@ -217,7 +217,7 @@ class DocumentStream:
         self._files.set_content(folder, data)
 
     def add_files_not_read(self, files: Iterable[FoundFile]) -> None:
-        """Add what is not read of folders that are rendered, each once."""
+        """Add the unread files of rendered folders, each once."""
         by_name = {each.file.name: each for each in (*self.not_read, *files)}
         self.not_read = tuple(by_name.values())
 

@@ -116,7 +116,7 @@ def read_documents(
 ) -> InputDocuments:
     """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
 
-    All of them are needed, so what a folder has and is not read is a problem.
+    All files are needed, so an unread file of a folder is a problem.
 
     Args:
         named: what to read.
@@ -155,7 +155,7 @@ def list_sources(
     Args:
         named: what to read.
         exclude: patterns as of `read`.
-        include: patterns, one of which a file of a folder must match; a file that the user names is always read.
+        include: patterns; a file of a folder must match one of them; a file that the user names is always read.
         listing: lists the files of names.
         patterns: as of `read_documents`.
     """
@@ -288,7 +288,7 @@ def source_name(name: str | Path) -> str:
 def _expanded_sources(
     named: Sequence[str | Path], problems: list[InputProblem], not_read: list[FoundFile], listing: Listing
 ) -> Iterator[InputFile]:
-    """Yield files and stdin, each once, however often it was named; as a named file if it is one, too."""
+    """Yield files and stdin, each once, however often it was named; as a named file if it is also named."""
     itself = set(map(source_name, named))
     seen = set[str]()
     for name in named:

@@ -23,7 +23,7 @@ from webhook.yamltext.yamlfile import problem_of_absent_file, shown
 _PART: Final = 2 << 20
 """Bytes of lines that are given at a time."""
 LONGEST: Final = 32 << 20
-"""Bytes of a line: an event with two objects of the 1.5 MB that etcd takes, and room for what JSON adds."""
+"""Bytes of a line: an event with two objects of 1.5 MB, the limit of etcd, and room for JSON escapes."""
 _IN_NAMES: Final = (".log", ".json", ".ndjson")
 """Endings in the names of logs in a folder; `.json` also matches `.jsonl`."""
 _GZIP: Final = b"\x1f\x8b"
@@ -117,7 +117,7 @@ class _UnpackedTooLargeError(Exception):
 
 
 def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield lists of whole lines; what was read before an error comes before the error."""
+    """Yield lists of whole lines; lines that were read before an error are yielded before the error."""
     rest, size = list[bytes](), 0  # the pieces of a line that does not end yet
     for block in _blocks(raw):
         if b"\n" not in block:

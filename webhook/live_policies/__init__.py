@@ -1,3 +1,3 @@
-"""Policies that a cluster stores as objects of claimgate.dev: compiled together with those of files, with their results
-in status.
+"""Policies that a cluster stores as objects of claimgate.dev: compiled together with policies of files; the status has
+the results.
 """

@@ -1,4 +1,4 @@
-"""Each stored object compiled on its own, so that what is wrong with one takes no other away.
+"""Compiles each stored object separately, so that a mistake in one object does not remove another.
 
 A generation with an error never decides about a request: a typo of a policy author must not refuse the Pods of a
 cluster. The last generation that compiled stays in force, which the status of the object keeps, so that all replicas
@@ -63,7 +63,7 @@ class CompiledObject:
 
 
 class Compiler:
-    """Compiles stored objects, and reuses the results of those that have not changed. what did not change stays the
+    """Compiles stored objects, and reuses the results of unchanged objects. what did not change stays the
     same value.
     """
 
@@ -108,7 +108,7 @@ class Compiler:
         return tuple(listed)
 
     def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
-        """Return what would be wrong with one object alone; any thread or child process may call this."""
+        """Return the mistakes of one object without the others; any thread or child process may call this."""
         alone = Compiler(self._options, may_ask=self._may_ask)
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
@@ -180,7 +180,7 @@ def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
 
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
-    """Say why an object is not compiled: what it would exceed, or ""."""
+    """Say why an object is not compiled: the limit that it would exceed, or ""."""
     if count > MOST_OBJECTS:
         return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
     if size > MOST_BYTES:

@@ -1,8 +1,8 @@
-"""How long stored policies may take to compile: one alone, and all that a replica compiles at once.
+"""How long stored policies may take to compile: one object, and all objects that a replica compiles at once.
 
 A user who may write policies must not be able to prevent the start of a replica. The processor time of the compiling
-thread counts, so that a busy machine refuses nothing. One expression is not interrupted: its tokens say before it is
-compiled what it takes at most.
+thread counts, so that a busy machine refuses nothing. One expression is not interrupted: its tokens give an upper bound
+before it is compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webhook.cel.types import Type
 from webhook.deadline import Deadline
 
 MOST_S: Final = 1.0
-"""For one object: the slowest shipped policy takes a fiftieth of it."""
+"""For one object: the slowest shipped policy needs a fiftieth of it."""
 MOST_S_TOGETHER: Final = 5.0
 """For all objects that are compiled together, as at a start; an API server waits about as long for a replica."""
 
@@ -27,7 +27,7 @@ class CompileTimeExceededError(Exception):
 
 
 class TimeLimitedEngine:
-    """An engine that compiles as another one does until the time for one object, or for all, is spent."""
+    """An engine that compiles like another engine until the time for one object, or for all, is used up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
         """Begin with nothing spent; `clock` gives processor seconds of the thread that compiles."""

@@ -1,4 +1,4 @@
-"""The objects of claimgate.dev in a cluster: a view of the three kinds, and what of them is read."""
+"""The objects of claimgate.dev in a cluster: a view of the three kinds, with the fields that are read."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class StoredPolicy:
 
     @property
     def omitted_bytes(self) -> int:
-        """Return how many bytes an object has that the view does not keep; 0 for one that it keeps."""
+        """Return how many bytes an object has that the view does not keep; 0 for an object that it keeps."""
         return int(self.value.get(OMITTED, 0))
 
     @property
@@ -82,11 +82,11 @@ class StoredPolicy:
 
     @property
     def last_compiled(self) -> StoredPolicy | None:
-        """Return the object with the spec of the last generation that compiled, as its status has it, or None."""
+        """Return the object with the spec of the last generation that compiled, which its status stores, or None."""
         last = get(self.value, ("status", "lastCompiled"), None) or {}
         try:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
-        except (KeyError, TypeError, ValueError):  # a user who may write the status may write anything there
+        except (KeyError, TypeError, ValueError):  # a user who may write the status can write any value
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})

@@ -1,8 +1,8 @@
 """Writes conditions to the status of stored objects by server-side apply, a bounded number of times.
 
-Every replica may write, under one field manager, and all of them would write the same. One that finds in the view what
-it would write writes nothing; the others wait a random moment, so that mostly one does. A replica that was overwritten
-(two versions of claimgate in a rollout) waits longer each time, so that two that disagree do not fight.
+Every replica may write, under one field manager, and all of them would write the same. A replica that sees its own
+result in the view writes nothing; the others wait a random moment, so that mostly one does. A replica that was
+overwritten (two versions of claimgate in a rollout) waits longer each time, so that two that disagree do not fight.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class StatusWriter:
         try:
             self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
-            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it is gone, or another one by now
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it was deleted or replaced
                 self.error = str(error)
         except LookupFailed as error:
             self.error = str(error)

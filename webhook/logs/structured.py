@@ -5,7 +5,7 @@ a line can be split into its fields again. Control and bidirectional characters 
 them (terminal.py). A server gives its lines to a LogWriter and never waits for a reader. Without one a line is written
 at once. Does not know the logged contents.
 
-Never log objects, params or patches: an object holds secrets, and a log is read by more people than the cluster.
+Never log objects, params or patches: an object may contain secrets, and more people read a log than the cluster.
 """
 
 from __future__ import annotations

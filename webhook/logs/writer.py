@@ -1,4 +1,4 @@
-"""Lines on their way to stderr: a bounded queue, and a thread of its own that writes them in batches.
+"""Lines on their way to stderr: a bounded queue, and a separate thread that writes them in batches.
 
 Knows bytes and a file descriptor, and not the contents of a line. Logging never waits for the reader of the log: if a
 pipe is not read, or stderr is closed, lines are dropped and counted, with no other effect.
@@ -94,9 +94,7 @@ class LogWriter:
         return f"{self.dropped} log lines dropped: stderr {self._reason or 'is not read as fast as lines are written'}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
-        """Write what waits, for `timeout_s` at most, and return whether all was written; lines that come later are
-        dropped.
-        """
+        """Write what waits, for `timeout_s` at most, and return whether all was written; later lines are dropped."""
         if os.getpid() != self._process:
             return True
         self._stopping.set()
@@ -135,7 +133,7 @@ class LogWriter:
             self._waiting_characters -= len(text)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Write all the bytes, in one system call where the other end takes them whole.
+        """Write all the bytes, in one system call if the reader accepts them all.
 
         Raises:
             OSError: it cannot be written.
@@ -150,7 +148,7 @@ class LogWriter:
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
     def _count_dropped_lines(self, count: int) -> None:
-        """Count dropped lines; the caller holds the lock."""
+        """Count dropped lines; the caller has the lock."""
         if count:
             self.dropped += count
             self._dropped_at = self._clock()

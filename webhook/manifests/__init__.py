@@ -1,4 +1,4 @@
 """Policies, bindings and the configuration file as people write them.
 
-Their shape, what the API server refuses of them, their annotations, and what a configuration leaves alone.
+Their shape, the rules of the API server, their annotations, and the objects that a configuration ignores.
 """

@@ -33,7 +33,7 @@ CONCERNS = (
 )
 """The words for which export/concerns.py has expressions."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
-"""Those of them that the resources and claims of a Pod decide alone (evaluation/match_conditions.py)."""
+"""The concerns that depend only on the resources and claims of a Pod (evaluation/match_conditions.py)."""
 _NAMES = (
     "expand",
     "facts",
@@ -64,8 +64,8 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
     that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
     with writes that should not wait for the webhook. `spares_stored`: what was stored with a problem keeps working, as
-    docs/policies.md says of `stored: warn`. `concerns` are the parts of a Pod, or of an object that creates Pods, any
-    of which it needs for the policy to apply; `any_pod` are the rules about other Pods, too.
+    docs/policies.md says of `stored: warn`. `concerns` are parts of a Pod, or of an object that creates Pods. The
+    policy applies if the Pod has at least one of them; `any_pod` are the rules about other Pods, too.
     """
 
     expands: bool = False

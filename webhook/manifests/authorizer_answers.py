@@ -4,7 +4,7 @@
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: nobody may}
 
-The first answer counts that has all fields of a question. A field that is left out means any value.
+The first answer that matches all fields of a question counts. A field that is left out means any value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY: Final = "Any value where it is left out."
 
 
 class AuthorizerAnswer(CamelCaseModel):
-    """An answer to questions of policies: what a question has to be, and the decision."""
+    """An answer to questions of policies: the fields that a question must have, and the decision."""
 
     user: str | None = Field(default=None, description=f"Who sends the request, or a service account. {_ANY}")
     verb: str | None = Field(default=None, description=f"The verb of `check`. {_ANY}")
@@ -59,7 +59,7 @@ class AuthorizerFile(CamelCaseModel):
 
 
 def read_authorizer_file(file: AnyFile) -> ListedAuthorizer:
-    """Return the authorizer of a file; what it does not answer is not known.
+    """Return the authorizer of a file; other questions have no known answer.
 
     Raises:
         InputError: it cannot be read, or every mistake in it.

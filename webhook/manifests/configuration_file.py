@@ -72,7 +72,7 @@ def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str
     Raises:
         InputError: every mistake in it.
     """
-    documents = documents or (yamlfile.Document({}, file),)  # of comments alone: it sets nothing
+    documents = documents or (yamlfile.Document({}, file),)  # only comments: it sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
         raise InputError(InputProblem(message=f"expected one document with a map of fields, found {held}", file=file))

@@ -166,7 +166,7 @@ UserOrGroup: TypeAlias = Annotated[str, AfterValidator(_check_exempt_name)]
 
 
 class Exemption(TimeLimit):
-    """Users for whose requests API servers do not call claimgate."""
+    """Users and groups; API servers do not call claimgate for their requests."""
 
     word: ClassVar[str] = "exemption"
     users: tuple[UserOrGroup, ...] = Field(
@@ -262,7 +262,7 @@ class FileConfiguration(CamelCaseModel):
     exemptions: tuple[Exemption, ...] = Field(
         default=(),
         max_length=16,
-        description="Users for whose requests API servers do not call claimgate.",
+        description="Users and groups; API servers do not call claimgate for their requests.",
         examples=[
             [
                 {
@@ -323,7 +323,7 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
 
 
 def configuration_template() -> str:
-    """Return a file that says what each field is, with an example of each as a comment, and sets nothing."""
+    """Return a file that explains each field, with an example of each as a comment, and sets nothing."""
     sections = ["# claimgate.yaml: what holds for the server and for every verb. Remove the # before what you set."]
     for each in FileConfiguration.model_fields.values():
         example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})

@@ -30,7 +30,7 @@ Schema: TypeAlias = dict[str, Any]
 LONGEST_EXPRESSION: Final = 16 << 10
 """Characters of one expression: the longest of the shipped policies has a tenth of it."""
 MOST_ENTRIES: Final = 100
-"""Entries of any list: the API server takes 64 conditions and 20 audit annotations."""
+"""Entries of any list: the API server accepts 64 conditions and 20 audit annotations."""
 _EXPRESSIONS: Final = frozenset(("expression", "messageExpression", "valueExpression"))
 _ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "failurePolicy": validation.FAILURE_POLICIES,
@@ -212,7 +212,9 @@ def _schema_of_spec(kind: str) -> Schema:
 
 
 def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
-    """Return a schema of pydantic as the API server takes it: each value has one type, and no reference is left."""
+    """Return a schema of pydantic in the form that the API server accepts: each value has one type, and no reference is
+    left.
+    """
     if "anyOf" in schema:  # of a field that may be absent
         (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
         return _structural_schema({**one, **_description_of_schema(schema)}, name, models)

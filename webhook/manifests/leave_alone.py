@@ -1,4 +1,4 @@
-"""Which objects a configuration leaves alone, and which of them may break a rule. Knows names and labels only."""
+"""The objects that a configuration ignores, and the objects that may break a rule. Knows names and labels only."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ class _Manifest(BaseModel):
 
 
 class Metadata(_Manifest):
-    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); what a policy has no use for, unread."""
+    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); fields that a policy does not need; they
+    are not read.
+    """
 
     name: str = ""
     namespace: str = ""

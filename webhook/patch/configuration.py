@@ -43,7 +43,7 @@ def apply_configuration(
         gvk: the document's kind.
         crd: the CustomResourceDefinition of a custom kind, when it is known; then the document must be of its schema.
         sent: the document before the first change.
-        deadline: is charged for what of the document is walked.
+        deadline: is charged for the walked parts of the document.
 
     Raises:
         PatchError: the configuration does not fit the kind, or names something atomic; in the API server's words from
@@ -135,7 +135,7 @@ class _SchemaValidation(Struct, frozen=True):
                 if self.of_document and inner is before:
                     continue
                 yield _text_with_path(f"{path}.{name}", "field not declared in schema")
-                return  # upstream looks no further in this map
+                return  # upstream does not search this map further
             yield from self.find_problems(inner, node, f"{path}.{name}", before)
 
     def _problems_of_items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     shape = shape_of_node(node)
     of_new = _shape_fitting_value(shape, new)
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
-        return new  # a value of another form, which the schema allows too, is replaced
+        return new  # a value of another form that the schema allows is replaced
     if of_new.map:
         return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
@@ -259,11 +259,11 @@ def _is_same_object(one: JSON, other: JSON) -> bool:
 
 
 def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    """Yield the order of the merged list: (index, None) for an item of the document alone, (-1, key) for one of the
-    configuration.
+    """Yield the order of the merged list: (index, None) for an item that only the document has, (-1, key) for an item
+    of the configuration.
 
-    The walk of visitListItems in merge.go: shared items come in the configuration's order, and the document's own items
-    stay before the shared item that followed them.
+    The walk of visitListItems in merge.go: shared items are in the configuration's order. Items that only the document
+    has stay before the shared item that followed them.
     """
     held, given = set(mine), set(theirs)
     shared = deque(key for key in theirs if key in held)

@@ -1,6 +1,6 @@
 """Computes the JSON Patch from one value to another: small, in a stable order, and strict RFC 6902.
 
-Parts that are the same object are not looked into: what a mutation left alone costs nothing. `equal` is that of
+Parts that are the same object are not looked into: unchanged parts of a mutation cost nothing. `equal` is that of
 jsonpatch, so true, 1 and 1.0 differ.
 """
 
@@ -21,7 +21,7 @@ _GONE: Final = object()
 def operations_between(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
     """Return the operations that turn `before` into `after`; none when they are equal.
 
-    Members of objects come in the order they have. Lists of one length are compared item by item; else what is the
+    Members of objects keep their order. Lists of one length are compared item by item; else what is the
     same at both ends stays, and items are added or removed in between.
     """
     return tuple(_operations_between_values(before, after, "", deadline or Deadline()))

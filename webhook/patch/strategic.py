@@ -52,8 +52,8 @@ class _ItemIndex(Struct, frozen=True):
     """The positions of a list's items, as growing numbers with gaps for new items between them.
 
     Args:
-        numbers: those of the items, in their order.
-        by_key: the number of each merge key; None for one that several items have.
+        numbers: the keys of the items, in their order.
+        by_key: the number of each merge key; None for a key that several items have.
     """
 
     numbers: list[int]
@@ -197,7 +197,7 @@ def _is_directive(value: JSON) -> bool:
 
 
 def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _MergeContext) -> list[JSON]:
-    walk.deadline.spend(len(original) // _COPIED + len(patch))  # that of the patch is looked into
+    walk.deadline.spend(len(original) // _COPIED + len(patch))  # the null of the patch is searched for
     key = tag.get("merge")
     if key is None:
         return patch
@@ -373,7 +373,7 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    """Return the patch's items in its order, with the original's other items before those that they preceded."""
+    """Return the patch's items in its order. Other items of the original stay before the items that they preceded."""
     wanted, stood = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:

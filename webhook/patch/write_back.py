@@ -1,7 +1,7 @@
 """Applies changes to an object in the form of an API server to the written object.
 
-The form of an API server has quantities as texts, no empty values, and defaults. Only what a change made different from
-what was shown is written: the rest stays as its author wrote it, or stays absent.
+The form of an API server has quantities as texts, no empty values, and defaults. Only values that a change made
+different from the shown object are written: the rest stays as its author wrote it, or stays absent.
 """
 
 from __future__ import annotations

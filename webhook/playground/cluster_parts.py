@@ -1,4 +1,4 @@
-"""The parts that the page draws beside a verdict: the pod sets of an object, and the queues of its cluster."""
+"""The parts that the page draws next to a verdict: the pod sets of an object, and the queues of its cluster."""
 
 from __future__ import annotations
 

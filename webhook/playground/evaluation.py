@@ -49,7 +49,7 @@ def answer_question(
         question: the texts.
         standing: the policies that are evaluated if the question has none.
         options: how policies are compiled.
-        engine: that of `standing`, which notes evaluations.
+        engine: the engine of `standing`, which records evaluations.
 
     Returns:
         `reviews`, one for each object; `queues`; `notes`; or `errors`, each with the text and line that it is about.

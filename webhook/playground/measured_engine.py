@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
 
 _MOST: Final = 500
-"""The most recorded evaluations; an object with thousands of templates has more, and nobody reads them."""
+"""The most recorded evaluations; an object with thousands of templates has more, which no user would read."""
 _LONGEST: Final = 200
 """Characters of a value that are shown."""
 
@@ -126,7 +126,7 @@ def _paths_as_expressions(program: Program) -> Iterator[str]:
 
 
 def _short_value(value: Any) -> str:
-    """Write a value in short: scalars as CEL writes them, of others what they are."""
+    """Write a value in short: scalars as CEL writes them, other values by their type."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -62,7 +62,7 @@ class Workers:
 
 
 def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
-    """Return, in the child, the answer as JSON, or that there was no memory for it."""
+    """Return the answer as JSON, or an error if the memory is used up. Runs in the child."""
     try:
         return json.dumps(work()).encode()
     except MemoryError:
@@ -86,7 +86,7 @@ def _require_whole(received: bytes | None) -> bytes:
 
 
 async def _wait_for_killed_child(child: child_process.Child) -> None:
-    """Take the child off the process table; it was killed, so it is gone in a moment."""
+    """Reap the child. It was killed, so it ends at once."""
     with suppress(asyncio.CancelledError):
         for _ in range(200):
             if child.try_reap():

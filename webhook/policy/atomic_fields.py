@@ -1,8 +1,8 @@
 """Finds atomic lists and maps, which are replaced as a whole, in ApplyConfigurations, where they must not be set.
 
-The API server takes such a policy, and answers every request that reaches the mutation with "may not mutate atomic
-arrays, maps or structs" (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/smd.go). Knows the kinds of
-Kubernetes alone.
+The API server accepts such a policy, and answers every request that reaches the mutation with "may not mutate atomic
+arrays, maps or structs" (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/smd.go). Knows only the
+kinds of Kubernetes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Selects the policies that may concern a request, before its object is looked at.
+"""Selects the policies that may concern a request, before its object is read.
 
-Most constraints name resources and operations alone. Whether they match is the same for every request for the same
+Most constraints name only resources and operations. Whether they match is the same for every request for the same
 resource and operation, so policy_set.py asks once and keeps the answer in its index. Selectors and names of objects are
 checked for each request.
 """
@@ -45,11 +45,11 @@ class CandidateBinding(Struct, frozen=True, eq=False):
 class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
-    `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it applies to the object
-    of every such request, in every namespace, and to no other object. `gate` has the matchConditions that may not hold,
-    None if there are none. `concerns` are words of the annotation `concerns`: the policy does not apply to a Pod
-    without any of these parts; () if there is no limit. `pod_parts` are what a Pod must have any of for its checks to
-    find a problem (typed/pod_parts.py); () where nothing of that is known.
+    `looks_inside`: it is also evaluated on objects embedded in the object of the request. `is_own_alone`: it applies to
+    the object of every such request, in every namespace, and to no other object. `gate` has the matchConditions that
+    may not hold, None if there are none. `concerns` are words of the annotation `concerns`: the policy does not apply
+    to a Pod without any of these parts; () if there is no limit. `pod_parts` are what a Pod must have any of for its
+    checks to find a problem (typed/pod_parts.py); () where nothing of that is known.
     """
 
     policy: Policy
@@ -96,7 +96,7 @@ def _candidate_for_request(
 
 
 def _may_have_inner_objects(attributes: Attributes) -> bool:
-    """Return whether policies may be evaluated on objects inside that of the request."""
+    """Return whether policies may be evaluated on objects embedded in the object of the request."""
     return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
 
 
@@ -122,7 +122,7 @@ def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozense
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return the parts, any of which a created or updated Pod must have, for a policy's checks to run."""
+    """Return parts of a Pod. A policy's checks run only if a created or updated Pod has one of them."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)

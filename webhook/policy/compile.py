@@ -1,7 +1,7 @@
 """Compiles policies and bindings: every expression to a program, every mistake to the API server's own text.
 
 Walks a policy in the order in which the API server reports its errors, and does not stop at the first. A policy with
-errors is compiled too, and keeps its errors. Knows neither requests nor files.
+errors is also compiled, and keeps its errors. Knows neither requests nor files.
 
 Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go.
 """
@@ -51,7 +51,7 @@ def compile_policy(
 ) -> tuple[Policy, tuple[FieldError, ...]]:
     """Compile a policy without its bindings, and return its errors in the API server's order and words.
 
-    A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
+    A lazy policy is compiled on first use. A mistake in an expression is then an error of this expression.
     """
     spec, meta = manifest.spec, manifest.metadata
     settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.check_groups)

@@ -29,7 +29,7 @@ def hints_for_issues(
     """Return the hints for some issues, each hint once.
 
     Args:
-        issues: what the checker says of the expression.
+        issues: the message of the checker about the expression.
         source: the expression.
         place: the names that the expression may use.
         facts: the names of all facts, declared or not.
@@ -42,7 +42,7 @@ def hints_for_issues(
 
 
 def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
-    """Return the hint for one issue; "" for a name that has a hint of its own already."""
+    """Return the hint for one issue; "" for a name that already has a hint."""
     if match := _UNDECLARED.match(message):
         if match[1] in explained:
             return ""

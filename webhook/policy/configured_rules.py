@@ -17,7 +17,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""Groups with kinds that other groups have, too: former ones, and another name of Events."""
+"""Groups with kinds that other groups also have: former ones, and another name of Events."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
@@ -128,7 +128,7 @@ def mistakes_of_policy_exception(exception: PolicyException, policies: PolicySet
 
 
 def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
-    """Return group and name of the kinds of Kubernetes, of the workload table, and of those that checks are about."""
+    """Return group and name of the kinds of Kubernetes, of the workload table, and of checks."""
     registry = policies.registry
     scopes = (scope for group in registry.check_groups for scope in registry.scopes_of_checks(group))
     checked = (kind for scope in scopes for kind in scope.kinds)

@@ -2,8 +2,8 @@
 
 The rules of a policy limit the request: its operation, kind, resource and sub-resource are known. An expression is
 reckoned with these for each combination. Everything else is unknown, and so is a comparison with it. `object.kind ==
-'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver takes such a policy and never
-refuses anything. Knows the kinds of Kubernetes alone.
+'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver accepts such a policy and
+never refuses anything. Knows the kinds of Kubernetes alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNKNOWN: Final = object()
 
 
 def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each matchCondition that never holds, and each validation that refuses nothing."""
+    """Yield a sentence for each matchCondition that is never true, and each validation that refuses nothing."""
     requests = _requests_of_policy(policy)
     if not requests:
         return

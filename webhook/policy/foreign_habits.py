@@ -126,7 +126,7 @@ _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
 
 
 def hints_for_habits(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each habit of another language in an expression that does not compile, and what CEL has for it."""
+    """Yield each habit of another language in an expression that does not compile, and the CEL replacement."""
     tokens = ["START", *_tokens(source)]
     at = 0
     while at < len(tokens):
@@ -155,7 +155,7 @@ def _is_name(token: str) -> bool:
 
 
 def _tokens(source: str) -> Iterator[str]:
-    """Yield the tokens of an expression, with those that CEL does not have, in their order."""
+    """Yield the tokens of an expression in their order, including tokens that CEL does not have."""
     columns = tokenize(source)
     read = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
     known = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in read if text != END]

@@ -1,7 +1,7 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
 
 Knows bindings and facts; the cluster view keeps the objects. A parameter is held whole, for its policy may read any of
-it; other objects with the fields that are read alone.
+it; other objects with only the fields that are read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def interests_of_policies(
         registry: the facts and checks that they may ask for.
         params: the shipped parameters.
         own_namespace: where claimgate runs.
-        of_audits: whether the view also holds what only advice is about, which a server never shows.
+        of_audits: whether the view also has objects that only advice reads. A server never shows advice.
     """
     wanted = [*_interests_without_lookups(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):

@@ -1,8 +1,8 @@
 """Loads a policy set from folders, files, mounted ConfigMaps, stdin, Lists and files with many documents.
 
 Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
-it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
-and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind beside the policies are its
+it is good. yamlfile lists the files of a folder; below a folder, `cases` and `context` hold test inputs
+and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind in the same files are its
 parameters. Policies of claimgate.dev are read as the equivalent native ones.
 """
 
@@ -80,7 +80,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class PolicyDocuments(Struct, frozen=True, kw_only=True):
-    """The documents of files and folders of policies, which can be compiled in another process, too.
+    """The documents of files and folders of policies. Another process can also compile them.
 
     places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
     problems: what is wrong with what could not be read.
@@ -101,7 +101,8 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
         root: the folder that links may lead to; "" for each folder itself.
 
     Raises:
-        PolicyError: every problem of every file, or that there is no policy, because everything would be admitted.
+        PolicyError: every problem of every file. A folder without a policy is a problem, because everything would be
+        admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)
 

@@ -142,8 +142,8 @@ def match_request(
 ) -> Match | None:
     """Return how the criteria match the request, or None.
 
-    `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part
-    because of which they do not match.
+    `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part that
+    does not match.
 
     A missing namespace counts only if everything else matches, as upstream.
 
@@ -186,7 +186,8 @@ def _does_selector_match_object(selector: Selector, attributes: Attributes) -> b
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
-    """Return whether a namespaceSelector selects the request's namespace; one about its name alone needs no look-up.
+    """Return whether a namespaceSelector selects the request's namespace; a selector about only its name needs no
+    lookup.
 
     Raises:
         BindingError: the namespace does not exist, so its labels are not known.
@@ -217,7 +218,7 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
 
 
 def _selects_by_name_alone(selector: Selector) -> bool:
-    """Return whether a selector asks about the name of the namespace alone, which needs no look-up."""
+    """Return whether a selector reads only the name of the namespace, which needs no lookup."""
     return selector.keys <= {NAME_LABEL}
 
 

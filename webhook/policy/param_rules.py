@@ -29,7 +29,7 @@ Mistake = tuple[FieldPath, str]
 class ParamRuleChecker:
     """Checks params of some policies against the rules of every registered group of checks.
 
-    `shipped` are the params that are shipped beside the policies, which name every key that has a meaning.
+    `shipped` are the params that are shipped with the policies. They have every key with a meaning.
     `own_namespace` is where claimgate runs.
     """
 
@@ -145,7 +145,7 @@ class ParamRuleChecker:
 
 
 class _References:
-    """The references of bindings to params, by kind: an audit asks of each object whether one refers to it."""
+    """The references of bindings to params, by kind: an audit checks for each object whether a policy refers to it."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._names: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)

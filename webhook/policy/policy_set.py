@@ -1,4 +1,4 @@
-"""All loaded policies as one value: immutable, indexed by what a request is about, replaced whole on a reload.
+"""All loaded policies as one value: immutable, indexed by kind and operation, and replaced as a whole on a reload.
 
 Knows which policies may concern a request without asking them; asking is matching.py's. Indexed by group and resource
 (under one name for all groups that a resource lives in) and by operation, so that policies for other kinds cost
@@ -62,7 +62,7 @@ class _PolicyIndex(Struct, frozen=True):
 class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
-    `configuration` is what the site says of them, and `configured` what it says that rules do. `foreign` names policies
+    `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies
     of other projects that were read at the same time, "" if there are none. `own_namespace` is where claimgate runs.
     `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
     """
@@ -127,7 +127,7 @@ class PolicySet:
 
     def compile_ahead_of_requests(self) -> None:
         """Compile everything that the first request would compile, once for the process and all its workers."""
-        for name in self.registry.fact_names:  # checks ask for facts, too
+        for name in self.registry.fact_names:  # checks also need facts
             self.registry.fact(name)
         self.registry.import_modules({group for policy in self.policies for group in policy.checks})
         for policy in self.policies:
@@ -142,8 +142,8 @@ class PolicySet:
                 type_of(GroupVersionKind(row.group, version, row.kind))
 
     def interests(self, *, of_audits: bool = False) -> tuple[Interest, ...]:
-        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts; of
-        an audit also those that only advice is about.
+        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts; for
+        an audit also objects that only advice reads.
         """
         looked_up = interests_of_policies(
             self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits
@@ -184,8 +184,8 @@ def _index_keys_of_policy(policy: Policy, table: Table, equal: ResourceEquivalen
 
 
 def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
-    """Yield the resources that a rule names, and those with pod templates or embedded objects if the policy looks
-    inside.
+    """Yield the resources that a rule names. If the policy is expanded, also yield resources with pod templates or
+    embedded objects.
     """
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:

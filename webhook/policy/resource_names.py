@@ -1,6 +1,6 @@
 """Finds rules that name a kind where the API server expects the plural of a resource, so that they never match.
 
-kube-apiserver takes such a policy and never evaluates it. Knows the kinds of Kubernetes and those of the workload
+kube-apiserver accepts such a policy and never evaluates it. Knows the kinds of Kubernetes and those of the workload
 table; it recognizes other kinds by their capital letter, and guesses the plural.
 """
 

@@ -1,7 +1,7 @@
 """Finds rules of policies and bindings that match no request: a group, a version or a resource that does not exist.
 
-kube-apiserver takes such a policy, and never evaluates it. Knows the groups of Kubernetes alone. The resources of other
-groups are not known here.
+kube-apiserver accepts such a policy, and never evaluates it. Knows only the groups of Kubernetes. The resources of
+other groups are not known here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _sentences_about_rule(rule: ResourceRule, place: str) -> Iterator[str]:
 
 
 def _sentence_about_resource(rule: ResourceRule, groups: Collection[str], resource: str) -> str:
-    """Return a sentence about a resource that no group and version of the rule have; "" if one may have it."""
+    """Return a sentence about a resource that no group and version of the rule have; "" if an object may match."""
     kinds = _kinds_by_resource()
     if not all(map(_is_known_group, groups)):
         return ""

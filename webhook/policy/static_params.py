@@ -41,8 +41,8 @@ class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
 
     `name` is `namespace/name`, or `name` without a namespace. `admits` are the decisions of rules that hold, about the
-    object itself. `assumed` is what the parameter says of the cluster, None where it cannot be read, and `refusal` says
-    why.
+    object itself. `assumed` has the assumptions of the parameter about the cluster. It is None if the parameter cannot
+    be read, and `refusal` then has the reason.
     """
 
     object: JSON
@@ -86,9 +86,7 @@ class StaticParams:
         self._params: dict[Binding, Sequence[Param]] = {}
 
     def params_found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
-        """Return the parameters found in the present state of a view, as a dict to which callers add those that they
-        find.
-        """
+        """Return the parameters that were found in the current state of a view, as a dict to which callers add more."""
         revisions = [cluster.revision(kind) for kind in self._kinds]
         if self._revisions != revisions:
             self._revisions, self._params = revisions, {}
@@ -96,7 +94,7 @@ class StaticParams:
 
 
 def is_static(source: ParamSource) -> bool:
-    """Return whether a reference names one object wherever the request comes from."""
+    """Return whether a reference names the same object for requests of every namespace."""
     return bool(source.name and source.namespace)
 
 

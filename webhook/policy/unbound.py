@@ -20,7 +20,7 @@ NAME = "unbound"
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each policy that is not evaluated, and one for those of other projects."""
+    """Yield a sentence for each policy that is not evaluated, and one sentence for policies of other projects."""
     if policies.foreign:
         yield policies.foreign
     for policy in policies.policies:
@@ -30,7 +30,7 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
 
 
 def with_default_bindings(policies: PolicySet) -> PolicySet:
-    """Return the same set, where each policy without a binding has one that applies to everything that it matches."""
+    """Return the same set. Each policy without a binding gets a binding for everything that the policy matches."""
     return replace(
         policies,
         validating=tuple(map(_policy_with_default_binding, policies.validating)),

@@ -19,7 +19,7 @@ from webhook.policy.policy_set import PolicySet
 
 
 def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each version that the webhook is called for and cannot convert to the one that a policy
+    """Yield a sentence for each version that reaches the webhook but cannot be converted to the version that a policy
     names.
     """
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)

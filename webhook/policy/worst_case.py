@@ -4,8 +4,8 @@ ours.
 The limits on the length of an expression and on the number of variables are advice: a policy must be readable. A longer
 expression belongs into a fact or a check in Python, with a name, a test and a source. The shipped policies keep them.
 The sizes of an object are not known when a policy is loaded, so a loop over it has no bound. A request has at most 3
-MiB, so no text, list or map is longer. Every part is taken at its longest at once, which no request has. So the costs
-are bounds and no forecast.
+MiB, so no text, list or map is longer. Every part has its largest size at the same time, which no request reaches. So
+the costs are bounds and no forecast.
 
 Source: k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes.
 """

@@ -26,8 +26,8 @@ _OPEN: Final = "not evaluated: "
 class Answer(Struct, frozen=True, kw_only=True):
     """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested one.
 
-    `explanations` say why each policy has its result, if requested. `further` is what the validating phase says of a
-    request that the mutating phase denied.
+    `explanations` say why each policy has its result, if requested. `further` has the decisions of the validating phase
+    about a request that the mutating phase denied.
     """
 
     place: Place

@@ -1,7 +1,7 @@
 """A baseline file: fingerprints of known findings, so that a report shows only the others.
 
 Neither line nor message counts for a fingerprint. An object that moves within its file, or a new wording, is not a new
-finding. A baseline holds no errors and no documents that could not be decoded.
+finding. A baseline contains no errors and no documents that could not be decoded.
 """
 
 from __future__ import annotations

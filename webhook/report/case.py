@@ -45,9 +45,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """Return the case as a finding, for formats that know only findings: the suite takes the place of the
-        policy.
-        """
+        """Return the case as a finding, for formats that know only findings: the suite replaces the policy."""
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
         outcome = Decision(
             policy=self.suite,

@@ -1,6 +1,6 @@
 """Counts objects by what a run found in them, and collects what could not be evaluated.
 
-Knows findings; knows no format. Findings of one object have the same `Subject` and come one after the other.
+Knows findings; knows no format. Findings of one object have the same `Subject` and follow each other.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class NotEvaluated(Struct, kw_only=True):
 class ObjectCounts(Struct):
     """The counts of reported findings.
 
-    results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: those of them
-    with pods that are not read. incomplete: objects with a rule that could not be evaluated. is_undecided: whether a
-    rule that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
+    results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: objects with
+    pods that are not read. incomplete: objects with a rule that could not be evaluated. is_undecided: whether a rule
+    that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
     """
 
     results: Counter[Result] = field(default_factory=Counter)

@@ -17,7 +17,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     any.
 
     A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
-    without_configuration: the filters of flags alone, None if there are no others.
+    without_configuration: the filters without those of the configuration, None if there are no others.
     """
 
     rules: Collection[str] = ()
@@ -49,8 +49,8 @@ ALL = Filters()
 class FindingFilter:
     """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
-    `known` are the fingerprints of the baseline that were found again, `hidden` how many findings the configuration
-    alone leaves unreported.
+    `known` are the fingerprints of the baseline that were found again. `hidden` is the number of findings that only the
+    configuration hides.
     """
 
     def __init__(self, filters: Filters) -> None:

@@ -1,6 +1,6 @@
 """Findings: each decision with its rule, its object and its line in the input.
 
-Knows the result words of wgpolicyk8s.io/v1alpha2 and what each decision is in them; knows no output format and
+Knows the result words of wgpolicyk8s.io/v1alpha2 and the word for each decision; knows no output format and
 evaluates nothing.
 """
 
@@ -37,7 +37,7 @@ class Result(StrEnum):
 class Subject(Struct, frozen=True, kw_only=True):
     """The object a finding is about. namespace is "" for cluster-scoped objects.
 
-    has_unread_pods: its pods come from parts that are not read, so without findings it is not known to be good.
+    has_unread_pods: its pods come from unread parts, so an object without findings is not known to be good.
     """
 
     api_version: str
@@ -60,7 +60,7 @@ class Copy(Struct, frozen=True):
 
 
 class Finding(Struct, kw_only=True):
-    """One result; treat it as immutable. `rule` describes the rule; `decision` is the one that the finding is about.
+    """One result; treat it as immutable. `rule` describes the rule; `decision` is the decision of the finding.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
     line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake, one
@@ -119,8 +119,8 @@ class Finding(Struct, kw_only=True):
 def result_of_decision(decision: Decision) -> Result:
     """Return the report's result for a decision.
 
-    A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
-    evaluated is `error`, what lacked an object to look at is `skip`, unless its policy fails closed.
+    A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; `error` means that
+    the evaluation failed. `skip` means that an object was missing and the policy does not fail closed.
     """
     if decision.exception:
         return Result.SKIP
@@ -134,7 +134,7 @@ def result_of_decision(decision: Decision) -> Result:
 
 
 def subject_of_request(attributes: Attributes) -> Subject:
-    """Return the object of a request; on DELETE the one that existed."""
+    """Return the object of a request; on DELETE the deleted object."""
     held = attributes.object if attributes.object is not None else attributes.old_object
     metadata = held.get("metadata") if isinstance(held, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
@@ -148,7 +148,7 @@ def subject_of_request(attributes: Attributes) -> Subject:
 
 
 def _cut_name(name: str) -> str:
-    """Return a name as every finding of its object repeats it; the API server takes 253 characters."""
+    """Return a name as every finding of its object repeats it; the API server accepts 253 characters."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 

@@ -1,7 +1,7 @@
 """The table of output formats. A new format is a module with its writers and a row here.
 
 A format that knows only findings writes the reports of all three verbs: it gets answers and case results as findings.
-One that says more of them has writers of its own for them.
+A format that shows more of them has separate writers for them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
 
 
 def _writer(module: str, name: str) -> Callable[[], Any]:
-    """Return what creates a writer of a module of this folder, which is imported for the chosen formats alone."""
+    """Return a function that creates a writer of a module of this folder. The module is imported only for chosen
+    formats.
+    """
 
     def create_writer() -> Any:
         return getattr(import_module(f"webhook.report.{module}"), name)()
@@ -111,7 +113,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
 )
 
 LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
-"""The formats in which the text of each finding depends on that finding alone."""
+"""The formats in which the text of each finding depends only on this finding."""
 
 PublishedFormat: TypeAlias = Literal["policyreport", "openreports"]
 """The formats of reports that can be written to a cluster."""

@@ -1,8 +1,8 @@
-"""Writes annotations of GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
+"""Writes annotations of GitHub Actions: a line for each finding, which GitHub shows next to the changed line.
 
 Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in a
-message, `:` and `,` as well in a property. Passes are left out, and what lacked an object is
-one notice at the end.
+message, `:` and `,` as well in a property. Passes are left out. All findings with missing objects are one notice at the
+end.
 """
 
 from __future__ import annotations

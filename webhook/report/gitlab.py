@@ -1,7 +1,7 @@
 """Writes the code quality report of GitLab, from which a merge request shows new and fixed findings.
 
 Follows the subset of the Code Climate specification that GitLab reads (docs.gitlab.com, "Code Quality report format"):
-description, check_name, fingerprint, severity, location. Passes and what lacked an object are left out.
+description, check_name, fingerprint, severity, location. Passes and findings with missing objects are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes one HTML file for people; it needs no network, and no JavaScript to be read.
 
-The sums come first, so findings are kept, in a file where they are many (spool). Text comes from people, so all of it
-is escaped, and a policy in the page lets the browser run only the script in the page. The script only hides what a
-filter leaves out.
+The sums are at the beginning, so findings are kept until the end, in a file if they are many (spool). Text comes from
+people, so all of it is escaped, and a policy in the page lets the browser run only the script in the page. The script
+only hides what a filter leaves out.
 """
 
 from __future__ import annotations

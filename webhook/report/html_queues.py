@@ -1,9 +1,8 @@
-"""Draws the queues of Kueue and Volcano in the HTML report, with what jobs would take of them.
+"""Draws the queues of Kueue and Volcano in the HTML report, with the demands of jobs.
 
 Each queue is an item of a list, indented by its depth in its tree. A bar is as long as what could be had: the dark part
-is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is what the jobs of
-the report would take together. The values of bars are also written as text beside them, for readers who do not see
-them.
+is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is the total demand
+of the jobs of the report. The values of bars are also written as text, for readers who do not see the bars.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 
 
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
-    """Return what jobs would take of a resource, and whether the queue could ever have as much."""
+    """Return the demand of jobs for a resource, and whether the queue could ever have as much."""
     limits = [each.most for each in row.amounts if each.resource == resource]
     most = sum(limits)
     is_over = bool(limits) and amount > most
@@ -131,7 +130,7 @@ def _bar(largest: int, *parts: _BarPart) -> str:
 
 
 def _bar_width(amount: int, largest: int) -> int:
-    """Return the length of a bar in thousandths; what there is can be seen."""
+    """Return the length of a bar in thousandths; every small amount is visible."""
     return max(4, 1000 * amount // largest)
 
 

@@ -120,7 +120,7 @@ class JunitFindingsWriter(_CollectingWriter[Finding]):
 def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
     """Yield the document: the suites, each with as many of the cases as it has."""
     sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
-    del sums["skipped"]  # which the schema has of a testsuite alone
+    del sums["skipped"]  # which the schema allows only in a testsuite
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     if not suites:
         yield f"{_element_start('testsuites', sums, is_empty=True)}\n"

@@ -1,8 +1,8 @@
 """Writes Markdown for a comment on a change: the sums, then each rule with what it found, and where.
 
 Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
-comment may have there: what does not fit is counted. The same text about several objects is said once, with its places.
-The sums come first, so texts are kept, as many as a comment has room for.
+comment may have there: other findings are only counted. The same text about several objects is written once, with its
+places. The sums are at the beginning, so texts are kept until the end, as many as fit in a comment.
 """
 
 from __future__ import annotations

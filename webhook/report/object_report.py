@@ -21,7 +21,7 @@ DIGEST: Final = "claimgate.dev/digest"
 """The annotation with a digest, by which a run knows that a report is up to date."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""How many results one report has at most, which then has some 200 KB: an API server takes 1.5 MB."""
+"""How many results one report has at most, which then has some 200 KB: an API server accepts 1.5 MB."""
 
 
 def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
@@ -60,7 +60,7 @@ def _object_reference(about: Subject) -> dict[str, str]:
 
 
 def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without the object, which its report names; the field path goes to the properties."""
+    """Return a result without the object, which its report names; the field path is in the properties."""
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
     properties |= {"field": at} if at else {}

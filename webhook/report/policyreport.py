@@ -1,4 +1,4 @@
-"""Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or those of OpenReports.
+"""Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or the reports of OpenReports.
 
 OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api), with the source of
 all results also at the top; the rest is the same.

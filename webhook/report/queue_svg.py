@@ -1,9 +1,9 @@
 """Draws the queues of Kueue as SVG: an indented tree, with a bar for each flavor's resource.
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
-line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Colours
-are light or dark as the reader's system asks, also where a page shows the picture as an image. Text comes from people:
-it is escaped, and cut to the available space; a browser shows all of it under the pointer.
+line below it what is in use. The bar of a cohort is the quota that its members share. Bars of one resource have one
+scale. Colours are light or dark as the reader's system asks, also where a page shows the picture as an image. Text
+comes from people: it is escaped, and cut to the available space; a browser shows all of it under the pointer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARGIN, _INDENT = 24, 26
 _LINE, _GAP = 20, 10
 _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
-"""How many characters of a text are shown next to a bar, and on a line of its own."""
+"""How many characters of a text are shown next to a bar, and on a separate line."""
 _LETTER: Final = 8
 """The width of the widest letter of a name, in pixels."""
 _MARKS: Final = {"Cohort": "all", "ClusterQueue": "own", "LocalQueue": "local", "Queue": "own"}

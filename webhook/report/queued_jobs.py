@@ -26,7 +26,7 @@ class QueueKey(Struct, frozen=True):
 
 
 class QueuedJob(Struct, frozen=True):
-    """A job, and what it would take: amounts by resource, in thousandths of cpu and units of everything else.
+    """A job and its demand: amounts by resource, in thousandths of cpu and units of everything else.
 
     note: an additional remark about the job, such as that it can never be admitted; mostly "".
     """
@@ -58,14 +58,14 @@ Demands: TypeAlias = Mapping[QueueKey, Demand]
 
 
 class QueueTrees(Struct, frozen=True):
-    """The queues of a scheduler, and what the jobs of a run would take of each."""
+    """The queues of a scheduler, with the demands of the jobs of a run."""
 
     scheduler: Scheduler
     overview: QueueOverview
     demands: Demands
 
     def rows_with_demand(self) -> Sequence[tuple[QueueRow, Demand, Demand]]:
-        """Return each row with what the jobs that name it would take, and with the sum of all queues below it."""
+        """Return each queue with the demand of the jobs that name it, and with the sum of all queues below it."""
         sums: list[Demand] = []
         named_here: list[Demand] = []
         path: list[int] = []

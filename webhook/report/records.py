@@ -22,7 +22,7 @@ from webhook.text import terminal
 from webhook.yamltext.source_line import Place
 
 SCHEMA_VERSION: Final = 1
-"""The version of the JSON of audits, which grows when a field changes its meaning or goes away."""
+"""The version of the JSON of audits. It is raised when a field changes its meaning or is removed."""
 _JSON: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 
 

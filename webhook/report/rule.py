@@ -42,13 +42,13 @@ Rules: TypeAlias = Mapping[str, Rule]
 
 
 class RulesOfPolicies(Mapping[str, Rule]):
-    """The rules of policies, in the order of their names: those that a policy names, and the policy itself.
+    """The rules of policies, in the order of their names: the rules of a policy, and the policy itself.
 
     The record of a rule of a check is read when the rule is looked up.
     """
 
     def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
-        """Args: the policies; where the documentation is published, to which rules of checks link; further rules."""
+        """Args: the policies; where the documentation is published, to which rules of checks link; more rules."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
         self._rules = {each.id: each for each in others}

@@ -1,8 +1,8 @@
 """Writes SARIF 2.1.0 for code scanning services: rules with their help, and a result for each finding.
 
 Follows the OASIS standard of 2020 and what GitHub reads of it: relative addresses of files, `partialFingerprints`, one
-location a result. A rule that could not be evaluated is not a result but a notification of the run. Rules come before
-results in the file, so results are kept, in a file if there are many (spool).
+location a result. A rule that could not be evaluated is not a result but a notification of the run. The file has rules
+before results, so results are kept until the end, in a temporary file if they are many (spool).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MOST_RELATED: Final = 100
 """How many places of copies a result has."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
-"""The placeholder for the long arrays while the rest of the log is written. A text has no line break, so none is taken
-for one of these.
+"""The placeholder for the long arrays while the rest of the log is written. A text has no line break, so no text is
+treated as one of these.
 """
 
 
@@ -60,7 +60,7 @@ class SarifWriter:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole log; files that could not be read and what was not evaluated are notifications."""
+        """Yield the whole log; unreadable files and unevaluated rules are notifications."""
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
             self._unread.append(indented_json(_tool_notification("error", each.message, place)))

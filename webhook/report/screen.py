@@ -17,7 +17,7 @@ from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "
-"""The indentation of further lines of a text without indentation."""
+"""The indentation of continuation lines of a text without indentation."""
 _SIMPLE: Final = ("dumb", "linux")
 """Terminals with a font that has hardly more than ASCII; the first has no colours either."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
@@ -57,12 +57,13 @@ class Screen(Struct, frozen=True, kw_only=True):
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
         """Return a text in lines that fit; words are never cut.
 
-        A word of the text never begins a line that a CI system obeys: further lines are indented, and each is escaped.
+        A word of the text never begins a line that a CI system obeys: continuation lines are indented, and each line is
+        escaped.
 
         Args:
             text: one line.
-            indent: comes before each line.
-            hanging: comes after it in all lines but the first.
+            indent: is written before each line.
+            hanging: follows it in all lines except the first.
         """
         if not self.width:
             return [terminal.one_line(indent + text)]
@@ -110,7 +111,7 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
 
 
 def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
-    """Return the width from COLUMNS, else that of the terminal; 0 for other streams."""
+    """Return the width from COLUMNS, otherwise the width of the terminal; 0 for other streams."""
     said = variables.get("COLUMNS", "")
     if said.isdecimal():
         return int(said)

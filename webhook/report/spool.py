@@ -43,9 +43,9 @@ class Spool(Generic[Value]):
     """Values in the order in which they were added; they can be read several times.
 
     Args:
-        file: the file where they are kept, a new one if there is none. Several spools may share one.
-        batch: how many values stay in memory before they are written together, by which what they share is written
-            once; None for 200.
+        file: the file for the values; a new file by default. Several spools may share one.
+        batch: how many values are collected in memory and written together, so that a shared part is written once; None
+        for 200.
     """
 
     def __init__(self, file: SpoolFile | None = None, batch: int | None = None) -> None:
@@ -71,5 +71,5 @@ class Spool(Generic[Value]):
 
 
 def file_and_object_of_finding(finding: Finding) -> tuple[str, Subject]:
-    """Return the file and the object of a finding; findings of one object come in a row."""
+    """Return the file and the object of a finding; findings of one object follow each other."""
     return finding.place.file, finding.subject

@@ -1,6 +1,6 @@
 """Prints cases of suites: a line for each suite, each failure with its difference, and the sums.
 
-Why cases were skipped comes last.
+The reasons for skipped cases are at the end.
 """
 
 from __future__ import annotations

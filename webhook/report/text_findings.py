@@ -38,7 +38,7 @@ _WIDEST: Final = 120
 
 
 class TextFindingsWriter:
-    """Prints one report; the findings of an object are kept until the next object comes."""
+    """Prints one report; the findings of an object are kept until the next object begins."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -112,7 +112,7 @@ class TextFindingsWriter:
 
 
 def lines_of_message(message: str) -> list[str]:
-    """Return a message without the breaks that only wrap it: source and items of a list keep lines of their own."""
+    """Return a message without the breaks that only wrap it: source lines and items of a list keep separate lines."""
     return terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
 
 
@@ -164,7 +164,7 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
 
 
 def _width_in_columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes: East Asian wide letters take two (Unicode Standard
+    """Return how many columns of a terminal a text needs: East Asian wide letters take two (Unicode Standard
     Annex 11).
     """
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

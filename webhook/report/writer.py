@@ -1,8 +1,8 @@
 """The interface of an output format: begin, then one entry after the other, then end; each returns the text that is
 ready.
 
-A format that can be written piece by piece holds nothing; one that begins with its sums holds what it needs of each
-entry. Knows no format.
+A format that can be written piece by piece keeps nothing. A format that begins with its sums keeps the needed part of
+each entry. Knows no format.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ class Totals(Struct, frozen=True, kw_only=True):
     found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
     an entry instead. templates: files that are not manifests before they are rendered. not_read: files and folders that
     are not read, because they are links out of the named folder or no regular files. unasked: objects without a policy,
-    by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether a person wants
-    everything named that is only counted otherwise. configured: what configuration and annotations left out. left_out:
-    cases that the user did not choose. coverage: for the rules and match conditions of suites, whether a case tries
-    them, with --verbose. queues: the queues of the cluster with what jobs would take, where the format draws them.
+    by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether to list
+    everything that is otherwise only counted. configured: what configuration and annotations left out. left_out: cases
+    that the user did not choose. coverage: for the rules and match conditions of suites, whether a case tries them,
+    with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them.
     """
 
     entries: int = 0
@@ -231,7 +231,7 @@ class HasFindings(Protocol):
 
 
 class RowFilter:
-    """Passes findings of some results on to a writer; the others are in the totals alone."""
+    """Passes findings of some results on to a writer; other entries are only in the totals."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = writer
@@ -256,7 +256,7 @@ class RowFilter:
 
 
 class FindingsAdapter:
-    """Writes answers or case results in a format that knows only findings, those of some results."""
+    """Writes answers or case results in a format that has only findings, and only findings of some results."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = RowFilter(writer, rows)

@@ -1,6 +1,6 @@
-"""The effects of a rule, and their sources: the one list (`EFFECTS`) and the one order.
+"""The effects of a rule, and their sources: the list of them (`EFFECTS`), and their order.
 
-Who decides, the later before the earlier:
+The deciding source; a later source wins over an earlier one:
 
 1. The catalogue: the level of the rule's record.
 2. The binding: its validationActions are the most that any rule of its policy does. Under [Warn] nothing denies.
@@ -114,8 +114,8 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return what is done about a problem of a rule: its level, unless a decider names the rule; the last one that
-    does.
+    """Return what is done about a problem of a rule: its level, unless a decider names the rule; the last of them that
+    names the rule.
     """
     for decided in reversed(deciders):
         if rule in decided:

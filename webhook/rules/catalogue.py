@@ -1,8 +1,9 @@
-"""The catalogue of rules: the meaning of each problem code, what refuses such an object, and the explanation for sites.
+"""The catalogue of rules: the meaning of each problem code, the component that refuses such an object, and the
+explanation for users.
 
-A rule of checks is a record beside the function that finds what breaks it (rule.py), and the row of a package in
-webhook/facts/packages.py names the modules with its rules; policies that are CEL alone declare the rules of their
-validations in `rules.yaml` (policy_rules.py). Rules are in the order of their modules, the most important first.
+A rule of checks is a record in the module of its function (rule.py). The row of a package in webhook/facts/packages.py
+names the modules with its rules. Policies that have only CEL declare the rules of their validations in `rules.yaml`
+(policy_rules.py). Rules are in the order of their modules, the most important first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 
 
 def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
-    """Return the rules that some modules define, or import from a module beside them, in the order of the modules."""
+    """Return the rules that some modules define, or import from a module of the same folder, in the order of the
+    modules.
+    """
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())
 

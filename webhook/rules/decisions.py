@@ -92,7 +92,7 @@ class ValidationAction(StrEnum):
 
 
 def severity_rank(severity: str) -> int:
-    """Return the position of a severity in SEVERITIES; unknown ones come last."""
+    """Return the position of a severity in SEVERITIES; unknown ones are last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
@@ -119,16 +119,16 @@ class Decision(Struct, kw_only=True):
 
     `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
     found; `message` names it). `lets_pass`: a failure does not deny, because of the failurePolicy, of `missing` of the
-    policy, of an exception of the site or of the enforcement action. `denial` is the reason with which it denies
-    otherwise. `actions` are the binding's.
+    policy, of an exception of the site or of the enforcement action. `denial` is the reason of a denial with another
+    cause. `actions` are the binding's.
 
     `param` is `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path`
     is the field path that the message is about: the template's path joined with the path the message starts with; "" is
     the object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations`
-    are the auditAnnotations of the policy, without its name; they are in a separate decision. `withheld` is what the
-    decision would do if the installation did not limit actions: deny, warn, or "" for no more. `is_told`: users get a
-    warning although the failurePolicy lets it pass, because an API server could have evaluated what claimgate could
-    not. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
+    are the auditAnnotations of the policy, without its name; they are in a separate decision. `withheld` is the action
+    of the decision without the limit of the installation: deny, warn, or "" for no more. `is_told`: users get a warning
+    although the failurePolicy lets it pass, because an API server could have evaluated what claimgate could not.
+    `exception` is the reason of the exception that allows a failure, or "".
     """
 
     policy: str
@@ -155,7 +155,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def action(self) -> Literal["admit", "deny"]:
-        """Return what the evaluation comes to; whether a denial is enforced, the actions of the binding say."""
+        """Return the result of the evaluation; whether a denial is enforced, the actions of the binding say."""
         return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
 
     @property

@@ -4,8 +4,8 @@
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
 code(string) -> claimgate.Code
-    The code of a rule. It takes a literal, and the rule must be in the catalogue of the policy's checks: a misspelt one
-    is found when the policy is loaded. A code compares with codes alone.
+    The code of a rule. Its argument is a literal, and the rule must be in the catalogue of the policy's checks: a
+    misspelt one is found when the policy is loaded. A code can only be compared with codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When an object that breaks a rule goes wrong, without this webhook. Knows no rule."""
+"""The moment when an object that breaks a rule fails, without this webhook. Knows no rule."""
 
 from __future__ import annotations
 

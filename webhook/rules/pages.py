@@ -41,7 +41,7 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
 
 
 def shipped_rule_ids() -> Iterator[str]:
-    """Yield the ids of all shipped rules: those of checks, and those of policies with named validations.
+    """Yield the ids of all shipped rules: rules of checks, and rules of policies with named validations.
 
     Raises:
         ConfigurationError: there are no pages.
@@ -50,7 +50,7 @@ def shipped_rule_ids() -> Iterator[str]:
 
 
 def _words_of_ids(text: str) -> Sequence[str]:
-    """Return the longest parts of a text that have characters of ids alone."""
+    """Return the longest parts of a text that have only characters of ids."""
     return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 

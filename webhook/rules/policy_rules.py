@@ -1,4 +1,4 @@
-"""The rules of policies that are CEL alone: `rules.yaml` beside a policy names each of its validations.
+"""The rules of policies that have only CEL: `rules.yaml` in the folder of a policy names each of its validations.
 
 group: gpu-portable
 policies:
@@ -76,7 +76,7 @@ class RuleReader:
         self.problems: list[InputProblem] = []
 
     def add_rule(self, document: yamlfile.Document, rule: Rule, path: FieldPath) -> None:
-        """Take a rule, unless another one has its id."""
+        """Add a rule, unless another rule has its id."""
         if rule.id in self.rules:
             self.report_mistake(document, path, f"rule `{rule.id}` is declared twice: remove one")
         self.rules.setdefault(rule.id, rule)
@@ -88,7 +88,7 @@ class RuleReader:
     def read_known_fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
     ) -> Mapping[str, Any]:
-        """Return a map that has known fields alone; what is wrong with others is noted."""
+        """Return a map with only the known fields; mistakes in other fields are noted."""
         if not isinstance(value, dict):
             self.report_mistake(document, path, f"must be a map with the fields {', '.join(known)}")
             return {}

@@ -1,4 +1,4 @@
-"""A rule: one record with its texts and its source, beside the function that finds objects that break it.
+"""A rule: one record with its texts and its source, in the module of the function that finds objects that break it.
 
     VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
@@ -43,14 +43,14 @@ class Rule(Struct, frozen=True, kw_only=True):
         id: `group/rule`, as users see it.
         title: what is wrong, as a finding says it; no full stop.
         why: what happens to an object that breaks it, in one or two sentences.
-        refused_by: what refuses such an object, or fails on it, without this webhook; "" for rules of this project
-            alone.
+        refused_by: the component that refuses such an object, or fails on it, without this webhook; "" for rules that
+        only this project has.
         source: where the rule comes from: repository, version and file, or a page.
         function: the function in that file; "" where the source says enough.
-        level: what is done about it unless a site says otherwise (actions.py); the bindings of a CEL policy decide for
+        level: the action unless a site sets another (actions.py); the bindings of a CEL policy decide for
             its rules.
         severity: the severity of a violation; "" if the policy gives the severity of all its rules.
-        fails: when an object that breaks it goes wrong without this webhook.
+        fails: the moment when an object that breaks it fails, without this webhook.
         refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
             refuses updates that leave it broken; "" where they take them. If a CustomResourceDefinition refuses a
             value, the API server accepts an unchanged value (CRDValidationRatcheting), unless a rule compares it with
@@ -106,7 +106,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
         value.
 
-        `for_administrators`: only they can do what the fix says. `words`: those of the field that are wrong.
+        `for_administrators`: only they can apply the fix. `words`: the wrong words of the field.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -124,7 +124,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class RuleGroup(Struct, frozen=True):
-    """A group of rules, and what those of its rules have in common that do not say otherwise; args as of a Rule."""
+    """A group of rules, with the defaults for texts that its rules do not set; args as of a Rule."""
 
     name: str
     refused_by: str = ""
@@ -150,10 +150,9 @@ class RuleGroup(Struct, frozen=True):
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
-        """Return a rule of the group; one that never denies is of medium severity unless it says otherwise.
+        """Return a rule of the group; a rule that never denies has medium severity by default.
 
-        Unless the rule says otherwise, the group's function refuses updates, too, where the rule has the group's
-        `refused_by`.
+        By default, the group's function also refuses updates if the rule has the group's `refused_by`.
 
         Raises:
             InputError: every mistake in it.
@@ -190,7 +189,7 @@ class RuleGroup(Struct, frozen=True):
 
 
 def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
-    """Return those of some links that are issues and pull requests on GitHub, by their short names."""
+    """Return the links that are issues or pull requests on GitHub, by their short names."""
     matches = map(_REPORT.fullmatch, links)
     return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
 

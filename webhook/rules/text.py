@@ -15,9 +15,9 @@ from webhook.apimachinery import paths
 from webhook.rules.problem import Problem
 
 MOST_LISTED: Final = 8
-"""Problems of one validation that its message names; no reader gets further."""
+"""Problems of one validation that its message names; no user reads more."""
 MOST_PLACES: Final = MOST_LISTED - 1
-"""Further places of one problem that its sentence names."""
+"""More places of one problem that its sentence names."""
 _LONGEST_PATH: Final = 500
 """Characters of a path that are shown: the keys of a map may be of any length."""
 _LAST: Final = len("; and 1000000 more")
@@ -48,9 +48,10 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Return what a policy in CEL says, and what to do about it: "" where its text does not end in that.
+    """Return the message of a policy in CEL, and its fix: "" where its text does not end in that.
 
-    Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places comes once.
+    Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places is written
+    once.
     """
     root, *_ = paths.split_off_leading_path(message)[0] or ("",)
     sentences = re.split(rf"; (?={re.escape(str(root))}\b)", message) if root else [message]
@@ -118,7 +119,8 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """Return a text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
+    """Return a single text as it is, or a list with a line for each text; `left` is how many more there are, `note`
+    says more of them.
 
     A list looks as kubectl's own lists of problems do.
     """

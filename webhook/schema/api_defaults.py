@@ -91,7 +91,7 @@ def _fill_in(value: Parts, **defaults: JSON) -> None:
 
 
 def _fill_pod(pod: Parts) -> None:
-    """Fill in what a Pod has and a pod template has not."""
+    """Set the defaults of a Pod that a pod template does not have."""
     spec = pod["spec"] = {"enableServiceLinks": True, **(pod.get("spec") or {})}
     for name in ("containers", "initContainers"):
         if spec.get(name):
@@ -118,7 +118,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def _pod_level_resources(resources: Parts, spec: JSON) -> JSON:
-    """Return the resources of a Pod as a whole, completed from those of its containers."""
+    """Return the resources of a Pod as a whole, completed from the resources of its containers."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     if not limits and not requests:
         return resources
@@ -137,7 +137,9 @@ def _pod_level_resources(resources: Parts, spec: JSON) -> JSON:
 
 
 def _total_of_containers(spec: JSON, of: str) -> Mapping[str, str]:
-    """Return what the containers of a Pod need together: those that run at the same time, or the largest before."""
+    """Return what the containers of a Pod need together: the sum of containers that run at the same time, or the
+    largest init container.
+    """
     running: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add_amounts(running, container, of)
@@ -302,7 +304,7 @@ def _fill_subject(subject: Parts) -> None:
 
 
 def _fill_device_request(request: Parts) -> None:
-    if request.get("deviceClassName"):  # empty beside firstAvailable: Go writes the field always
+    if request.get("deviceClassName"):  # empty together with firstAvailable: Go writes the field always
         _fill_exact_request(request)
 
 

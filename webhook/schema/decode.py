@@ -2,8 +2,8 @@
 
 A null is as good as absent, as a field and in a map. In a list it is an empty value, as in Go, so that the other items
 keep their numbers; so is an entry of a wrong type. Only an amount may be null: Kubernetes reads it as 0 in its own
-kinds, and drops it from custom ones. Undeclared fields are kept. Nothing is copied that need not change: an object that
-fits comes back as the same value.
+kinds, and drops it from custom ones. Undeclared fields are kept. Nothing is copied that need not change: a valid object
+is returned as the same value.
 
 A text with a placeholder (`$`, `{{`, `NUM_NODES`), or the value of `[[name]]` in YAML, may become a value of any type;
 it is left out where its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json

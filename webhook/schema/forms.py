@@ -26,7 +26,7 @@ from webhook.apimachinery.names import (
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"[-+]?(0|(([0-9]++[.]?[0-9]*+|[.][0-9]++)(ns|us|µs|μs|ms|s|m|h))++)")
-"""Possessive: a text of 100,000 digits would else be tried in each of its parts, which takes minutes."""
+"""Possessive: otherwise every part of a text of 100,000 digits would be tried, which takes minutes."""
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 

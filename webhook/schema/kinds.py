@@ -10,7 +10,7 @@ all files share. A type is written as
     {name: TYPE}                                             an object, whose other fields are kept
     {"*": TYPE}                                              a map
 
-Every object has metadata. Its status is not looked at: controllers write it.
+Every object has metadata. Its status is not checked: controllers write it.
 """
 
 from __future__ import annotations

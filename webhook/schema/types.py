@@ -2,7 +2,7 @@
 
 A type is a scalar's name, `Items` or `Fields`. Kubernetes' own are named as in its OpenAPI documents without the
 prefix, `core.v1.PodTemplateSpec`, and come from the table of the patch package (k8s.io/client-go v0.36.1
-applyconfigurations/internal), each when it is first asked for. None of them holds itself.
+applyconfigurations/internal), each on first use. No type contains itself.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Items(Struct, frozen=True, eq=False):
 class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
-    An entry without a type is kept unchanged. `name` is that of a type of Kubernetes, `core.v1.Pod`. An API server
-    writes the fields of `always` where they are not set, with these values, and those of `kept` although they are
-    empty.
+    An entry without a type is kept unchanged. `name` is the name of a type of Kubernetes, such as `core.v1.Pod`. An API
+    server writes the fields of `always` where they are not set, with these values, and those of `kept` although they
+    are empty.
     """
 
     fields: Mapping[str, Type]

@@ -15,8 +15,8 @@ A file has `objects`. Of each, a field is declared by one key, which is its type
 
 and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
 another choice excludes. For an object, `moved: {NAME: PLACE}` is the place of an unknown field, as a path from the
-object, and `open: true` allows other fields. An object is decoded by these types first (decode.py), unless those of its
-kind have done so; what is not of its type, or is filled in later, is not judged further. Knows no API.
+object, and `open: true` allows other fields. An object is first decoded by these types (decode.py), unless this was
+already done. A value of a wrong type, or a placeholder, is not checked further. Knows no API.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 Field: TypeAlias = Mapping[str, Any]
 Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
-"""Notes the breaches of a value that is set and has its type; the last argument is the object that holds it."""
+"""Notes the breaches of a value that is set and has its type; the last argument is the object that contains it."""
 
 
 class Breach(Struct, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ def declarations_of_file(file: Path, version: str = "") -> ValueDeclarations:
 
 
 def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
-    """Return the type of a declaration; that of an entry of `objects` is created once."""
+    """Return the type of a declaration; the note of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name_of_entry(declaration["object"])
         if name not in known.types:

@@ -58,7 +58,7 @@ class PodClaim(Struct, kw_only=True):
         source: what it names.
         reference: the name of that claim or template.
         is_found: whether it exists.
-        absence: known facts about one that does not exist.
+        absence: known facts about a claim that does not exist.
         contents: what it asks for.
         requests: its requests, and after each the alternatives.
         users: where containers refer to it.

@@ -59,7 +59,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
         device: the kind of the devices of the class, by its name.
         device_class: deviceClassName.
-        allocation_mode: ExactCount or All, or what else is written.
+        allocation_mode: ExactCount, All, or another written value.
         count: the number of requested devices, 0 if it is not a number.
         has_admin_access: whether it asks for admin access.
         selectors: its selectors.

@@ -45,7 +45,7 @@ def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     """Return the errors that the API server will report of a selector's expression.
 
     Raises:
-        TooLargeToCompile: what it takes to compile it is too large.
+        TooLargeToCompile: compiling it needs too much time or memory.
         Exception: the deadline's, if there is no time to compile it.
     """
     deadline.spend(STEP)
@@ -61,7 +61,7 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
 
     Raises:
         CompileError: the expression is refused.
-        TooLargeToCompile: what it takes to compile it is too large.
+        TooLargeToCompile: compiling it needs too much time or memory.
         Exception: the deadline's, if there is no time to compile it.
     """
     deadline.spend(STEP)

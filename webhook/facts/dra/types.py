@@ -1,7 +1,7 @@
 """The groups of rules of this package, and the kinds of resource.k8s.io and others that name claims, with their fields.
 
 v1beta1 and v1alpha3 write an exact request next to its name, v1beta2 and v1 under `exactly`:
-`DeviceRequest.flat_request` reads the old form. The fields are those of v1, which look-ups ask for. Each version of
+`DeviceRequest.flat_request` reads the old form. The fields are those of v1, because lookups request v1. Each version of
 resource.k8s.io has the releases of Kubernetes that serve it.
 
 Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifecycle.go.
@@ -34,7 +34,7 @@ DEVICE_CLAIMS_ADVICE: Final = RuleGroup(
     level="warn",
     fails="silent",
 )
-"""Claims that Kubernetes accepts, but that give a container no device, or one that stays idle."""
+"""Claims that Kubernetes accepts, but that give a container no device or an idle device."""
 RESOURCE_CLAIMS: Final = RuleGroup(
     "resource-claims",
     refused_by="the API server, where it serves the version",
@@ -142,7 +142,7 @@ class DeviceRequest(Typed):
 
     @property
     def flat_request(self) -> ExactDeviceRequest:
-        """Return the exact request of v1beta1, with its fields beside the name; false if none is set."""
+        """Return the exact request of v1beta1, which has its fields at the level of the name; false if none is set."""
         asked = ExactDeviceRequest(self.json, self.at, self.reading)
         asked.is_set = asked.has_any_field_set()
         return asked

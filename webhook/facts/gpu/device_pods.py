@@ -151,7 +151,7 @@ def is_training_container(container: Container, subject: Subject) -> bool:
 
 
 def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
-    """Yield the problems without those that repeat a message for another template, at paths in the object."""
+    """Yield the problems at paths in the object, without repetitions of a message for another template."""
     seen = set()
     for problem in problems:
         if problem.code_found_and_message not in seen:
@@ -162,7 +162,7 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problems of all advice, each once even if several templates have it; `code` reports missing objects."""
+    """Yield the problems of all advice, once for a problem of several templates; `code` reports missing objects."""
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:

@@ -122,7 +122,7 @@ _COMPUTE: Final = frozenset(
 )
 """Kinds with pods that train or serve, with any command."""
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
-"""Labels of pods that each run on a virtual machine of their own: Alibaba Cloud's Elastic Container Instances."""
+"""Labels of pods that each run on a separate virtual machine: Alibaba Cloud's Elastic Container Instances."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or the value of a variable, that says where a program computes."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
@@ -171,7 +171,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
     """Return whether a pod without devices also gets none by a claim, an annotation or a controller.
 
     Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
-    by a resource of their own name (deepomatic.com/shared-gpu). A pod on a machine of its own takes none from others.
+    by their own resource name (deepomatic.com/shared-gpu). A pod on its own machine takes no GPU from other pods.
     """
     if subject.template_of is not None:
         kind = subject.template_of.kind

@@ -1,9 +1,9 @@
 """Finds requests for the portable resource name `gpu` in an object.
 
-Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Says what
-is written and what it comes to; what is translated and what is refused is the policy's. A count is a positive whole
-number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A place with a
-placeholder is left alone until it is filled in.
+Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Reports
+the written values and their meaning; the policy chooses which values are translated and which are refused. A count is a
+positive whole number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A
+placeholder is not changed until it is filled in.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
 
 
 def _object_and_inner_objects(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield an object and those inside it, each with its path; nothing for a deleted object."""
+    """Yield an object and its embedded objects, each with its path; nothing for a deleted object."""
     if not obj:
         return
     yield (), obj

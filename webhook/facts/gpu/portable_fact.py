@@ -161,7 +161,9 @@ def _mistyped_value_as_json(path: FieldPath, value: JSON) -> JSON:
 
 
 def _resource_of_namespace(subject: Subject) -> tuple[str, JSON]:
-    """Return the resource of the namespace: by its name, else by the vendor in its label, else that of the site."""
+    """Return the resource of the namespace: by its name, otherwise by the vendor in its label, otherwise the resource
+    of the cluster.
+    """
     settings = dict(subject.assumptions.resources)
     vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
     own, label = settings.get(f"resource.{subject.namespace}"), _gpu_label_of_namespace(subject)
@@ -241,7 +243,7 @@ def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, 
 
 
 def _contradicts_count(own: JSON, number: str) -> bool:
-    """Return whether another count was written beside `gpu`."""
+    """Return whether another count was written together with `gpu`."""
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 

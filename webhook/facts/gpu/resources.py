@@ -34,7 +34,7 @@ _SEARCH_WORK = STEP + 1
 
 
 class RequestedDevice(NamedTuple):
-    """A known device, or a qualified name near that of one, with its limit and request, null if not set."""
+    """A known device, or a name similar to that of a known device, with its limit and request, null if not set."""
 
     name: str
     device: DeviceCatalogueRow

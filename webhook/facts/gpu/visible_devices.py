@@ -1,7 +1,7 @@
 """Numbers of visible GPUs in variables of a container, which count the GPUs of the container from 0.
 
-CUDA and HIP hide everything from the first number on that does not exist. A container that may see GPUs beside its own
-is left out, because its GPUs have other numbers.
+CUDA and HIP hide everything from the first number on that does not exist. A container that may see other GPUs is left
+out, because its own GPUs then have other numbers.
 
 Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars;
 https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html.
@@ -35,7 +35,7 @@ CUDA: Final = "CUDA_VISIBLE_DEVICES"
 HIP: Final = "HIP_VISIBLE_DEVICES"
 ROCR: Final = "ROCR_VISIBLE_DEVICES"
 VARIABLES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"nvidia": (CUDA,), "amd": (HIP, ROCR, CUDA)}
-"""Variables with the numbers of visible GPUs; HIP reads that of CUDA too."""
+"""Variables with the numbers of visible GPUs; HIP also reads the variable of CUDA."""
 _NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
@@ -65,12 +65,12 @@ def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus
 
 
 def may_see_other_gpus(container: Container) -> bool:
-    """Return whether a container may see GPUs beside its own, so that they have other numbers."""
+    """Return whether a container may see other GPUs, so that its own GPUs have other numbers."""
     return container.security_context.privileged or VISIBLE in container.environment.names
 
 
 def check_hidden_gpus(subject: Subject) -> Iterator[Problem]:
-    """Yield containers of trainings and other programs whose variables name GPUs that the container does not have."""
+    """Yield containers with variables that name GPUs that the container does not have."""
     for each in subject.once(read_device_containers):
         if _NAMES.isdisjoint(each.container.environment.names):
             continue

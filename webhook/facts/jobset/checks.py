@@ -1,6 +1,7 @@
-"""The checks of JobSets: a submitted one, the one of a runtime, and the one that Trainer creates from a TrainJob.
+"""The checks of JobSets: a submitted JobSet, the JobSet of a runtime, and the JobSet that Trainer creates from a
+TrainJob.
 
-job_set.py and its neighbours have the rules. Trainer reports a refused JobSet in an event alone. That JobSet has no
+job_set.py and its neighbours have the rules. Trainer reports a refused JobSet only in an event. That JobSet has no
 place in the TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime,
 another problem at the patches. Existing PersistentVolumeClaims are not looked up.
 
@@ -126,7 +127,7 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
     yield from validate_replicated_jobs(job_set, is_counted=is_counted)
 
 
-"""The reports about the runtime alone."""
+"""The reports about only the runtime."""
 
 
 CHECKS: Final = (

@@ -36,7 +36,8 @@ JOB_SET: Final = RuleGroup(
     fails="controller",
 )
 """The mistakes that JobSet's webhook refuses: in JobSets, in the JobSet of a runtime of Kubeflow Trainer, and in the
-one that Trainer creates from a TrainJob."""
+JobSet that Trainer creates from a TrainJob.
+"""
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
     title="The name is not a DNS label",
@@ -205,7 +206,7 @@ def is_invalid_label(key: str, value: str) -> bool:
 
 
 def invalid_label_part(key: str, value: str) -> tuple[str, str]:
-    """Return the part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
+    """Return the part of a label that Kubernetes refuses, its key or its value, and the message about it."""
     if label_value_errors(value):
         return value, f"cannot be the value of a label because {label_value_fault(value)}"
     return key, f"cannot be the key of a label because {qualified_name_fault(key)}"
@@ -270,7 +271,7 @@ def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Ite
 
 
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Report features that only some sites have turned on, and what one of them is limited to."""
+    """Report features that are off by default, and the limits of one of them."""
     if policy.restart_strategy == "InPlaceRestart":
         yield _alpha_feature_problem(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     rule = next((rule for rule in policy.rules if rule.action in _GATED), None)

@@ -185,7 +185,7 @@ def _claim_templates(job_set: JobSetSpec) -> Iterator[PersistentVolumeClaimTempl
 
 
 def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Require of each claim a name of its own, mounted somewhere, that no volume in a pod has."""
+    """Require that each claim has a unique name, that a container mounts it, and that no pod volume has its name."""
     if not job_set.volume_claim_policies:
         return
     volumes = _volume_names_of_jobs(job_set)

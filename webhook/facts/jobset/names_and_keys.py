@@ -1,9 +1,9 @@
 """The longest name that a JobSet may have, and labels and annotations of JobSet that JobSet does not read.
 
-The names of jobs, pods and claims and the label of the coordinator begin with the JobSet's name.
-`<name>-<job>-<replica>` is a DNS label, and `<name>-<job>-<replica>-<pod>-abcde` too where pods are indexed and
-counted. `<name>-<job>-<replica>-<pod>.<subdomain>` is a label's value. A claim is `<template>-<name>`, of 63 characters
-too. A misspelled key changes nothing, and JobSet does not report it.
+The names of jobs and pods and the label of the coordinator begin with the JobSet's name. These have at most 63
+characters: the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with
+completions, the label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A
+misspelled key changes nothing, and JobSet does not report it.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, pkg/controllers/volume_claim_policy.go,
 api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
@@ -70,7 +70,7 @@ _KEYS: Final = (
 
 
 def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Iterator[Problem]:
-    """Check the name of an object that a JobSet has, too, against the strictest limit."""
+    """Check the name of an object that becomes the name of a JobSet, against the strictest limit."""
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
@@ -80,10 +80,8 @@ def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Ite
 
 
 def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
-    """Return the most characters, and the names that limit them: `pod` or `job` and a replicated job, `claim` and a
-    template.
-
-    (63, "", "") where nothing is named after the JobSet.
+    """Return the largest length of the name, the kind of name that limits it (`pod`, `job` or `claim`), and the
+    replicated job or template. Return (63, "", "") if no name begins with the name of the JobSet.
     """
     return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(LONGEST_NAME, "", ""))
 
@@ -112,7 +110,7 @@ def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> Nam
 
 
 def length_of_name(metadata: Metadata) -> int:
-    """Return the length of an object's name, or of the one that generateName will make (k8s.io/apiserver
+    """Return the length of an object's name, or of the name that generateName will make (k8s.io/apiserver
     pkg/storage/names).
     """
     prefix = metadata.generate_name
@@ -120,7 +118,7 @@ def length_of_name(metadata: Metadata) -> int:
 
 
 def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:
-    """Warn of unknown keys of a JobSet and of its jobs and pods; `view` bounds the search for near ones."""
+    """Warn about unknown keys of a JobSet and of its jobs and pods; `view` bounds the search for similar keys."""
     yield from _check_unknown_keys(metadata, view)
     for job in job_set.replicated_jobs:
         yield from _check_unknown_keys(job.template.metadata, view)

@@ -1,4 +1,4 @@
-"""Checks the AdmissionChecks of a ClusterQueue: missing ones, conflicts, and those that place pods later.
+"""Checks the AdmissionChecks of a ClusterQueue: missing checks, conflicts, and checks that place pods later.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateWithAdmissionChecks and inactiveReason,
 pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
@@ -29,7 +29,7 @@ class InactivityCause(Struct, frozen=True):
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that has to be made before the queue can be active, "" where time may help.
-        is_known: whether a status or a spec has it; a status that is not written yet does not count.
+        is_known: whether the status or the spec has the check; a status that is not written yet does not count.
     """
 
     text: str

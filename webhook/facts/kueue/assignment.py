@@ -1,8 +1,8 @@
 """Assigns flavors to the pod sets of a Workload, and explains why none fits.
 
-Every pod set takes, of each resource group that it needs, one flavor for all resources of that group, and all pod sets
-are admitted at once. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries
-flavors in their order and continues where it stopped, so an assignment that exists is one that it may find.
+Every pod set gets one flavor for all resources of a resource group. All pod sets are admitted at once. Source:
+kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries flavors in their order and
+continues where it stopped, so it may find every possible assignment.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class PodSetQuotaRequest(Struct, frozen=True):
     rejected: tuple[RejectedFlavor, ...]
 
     def flavors_with_capacity(self, capacity: Capacity) -> tuple[str, ...]:
-        """Return the flavors that have enough for this pod set alone."""
+        """Return the flavors that have enough for this pod set without the other pod sets."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> RejectedFlavor | None:
-        """Return the resource of which a flavor is shortest, None if it has enough of all."""
+        """Return the resource that the flavor lacks most, None if it has enough of all."""
         short = [
             RejectedFlavor(flavor, resource=name, asked=value, most=most)
             for name, value in self.requests.items()

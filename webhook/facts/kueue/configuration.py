@@ -36,7 +36,7 @@ from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
 CONFIGURATION_FILE: Final = "controller_manager_config.yaml"
-"""The key of the ConfigMap, and of a param, that holds the text."""
+"""The key of the ConfigMap and of a param that contains the Configuration."""
 FRAMEWORK_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("batch", "Job"): "batch/job",
     ("", "Pod"): "pod",
@@ -166,7 +166,7 @@ class ResourceSettings(Typed):
 
 
 class FairSharingSettings(Typed):
-    """The settings of Fair Sharing: `enable` is of v1beta1 alone."""
+    """The settings of Fair Sharing: only v1beta1 has `enable`."""
 
     enable = Truth()
 
@@ -190,14 +190,14 @@ class KueueConfiguration:
     Args:
         is_known: whether any setting exists; otherwise the defaults of the release count.
         frameworks: the kinds that are integrated, as `batch/job`.
-        manages_all: whether jobs without a queue name are managed, too.
+        manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
         sources: what is counted of the devices of a class in place of their number.
         excluded: beginnings of names of resources that are not counted.
         transformations: for a resource, whether it is kept, and the amounts for one unit.
-        ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
-        feature_gates: those that it switches on or off.
+        ignores_undeclared: whether resources that a ClusterQueue does not cover are ignored.
+        feature_gates: the feature gates that it switches on or off.
         has_fair_sharing: whether Fair Sharing is on.
     """
 
@@ -260,7 +260,7 @@ def may_concern_kueue(subject: Subject) -> bool:
 
 
 def manages_jobs_without_queue_name(subject: Subject) -> bool:
-    """Return whether Kueue manages jobs without a queue name, too, which only a Configuration can ask for."""
+    """Return whether Kueue also manages jobs without a queue name. Only a Configuration can set this."""
     return bool(subject.once(configuration_text)) and subject.once(read_kueue_configuration).manages_all
 
 
@@ -293,7 +293,7 @@ def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bo
 
 
 def _configuration_of_file(subject: Subject) -> str:
-    """Return the Configuration that a file holds as an object of its own; "" for none, or several."""
+    """Return the Configuration that a file contains as a separate object; "" for none, or several."""
     listed = subject.cluster.list_visible_json(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 

@@ -37,7 +37,9 @@ UNMATCHED: Final = "its node labels do not match the"
 """The beginnings of the reasons why a flavor does not fit."""
 _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
-"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
+"""How many states of the cluster are cached: an audit has one generation. A server also keeps the previous one during a
+change.
+"""
 _KEPT: Final = 512
 """How many flavors with their nodes are cached."""
 

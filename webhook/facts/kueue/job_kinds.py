@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for single kinds: Pod, Job, RayCluster, RayJob, RayService and SparkApplication.
 
-Those of a Pod are about its labels and annotations. Those of a Job are about partial admission, and about completions
-that equal parallelism. Functions are named like those upstream.
+The rules of a Pod are about its labels and annotations. The rules of a Job are about partial admission, and about
+completions that equal parallelism. Functions are named like those upstream.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """

@@ -171,7 +171,7 @@ def _topology_group_problem(pods: _AnnotatedPodSet, message: str, fix: str, valu
 
 
 def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
-    """Yield the problems of slice layers: a JSON array in which each size divides the one before."""
+    """Yield the problems of slice layers: a JSON array in which each size divides the previous size."""
     given = pods.annotations[LAYERS]
     if len(given) > _LONGEST_LAYERS:
         return  # it may be right, which is not known

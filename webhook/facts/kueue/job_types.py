@@ -47,7 +47,7 @@ class SuspendableJob(Object):
 
 
 class ReplicaStatus(Typed):
-    """The number of pods, and of those that are ready."""
+    """The number of pods, and of ready pods."""
 
     replicas = Number()
     ready_replicas = Number()

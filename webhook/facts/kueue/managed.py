@@ -38,7 +38,7 @@ Reason: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "clus
 SYSTEM_NAMESPACES: Final = ("kube-system", "kueue-system")
 """Namespaces that are never managed."""
 SERVING_FRAMEWORKS: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
-"""The integrations of serving kinds, which cannot be suspended and have webhooks of their own."""
+"""The integrations of serving kinds, which cannot be suspended and have their own webhooks."""
 _RAY_JOB: Final = "ray.io/rayjob"
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 

@@ -174,8 +174,8 @@ class JobInClusterQueue:
         return RejectedFlavor(flavor.name, reason) if reason else None
 
     def _compared_label_keys(self, flavor: FlavorFields, group: QuotaGroup) -> frozenset[str]:
-        """Return the labels that selectors are compared with: the flavor's own, before 0.17 those of the whole
-        group.
+        """Return the labels that selectors are compared with: the node labels of the flavor; before 0.17 those of the
+        whole resource group.
         """
         if find_kueue_release(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)

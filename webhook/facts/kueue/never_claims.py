@@ -1,8 +1,8 @@
 """How much quota the device claims of a pod need, and why Kueue can never count some of them.
 
 Quota counts devices under the names that `deviceClassMappings` of Kueue's Configuration give their classes. Extended
-resources of device classes are converted to these names where they are requested. A resource in limits alone keeps its
-own name. Drivers may not have published the devices of a claim yet.
+resources of device classes are converted to these names where they are requested. A resource that is only in limits
+keeps its own name. Drivers may not have published the devices of a claim yet.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -92,7 +92,7 @@ class QuotaDevices(Struct):
     Args:
         counts: how much they count for.
         refused: what Kueue never counts.
-        waiting: what it cannot count before there are other devices.
+        waiting: claims that it cannot count until other devices exist.
         missing: templates that do not exist, and where the pod names them.
     """
 

@@ -1,7 +1,8 @@
 """Pods of one group that differ, and jobs with too many pod sets: Kueue creates no Workload for them.
 
-The Pods of a group are compared in files alone. A live view holds no Pods, and those of a group are sent one after the
-other. Kueue counts the pods and compares all with the first. A Workload has a pod set for each pod template of a job.
+The Pods of a group are compared only in files. A live view has no Pods, and an API server sends the Pods of a group one
+after the other. Kueue counts the pods and compares all with the first. A Workload has a pod set for each pod template
+of a job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, and the rules
 of config/components/crd/bases.
@@ -51,7 +52,7 @@ POD_SET_COUNT: Final = KUEUE_NEVER.rule(
 GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _KEPT: Final = 16
-"""How many namespaces' groups are cached; an audit asks for those of one after another."""
+"""How many namespaces' groups are cached; an audit requests the groups one after the other."""
 _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",

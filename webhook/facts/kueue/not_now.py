@@ -1,7 +1,7 @@
 """Why a job waits now: a queue that is missing, stopped or inactive, used quota, or a missing priority class.
 
 A ClusterQueue is inactive where objects that it names do not exist, or conflict. The Workload says only that its queue
-is inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts in its log alone.
+is inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts only in its log.
 Priorities of other jobs are not compared: quota that preemption may free counts as free. Without the priority class
 that a job names, Kueue creates no Workload.
 
@@ -294,7 +294,7 @@ def _priority_class_problem(path: FieldPath | str, kind: str, name: str, fix: st
 
 
 def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
-    """Return the problem of a job whose ClusterQueue is inactive for a cause."""
+    """Return the problem of a job in a ClusterQueue that is inactive for this reason."""
     named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
     message = f"leads to {named}, which is inactive (Kueue: ClusterQueue {queue.name} is inactive) because {cause.text}"
     fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT

@@ -109,7 +109,7 @@ def name_of_cohort_field(subject: Subject) -> str:
 
 
 def validate_limits_without_cohort(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of all limits of borrowing and lending together, because the one mistake is the cohort."""
+    """Yield one problem for all limits of borrowing and lending, because the single mistake is the missing cohort."""
     if cohort_above(subject):
         return
     limits = [

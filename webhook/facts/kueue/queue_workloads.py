@@ -1,4 +1,4 @@
-"""Rules of Kueue for Workloads: their pod sets, their priority, and changes of one that has quota.
+"""Rules of Kueue for Workloads: their pod sets, their priority, and changes of a Workload that has quota.
 
 Functions are named like those of Kueue's webhook. Kueue writes Workloads itself; the status is a subresource that only
 Kueue writes.

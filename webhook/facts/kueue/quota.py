@@ -116,7 +116,7 @@ class QuotaTree:
     def available_quota(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:
         """Return what is free for a node now, below 0 if more is in use than there is: available.
 
-        `less_usage` is how much less of its own it would use, as after preempting its own workloads.
+        `less_usage` is subtracted from its own usage, as after a preemption of its own Workloads.
         """
         return (
             self._compute_free_quota(node, pair, less_usage)
@@ -192,7 +192,7 @@ def nodes_parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
 
 @dataclass(slots=True, eq=False)
 class WorkloadReservations:
-    """The quota that Workloads use, and those that wait.
+    """The quota that Workloads use, and the Workloads that wait.
 
     Args:
         usage: what is reserved, by ClusterQueue.
@@ -256,7 +256,7 @@ def _owners_of_workload(workload: Workload) -> Iterator[WorkloadOwner]:
 
 
 def _admitted_usage(workload: Workload) -> Counter[FlavorResource]:
-    """Return the admitted amounts of a Workload without those of pods that have ended."""
+    """Return the admitted amounts of a Workload, without pods that have ended."""
     counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
     running = {**counts}
     for ended in workload.status.reclaimable_pods:

@@ -42,7 +42,9 @@ from webhook.typed.fields import Amount
 _KEPT_OBJECTS: Final = 8192
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _KEPT_STATES: Final = 4
-"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
+"""How many states of the cluster are cached: an audit has one generation. A server also keeps the previous one during a
+change.
+"""
 _READ_WORK: Final = 50
 """The charge for reading a ClusterQueue: 0.2 ms for one with a dozen flavors."""
 
@@ -63,14 +65,14 @@ class QueueFields:
         name: its name.
         cohort: the cohort that it belongs to, "" for none.
         groups: its resource groups.
-        quotas: what it says of each flavor's resource.
-        usage: what its status says is reserved.
+        quotas: its quota for each resource of a flavor.
+        usage: the reserved amounts in its status.
         stop_policy: why it is stopped; "" and `None` where it is not.
         is_strict: whether its Workloads are admitted in the order in which they were created.
         namespace_selector: the label selector of the namespaces that may use it; null where none may.
         admission_checks: its AdmissionChecks, with the flavors that they are for; none means all of them.
-        preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own, those that borrow from
-            it, and those of others when it borrows.
+        preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own Workloads, Workloads that
+        borrow from it, and Workloads of others when it borrows.
         inactive: the reason why its status says that it is inactive, "" where it does not.
         pending, reserving: the numbers of Workloads in its status; None if it has none.
     """
@@ -314,8 +316,8 @@ class _StoredQueuesAndCohorts:
     deadline: Deadline = field(compare=False)
 
     def charge_for_each_object(self, objects: IdentityKey) -> Iterator[IdentityKey]:
-        """Yield each object after charging the deadline for the work of reading it. what was read is kept, wherever the
-        deadline ends it.
+        """Yield each object after charging the deadline for the work of reading it. the parts that were read stay
+        cached if the deadline ends the reading.
         """
         for stored in objects.held:
             self.deadline.spend(_READ_WORK)

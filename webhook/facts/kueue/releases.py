@@ -17,7 +17,7 @@ from webhook.rules.problem import MissingObject
 
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
 _MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
-OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
+OWN_KEYS: Final[Release] = (0, 17)  # a flavor is matched only by its own labels; kueue#12449, taken back to 0.17
 LABEL_ALONE: Final[Release] = (0, 15)  # the annotation of the same name is read no more; kueue#7271
 OLDEST: Final[Release] = (0, 15)  # upstream still mentioned it when this was written
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
@@ -33,14 +33,14 @@ UNKNOWN: Final = MissingObject(
 
 
 def find_kueue_release(subject: Subject) -> Release:
-    """Return the release of Kueue: that of the parameter, else that of its Deployment, else the newest."""
+    """Return the release of Kueue: that of the parameter, otherwise of the Deployment, otherwise the newest."""
     return subject.once(_assumed_or_installed_release) or subject.assumptions.kueue
 
 
 def is_kueue_release_known(subject: Subject) -> bool:
     """Return whether the release is known; in a whole cluster without the Deployment it counts as the newest.
 
-    Where files do not say it either, what releases do differently is not evaluated.
+    If files do not state the release either, differences between releases are not evaluated.
     """
     return subject.once(_assumed_or_installed_release) is not None or subject.cluster_view().is_whole()
 

@@ -1,7 +1,7 @@
 """The topology request of a pod set, whether a flavor fits, and whether its nodes could ever hold the pods.
 
 Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
-on what those before leave; a group of them in one domain. Other pods on the nodes are not looked at. A shortage of
+on what those before leave; a group of them in one domain. Other pods on the nodes are not considered. A shortage of
 several pod sets is reported only where it is certain in any order. Either they need more of a resource than all nodes
 have that any of them may use. Or there are more pods than these nodes could hold if each were as small as the smallest.
 
@@ -91,7 +91,8 @@ def why_topology_does_not_fit(
         flavor: the flavor.
         view: the cluster.
         is_implied: whether every flavor of the queue has a topology.
-        is_of_nodes: whether the pods themselves ask for what the flavor has, which is not only counted by it.
+        is_of_nodes: whether the pods themselves request the resources of the flavor, so that these are not only counted
+        for quota.
     """
     if not flavor.topology:
         return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
@@ -176,7 +177,7 @@ def _pods_by_upper_domain(domains: Mapping[Domain, int], depth: int) -> dict[Dom
 
 
 def _pods_in_whole_slices(domains: Mapping[Domain, int], depth: int, size: int) -> dict[Domain, int]:
-    """Return the number of pods that fit in whole slices, by the domain that holds a slice."""
+    """Return the number of pods that fit in whole slices, by the domain that contains a slice."""
     return {domain: most // size * size for domain, most in _pods_by_upper_domain(domains, depth).items()}
 
 
@@ -189,7 +190,7 @@ class ResourceShortage(Struct, frozen=True):
 
 
 class _DomainResources(Struct):
-    """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
+    """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each single pod set."""
 
     amounts: Counter[str] = field(default_factory=Counter)
     pods: int = 0
@@ -200,7 +201,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
     """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
 
     Args:
-        placed: the pod sets of the same flavor, each of which it fits alone.
+        placed: the pod sets of the same flavor, each of which fits by itself.
         level: the level at which all of them must be in one domain; "" if each may be anywhere.
         view: the cluster, with its nodes.
     """

@@ -208,8 +208,8 @@ def _misplaced_queue_label_problem(
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only pods name: with the integration of pods, each pod is queued separately.
 
-    For a Deployment this is what Kueue does anyway, because its own webhook only copies the label to the pods. The pods
-    of a RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:
+    For a Deployment this is what Kueue does anyway, because its own webhook only copies the label to the pods. Ray
+    creates the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:
     pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks

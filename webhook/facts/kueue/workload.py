@@ -68,7 +68,7 @@ class PodSetRequests:
         least: the fewest pods that it starts with.
         per_pod: what one pod counts for, in thousandths and under the names of nodes.
         requests: what the fewest pods count for together, under the names of quota.
-        devices: what its claims come to.
+        devices: the amounts of its claims.
         outside: what is outside the LimitRanges of the namespace.
     """
 

@@ -1,8 +1,8 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
 There is one for each container that keeps running, of each pod set. The containers of a TrainJob are those of its
-trainer, merged with the runtime. Also has the group of rules of this package, and the kinds that it reads beside pod
-templates.
+trainer, merged with the runtime. Also has the group of rules of this package, and the kinds that it reads in addition
+to pod templates.
 """
 
 from __future__ import annotations
@@ -118,10 +118,11 @@ def _entrypoint_of_ray_job(subject: Subject) -> str:
 
 
 def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) -> LaunchedContainer:
-    """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless it asks for resources of its own.
+    """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless the entrypoint requests its own
+    resources.
 
     ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
-    GPUs, elsewhere those that it asks for.
+    GPUs, on another pod only the requested GPUs.
     """
     spec = subject.typed(RayJob).spec
     head = next((member for member in listed if member.pod_set == "head"), None)
@@ -177,7 +178,7 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
 
 
 def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods form one group; of a JobSet those of one replica, which may be a training of its own."""
+    """Return how many pods form one group; for a JobSet the pods of one replica, which may be a separate training."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
@@ -189,7 +190,7 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
 
     Args:
         pods: all pods of one group; None if it is not known.
-        is_one: whether the object is one training, so that a pod that trains alone is not one.
+        is_one: whether the object is one training, so that a pod that trains alone is a mistake.
         is_alone: whether pods of other objects may belong to it.
         is_ranked: whether its operator gives each launcher the number of nodes and its own number.
         index: where a pod finds its number.

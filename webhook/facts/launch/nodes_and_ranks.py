@@ -1,8 +1,8 @@
 """How many nodes a launcher waits for, where they meet, and which rank each pod has.
 
 torchrun accepts a number of nodes or a range. It meets at 127.0.0.1 unless an option or a variable gives another
-address. With static rendezvous, its default, --node_rank is the number of the pod. accelerate and deepspeed call these
-options otherwise.
+address. With static rendezvous, its default, --node_rank is the number of the pod. accelerate and deepspeed have other
+names for these options.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint.
 """
@@ -131,7 +131,7 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
 
 
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
-    """Return whether the pods are to meet at one address; alone, RANK may mean something else."""
+    """Return whether the pods are to meet at one address; by itself, RANK may have another meaning."""
     return not _MEETING.isdisjoint(member.env)
 
 

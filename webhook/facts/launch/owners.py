@@ -37,8 +37,8 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that its controller overwrites; those of LeaderWorkerSet only where a value is
-    written, because labels of its pods have the same values.
+    """Report variables of a container that its controller overwrites; variables of LeaderWorkerSet count only with a
+    written value, because labels of its pods have the same values.
     """
     for name in owned:
         if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
@@ -47,7 +47,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):
-    """One that sets variables in the containers of some pod sets, or of all, and what it is called."""
+    """An operator or plugin that sets variables in the containers of some or all pod sets, and its name."""
 
     variables: Collection[str]
     name: str
@@ -68,7 +68,7 @@ def owners_of_variables(
 
 
 def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
-    """Map each variable to the task whose hosts it lists; plugin svc sets them, some plugins add svc, mpi has
+    """Map each variable to the task with the hosts that it lists; plugin svc sets them, some plugins add svc, mpi has
     one more.
     """
     if _WITH_SERVICE.isdisjoint(job.plugins):

@@ -1,11 +1,11 @@
 """How many processes a launcher starts on the GPUs of its container, the devices of a trainer or the slots of mpirun.
 
-torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE says otherwise. Operators set the number for
-PyTorchJobs and TrainJobs, which have rules of their own. NeMo, BioNeMo and others read options of PyTorch Lightning's
+torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. Operators set the number
+for PyTorchJobs and TrainJobs, which have separate rules. NeMo, BioNeMo and others read options of PyTorch Lightning's
 Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts use short names,
-which count only beside another option of the Trainer: `--num_nodes` may be nodes of a graph. Open MPI gives a host of
---host one slot each time that it is named, and starts no more ranks than slots. Volcano names each worker once in
-MPI_HOST. Trainer writes a hostfile with as many slots for each node as processes.
+which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph. Open MPI gives a
+host of --host one slot each time that it is named, and starts no more ranks than slots. Volcano names each worker once
+in MPI_HOST. Trainer writes a hostfile with as many slots for each node as processes.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size; Lightning-AI/pytorch-lightning 2.5
 fabric/utilities/device_parser.py, which refuses more devices than there are, and pytorch/strategies/ddp.py, which

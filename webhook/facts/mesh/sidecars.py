@@ -93,7 +93,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:
-    """Return whether Istio adds a sidecar to a pod without host network, a proxy of its own or a word about
+    """Return whether Istio adds a sidecar to a pod that has no host network, no own proxy and no setting about
     sidecars.
     """
     spec = template.spec

@@ -64,7 +64,7 @@ class FlagTable:
         return tuple(each for each in self.long_names if each.startswith(name))
 
     def takes_no_value(self, name: str) -> bool:
-        """Return whether a flag takes no value."""
+        """Return whether a flag has no value."""
         return self.switches.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
@@ -85,7 +85,7 @@ class Arguments:
         positional: other words, in order.
         joined: words with a flag and its value, which is not a flag.
         ambiguous: beginnings of several flags.
-        mistaken: flags that the server does not know, with those that were probably intended.
+        mistaken: flags that the server does not know, with the flags that were probably intended.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -99,7 +99,7 @@ class Arguments:
 
     @property
     def has_unknown_words(self) -> bool:
-        """Return whether the server refuses a word, so that what it would do with the others is not known."""
+        """Return whether the server refuses a word. The effect of the other words is then unknown."""
         return bool(self.joined or self.ambiguous or self.mistaken)
 
     def has(self, *meanings: str) -> bool:
@@ -123,7 +123,9 @@ class Arguments:
                 yield self.spellings.get(meaning, meaning), written
 
     def refused_fraction(self, meaning: str) -> str:
-        """Return the value of a flag that takes a fraction above 0 and at most 1, if it is none; "" otherwise."""
+        """Return the value of a flag for a fraction above 0 and at most 1, if the value is not such a fraction; ""
+        otherwise.
+        """
         written = self.text(meaning) or ""
         if not written or is_placeholder(written) or len(written) > _LONGEST_NUMBER:
             return ""
@@ -158,7 +160,7 @@ def read_arguments(words: Sequence[str], table: FlagTable, deadline: Deadline, *
         words: them.
         table: the flags of the server.
         deadline: is charged for each word.
-        is_in_script: whether a shell reads the words, and may split variables into further words.
+        is_in_script: whether a shell reads the words, and may split variables into more words.
     """
     reader = _ArgumentReader(table, is_in_script=is_in_script)
     at, given = 0, list(words)

@@ -257,8 +257,8 @@ def _wrong_scheme(
 
 
 def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
-    """Return whether a flag of the command names a port: vLLM's supervisor and gRPC servers listen on ports of their
-    own, and a script may start a second server.
+    """Return whether a flag of the command names a port: vLLM's supervisor and gRPC servers listen on separate ports,
+    and a script may start a second server.
     """
     text = member.container.command_line
     member.container.charge_search(text)
@@ -266,7 +266,9 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod may listen on a port: one that lists no ports, or one of these."""
+    """Return whether another container of the pod may listen on a port: a Service that lists no ports, or one of these
+    ports.
+    """
     others = (each for each in member.spec.running_containers() if each.name != member.container.name)
     listed = [[port.container_port for port in other.ports] for other in others]
     return any(not ports or not set(ports).isdisjoint(numbers) for ports in listed)

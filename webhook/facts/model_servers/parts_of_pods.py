@@ -1,6 +1,6 @@
 """Model servers in kinds with a controller that merges the container: the part in the object is read.
 
-Dynamo and NIM make a container of fields of their own. KServe appends the arguments of `model` to those of the chosen
+Dynamo and NIM build a container from their own fields. KServe appends the arguments of `model` to those of the chosen
 runtime, in one container with the resources of both. The additions of a controller are not known.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
@@ -112,7 +112,7 @@ def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
 
 
 def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a container of a runtime with what an InferenceService sets of it: KServe appends arguments alone."""
+    """Return a container of a runtime with what an InferenceService sets of it: KServe appends only arguments."""
     merged = {**main, **{key: model[key] for key in ("command", "image", "envFrom") if model.get(key)}}
     merged["args"] = [*_list(main.get("args")), *_list(model.get("args"))]
     merged["env"] = [*_list(main.get("env")), *_list(model.get("env"))]
@@ -126,7 +126,7 @@ def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, A
 
 
 def check_serving_runtime(subject: Subject) -> Iterator[Problem]:
-    """Advise on the servers of a runtime, whose arguments and GPUs an InferenceService may still change."""
+    """Report servers of a runtime as advice, because an InferenceService may still change their arguments and GPUs."""
     spec = ServingRuntime.of(subject.object, (), subject.reading_context).spec
     for container in (*spec.containers, *spec.worker_spec.containers):
         for problem in _problems_of_part(container.json, container.at, subject, is_advice=True):
@@ -135,7 +135,7 @@ def check_serving_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
-    """Check containers of an LLMInferenceService that have arguments of their own, or a whole command."""
+    """Check containers of an LLMInferenceService that have their own arguments, or a whole command."""
     spec = subject.typed(LlmInferenceService).spec
     for workload in (spec, spec.prefill):
         for pod in (workload.template, workload.worker):
@@ -155,7 +155,7 @@ def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
 def _problems_of_part(
     obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1, *, is_advice: bool = False
 ) -> Iterator[Problem]:
-    """Yield what is wrong with a container that is a part of a pod, at the place of the part."""
+    """Yield the problems of a container that is a part of a pod, at the place of the part."""
     container = Container.of(obj, (), subject.reading_context)
     if not may_start_server(container):
         return

@@ -1,4 +1,4 @@
-"""How many processes with a GPU of their own a model server starts, and rules for more or fewer than there are GPUs."""
+"""The number of processes with their own GPU that a model server starts, compared with the number of GPUs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ServerProcesses:
         here: in this container; None if it is not known.
         total: of all nodes; None if it is not known.
         nodes: how many nodes share them.
-        noun: what one is called; plural: what several are called.
+        noun: the name of one process; plural: the name of several processes.
         sizes: the factors of their number, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
@@ -117,7 +117,7 @@ class ServerAtPath:
         path: of the container.
         processes: of the server.
         gpus: of the container.
-        flags: those that say how many processes start, as written.
+        flags: the flags that set the number of processes, as written.
     """
 
     server: str

@@ -1,7 +1,7 @@
 """Which model server a container starts, with its arguments.
 
-The command shows this, or the entrypoint of a well-known image. A command that starts several servers, or one that no
-shell could read, starts none that is known. A server that another program runs counts as started.
+The command shows this, or the entrypoint of a well-known image. A command that starts several servers, or that a shell
+cannot parse, has no known server. A server that another program runs counts as started.
 """
 
 from __future__ import annotations

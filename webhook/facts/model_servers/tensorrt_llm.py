@@ -1,7 +1,7 @@
 """TensorRT-LLM: the ranks that trtllm-serve starts, and those of Triton's model servers that mpirun starts.
 
-`--config` names a file that overrides the flags. Devices are compared with the ranks of one node: by default the GPUs
-that are found are taken for those of a node, so that more ranks are taken for several nodes.
+`--config` names a file that overrides the flags. Devices are compared with the ranks of one node: by default the
+visible GPUs count as the GPUs of a node, so more ranks mean several nodes.
 
 Source: NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py and tensorrt_llm/llmapi/llm.py.
 """

@@ -1,6 +1,7 @@
-"""TGI: a shard is a process with a GPU of its own; without a number it takes every GPU that it sees.
+"""TGI: a shard is a process with its own GPU; without a number it uses every GPU that it sees.
 
-Each option of the launcher is also a variable. `--sharded true` alone counts the visible devices, and refuses one.
+Each option of the launcher is also a variable. `--sharded true` without a number counts the visible devices, and
+refuses a single device.
 
 Source: huggingface/text-generation-inference@db931fcf launcher/src/main.rs find_num_shards and
 server/text_generation_server/utils/dist.py.

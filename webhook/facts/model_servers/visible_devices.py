@@ -1,4 +1,4 @@
-"""GPUs that a container of a model server hides from itself, or sees beside its own.
+"""GPUs that a container of a model server hides from itself, and GPUs of others that it sees.
 
 A variable of the container counts, or one that its command sets (gpu/visible_devices.py).
 """
@@ -40,7 +40,7 @@ _NONE: Final = frozenset(("void", "none", ""))
 
 
 def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
-    """Report GPUs that the server hides from itself, and advise on those that it may see beside its own."""
+    """Report GPUs that the server hides from itself. Report GPUs of others that it may see as advice."""
     yield from _check_hidden_gpus(member)
     path, values = member.path, member.container.environment.by_name()
     if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:

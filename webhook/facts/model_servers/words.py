@@ -197,7 +197,7 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
 def check_undefined_variables(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
     """Tell a variable that the kubelet leaves as text because the container has none of this name.
 
-    Variables of Services and of controllers are set beside those of the container, so their names are left out.
+    Services and controllers set more variables, so their names are left out.
     """
     if server is None or server.is_in_script or container.env_from or container.is_omitted("env"):
         return

@@ -2,7 +2,7 @@
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 assets/state-mig-manager. From operator 26.3 on the MIG manager makes its profiles from the hardware unless a ConfigMap
-is named, so a name is unknown only beside a ConfigMap of one's own.
+is named, so a name is unknown only if the node names its own ConfigMap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MIG_KEY: Final = "config.yaml"
 _GENERATED: Final = ("", "default-mig-parted-config")
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
-"""Keys, one of which the configuration of the device plugin has."""
+"""Keys; a configuration of the device plugin has at least one of them."""
 
 
 def check_node_labels(subject: Subject) -> Iterator[Problem]:

@@ -1,8 +1,8 @@
 """Finds pods that no node can take: no node has their devices, labels, CPUs and memory, or they do not tolerate taints.
 
 The devices of nodes are known only in a view of a whole cluster. Where something may add nodes, a pod that fits no node
-of today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes are taken as
-empty. Taints of a node's health and cordons come and go, so they are left out.
+of today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes count as
+empty. Taints about a node's health and cordons are temporary, so they are left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _WITH_DEVICES: Final = {
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield what keeps pods from all nodes of a whole cluster; what NodePools have to say is in node_pools.py."""
+    """Yield what keeps pods from all nodes of a whole cluster; node_pools.py compares with NodePools."""
     for each in subject.once(pods_and_nodes):
         if not each.fits_a_node:
             problems: Iterable[Problem] = _problems_of_pods(each)
@@ -102,7 +102,9 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
 
 
 def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield why no node takes one of the pods: first what all nodes lack, then what no node has together."""
+    """Yield why no node fits one of the pods: first requirements that all nodes lack, then requirements that no node
+    meets together.
+    """
     lacking = [*_check_devices(each)]
     if lacking:
         yield from lacking

@@ -44,7 +44,7 @@ NODE_LOOKUPS: Final = (
 )
 ORDINARY: Final = ("cpu", "memory")
 _OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
-"""Prefixes of taints that come and go by themselves."""
+"""Prefixes of temporary taints, which controllers add and remove."""
 _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 _HAMI_IMAGE: Final = "projecthami/hami"
@@ -61,9 +61,9 @@ class NodeOffer:
 
     Args:
         name: of the node.
-        labels: its labels, with its name as that of its host unless another is written.
+        labels: its labels; the host name is the name of the node unless the labels set another.
         annotations: its annotations.
-        taints: those that do not come and go by themselves.
+        taints: its taints, without temporary ones.
         amounts: what is allocatable, in Kueue's units.
         is_closed_today: whether it is cordoned, or has a taint of its health.
     """
@@ -212,7 +212,7 @@ def _images_of_deployments(view: ClusterView) -> Iterator[str]:
 
 
 def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
-    """Return whether a resource is one that a node must have: no resource of Kubernetes, and of no DeviceClass."""
+    """Return whether a node must have a resource: no resource of Kubernetes, and of no DeviceClass."""
     domain = name.rpartition("/")[0]
     if (
         name in _TRANSLATED

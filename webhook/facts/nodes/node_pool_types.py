@@ -1,6 +1,6 @@
-"""Which instance types a NodePool of AWS allows for a pod, as far as its requirements and those of the pod say.
+"""The instance types that a NodePool of AWS allows for a pod, by its requirements and those of the pod.
 
-Numbers in requirements bound what a node has, whatever the types are: a node with instance-gpu-count below 8 has at
+Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at
 most 7 GPUs. Types themselves count only where each is in the table.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirement.go; aws/karpenter-provider-aws@1d927085d
@@ -32,9 +32,9 @@ _NUMBERS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     f"{AWS}/instance-cpu": (("cpu",), 1000),
     f"{AWS}/instance-memory": (("memory",), 1 << 20),
 }
-"""Labels with a number of what a node has: the resources that it bounds, and one of it in Kueue's units."""
+"""Labels with the amount of a node's resource: the resources that it bounds, and one of it in Kueue's units."""
 _CLOSED: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
-"""Operators of Karpenter alone, as the ones of Kubernetes that mean the same with another number."""
+"""Operators that only Karpenter has, with the equivalent operator of Kubernetes and the change of the number."""
 _TYPES: Final = Path(__file__).with_name("aws_instances.yaml")
 
 

@@ -93,7 +93,7 @@ _WELL_KNOWN: Final = frozenset(
 _GROUPS_OF_PODS: Final = ("leaderworkerset.x-k8s.io", "kubeflow.org", "disaggregatedset.x-k8s.io")
 _RAY: Final = (("ray.io", "RayCluster"), ("ray.io", "RayService"))
 _NODES: Final = "nodes"
-"""What `limits` of a NodePool count beside resources."""
+"""Names in `limits` of a NodePool that are not resources of pods."""
 _MOST_NAMED: Final = 3
 
 
@@ -149,7 +149,7 @@ def _check_all_pools(each: PodsAndNodes) -> Iterator[Problem]:
 
 
 def starts_all_pods_at_once(subject: Subject) -> bool:
-    """Return whether the pods of an object run at the same time, so that one that waits is missed."""
+    """Return whether the pods of an object must run at the same time, so that a waiting pod is a problem."""
     return subject.group_kind in SERVING or subject.group_kind in _RAY or subject.group_kind[0] in _GROUPS_OF_PODS
 
 
@@ -229,7 +229,9 @@ def _may_be_undefined(key: str, pool: NodePool) -> bool:
 
 
 def _overlaps(wanted: Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
-    """Return whether a value may meet a requirement of the pod and those of a NodePool; open if it is not known."""
+    """Return whether a value may meet a requirement of the pod and the requirements of a NodePool; open if it is not
+    known.
+    """
     if wanted.operator == "DoesNotExist":
         return False
     listed = [set(each.values) for each in defined if each.operator == "In"]
@@ -338,8 +340,8 @@ def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
 
 
 def _check_limits_of_all_pods(pods: Sequence[PodsAndNodes]) -> Iterator[Problem]:
-    """Yield pods that run at the same time, of which NodePools and nodes together hold fewer: of each template, else of
-    all that the same NodePools take.
+    """Yield pods that run at the same time but exceed the room of NodePools and nodes together: of each template, else
+    of all that the same NodePools take.
     """
     compatible = {each.pods.podset.path: _compatible_pools(each) for each in pods}
     of_templates = [
@@ -401,7 +403,7 @@ def _problems_of_nodes(
 
 
 def _most_pods_of_node(needs: PodNeeds, pool: NodePool) -> int | None:
-    """Return how many such pods a node of a NodePool takes at most, None where its types are not known."""
+    """Return how many such pods fit on a node of a NodePool at most, None if its types are unknown."""
     counts: list[int] = []
     for requirements in requirements_of_pod(needs):
         types = known_types(pool, requirements)

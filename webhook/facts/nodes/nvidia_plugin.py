@@ -37,7 +37,7 @@ _SECONDS_A_CHARACTER: Final = 1e-5
 
 
 def plugin_release(view: ClusterView) -> Release | None:
-    """Return the release of the device plugin, by the image of its DaemonSet or by that of the GPU operator."""
+    """Return the release of the device plugin, from the image of its DaemonSet or of the GPU operator."""
     return view.once(plugin_release, lambda: _plugin_release(view))
 
 

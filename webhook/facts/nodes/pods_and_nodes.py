@@ -1,4 +1,4 @@
-"""The pods of a workload that request devices, beside the nodes of a whole cluster."""
+"""The pods of a workload that request devices, compared with the nodes of a whole cluster."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class PodsAndNodes:
 
     @cached_property
     def fits_a_node(self) -> bool:
-        """Return whether a node takes one of the pods when it is empty."""
+        """Return whether one of the pods fits a node when the node is empty."""
         return any(map(self.needs.fits, self.offers))
 
     @cached_property
     def fits_a_node_today(self) -> bool:
-        """Return whether a node takes one of the pods now, when it is empty."""
+        """Return whether one of the pods fits a node now, when the node is empty."""
         return any(map(self.needs.fits_today, self.offers))
 
     @cached_property
@@ -57,8 +57,8 @@ def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
 
 
 def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
-    """Return the pods with extended resources beside the nodes that are listed, () where the amounts of one are not
-    known; call it through `Subject.once`.
+    """Return the pods with extended resources, and the listed nodes; () if the amounts of a pod are unknown; call it
+    through `Subject.once`.
     """
     view = subject.cluster_view()
     using = tuple(pods_with_extended_resources(subject))

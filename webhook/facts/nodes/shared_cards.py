@@ -1,8 +1,7 @@
 """Shares of cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each.
 
 A container gets each card at most once, and its memory is counted on each card. The cards of a node are listed in an
-annotation. No node has HAMi's memory and cores, which its own scheduler counts. So pods that its webhook leaves alone
-wait.
+annotation. No node has HAMi's memory and cores, which its own scheduler counts. So pods that its webhook ignores wait.
 
 Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
@@ -124,7 +123,7 @@ _HAMI_MEMORY: Final = "nvidia.com/gpumem"
 _HAMI_CORES: Final = "nvidia.com/gpucores"
 _HAMI_PERCENT: Final = "nvidia.com/gpumem-percentage"
 _UNSET_PERCENT: Final = 101
-"""What HAMi up to 2.9 takes for an amount that is not set."""
+"""The amount that HAMi up to 2.9 assumes if none is set."""
 _VOLCANO_CORES: Final = "volcano.sh/vgpu-cores"
 _VOLCANO_GPU: Final = "volcano.sh/vgpu-number"
 _VOLCANO_MEMORY: Final = "volcano.sh/vgpu-memory"
@@ -221,7 +220,7 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that ask HAMi for a share and that its webhook leaves alone, and what it does not share."""
+    """Yield pods that ask HAMi for a share but that its webhook ignores, and requests that it does not share."""
     if not has_hami(subject.cluster_view()):
         return
     for each in subject.once(pods_and_nodes):
@@ -265,7 +264,9 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_combination(container: Container, names: AbstractSet[str], pods: DevicePods) -> Iterator[Problem]:
-    """Yield GPU resources of Koordinator that no release combines: the whole GPU beside others, and cores alone."""
+    """Yield GPU resources of Koordinator that no release combines: a whole GPU together with other resources, and only
+    cores.
+    """
     parts = sorted(names & {_KOORDINATOR_CORES, *_KOORDINATOR_MEMORY})
     whole = sorted(names & {_HAMI_GPU, _KOORDINATOR[0]})
     message = ""
@@ -326,7 +327,7 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
 
 
 def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the name of a node in pods that the webhook of HAMi takes."""
+    """Yield nodeName of pods that the webhook of HAMi changes."""
     spec = each.pods.template.spec
     taken = (
         container
@@ -344,7 +345,7 @@ def _is_of_hami(name: str) -> bool:
 
 
 def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> str:
-    """Return why the webhook of HAMi does not take a pod, "" where it takes the pod."""
+    """Return why the webhook of HAMi ignores a pod, "" if it does not."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
         return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`"

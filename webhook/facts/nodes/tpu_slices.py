@@ -48,7 +48,7 @@ _TWO_DIMENSIONS: Final = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x
 """All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two with 4."""
 _SMALL: Final = (1, 2)
 _FLAT: Final = "2x2x1"
-"""The one topology of three dimensions whose sizes do not rise."""
+"""The only topology of three dimensions with sizes that are not in rising order."""
 _GENERATIONS: Final[Mapping[str, int]] = {
     "tpu-v4-podslice": 3,
     "tpu-v5p-slice": 3,

@@ -111,7 +111,7 @@ KAI_LOOKUPS: Final = (interest_in_fields(KaiQueue.gvk, "spec"), interest_in_fiel
 SCHEDULER: Final = "kai-scheduler"
 _RAY: Final = "ray.io"
 _DOMAIN: Final = "kai.scheduler/"
-"""What labels begin with of pods that KAI is meant to place."""
+"""The prefix of labels on pods that KAI should place."""
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _QUEUE_LABEL: Final = "kai.scheduler/queue"
 _OLD_LABEL: Final = "runai/queue"
@@ -160,7 +160,7 @@ def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Probl
 
 
 def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
-    """Yield fractions of GPUs that KAI refuses or does not read, and gangs that never come together."""
+    """Yield fractions of GPUs that KAI refuses or does not read, and gangs that are never complete."""
     pods = subject.once(pods_of_kai)
     for each in pods:
         yield from without_repeated_problems(_check_fractions(each), subject)

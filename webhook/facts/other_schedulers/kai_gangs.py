@@ -116,7 +116,7 @@ def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
 
 
 def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
-    """Return whether all jobs of a JobSet start together, and no annotation says otherwise."""
+    """Return whether all jobs of a JobSet start together, without an annotation that changes this."""
     order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
     job = get(subject.object, podset.path[:-2]) or {}
     annotated = (subject.metadata.annotations, get(job, ("metadata", "annotations")) or {})

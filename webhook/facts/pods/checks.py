@@ -41,9 +41,9 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 
 
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of resources that become those of a container, as of a model server of KServe.
+    """Yield the problems of fields that become the resources of a container, such as those of a model server of KServe.
 
-    Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
+    The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has none outside its containers.
     """
     table, paced = subject.table, subject.deadline.items_with_clock_checks
     inner = (

@@ -39,7 +39,7 @@ def source_of_new_nodes(view: ClusterView) -> str:
 
 
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
-    """Return what may add a node for a pod beside the NodePools that are known; "" for nothing.
+    """Return what else may add a node for a pod, other than the known NodePools; "" for nothing.
 
     A nodeSelector may itself ask a cloud for a node. For Karpenter's labels, its NodePools decide.
     """

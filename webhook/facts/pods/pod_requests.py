@@ -2,7 +2,7 @@
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
 k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the sum of containers and sidecars or one init container
-with the sidecars before it, whichever is more; what the pod asks for as a whole stands instead. Thousandths.
+with the sidecars before it, whichever is more; requests of the pod as a whole replace them. Thousandths.
 """
 
 from __future__ import annotations

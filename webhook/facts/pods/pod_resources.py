@@ -249,7 +249,7 @@ class BrokenRule(Struct, frozen=True):
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
-    """Return the first rule that an amount alone breaks; None if it breaks none."""
+    """Return the first rule that an amount breaks by itself; None if it breaks none."""
     text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 

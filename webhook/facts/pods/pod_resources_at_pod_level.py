@@ -3,7 +3,7 @@
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceConsistency, after
 defaultPodRequests and defaultHugePagePodLimits of pkg/apis/core/v1/defaults.go, which the API server applies to pods
 and not to templates; sums as k8s.io/component-helpers v0.36 resource/helpers.go AggregateContainerRequests has them:
-containers and sidecars, or one init container beside the sidecars before it, whichever is more.
+the larger of two sums: containers and sidecars, or one init container and the sidecars before it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pod sets of an object, and the fact `podSets`: each pod template, its number of pods, and what an update does.
 
-The workload table knows the templates in an object. A TrainJob has none, alone or inside another object: its pods are
+The workload table knows the templates in an object. A TrainJob has none, even inside another object: its pods are
 those of its runtime, merged. The runtime may be missing.
 """
 

@@ -66,7 +66,7 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 
 def kinds_of_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
-    """Return the kinds, of the object and of those inside it, with controllers that create pods from parts of the
+    """Return the kinds of the object and of its embedded objects with controllers that create pods from parts of the
     object.
     """
     rows = [table.row(*group_kind(obj)), *(inner.row for inner in embedded_objects(obj, table, deadline))]

@@ -139,7 +139,7 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
 
 
 def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
-    """Return how many seconds a hook sleeps; 0 for another one."""
+    """Return how many seconds a hook sleeps; 0 for another action."""
     words = " ".join(hook.exec.command)
     hook.charge_search(words)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])

@@ -72,7 +72,7 @@ class SpotNodeRow(Struct, frozen=True):
 
 @cache
 def _label_keys_of_spot_nodes() -> frozenset[str]:
-    """Return the labels of spot nodes: most selectors have none of them."""
+    """Return the labels of spot nodes: most selectors have no such label."""
     return frozenset(each.key for each in read_spot_nodes())
 
 
@@ -176,8 +176,8 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes with files that are all lost with the node; a program that is written in the command
-    itself mostly inspects or tests its devices, and one that only sleeps has no progress.
+    """Report a job on spot nodes with files that are all lost with the node; a program in the command itself usually
+    inspects or tests its devices, and a program that only sleeps has no progress.
     """
     is_inline = all(
         cached_launch_of_container(container, subject).is_inline or container.words[:1] == ["sleep"]

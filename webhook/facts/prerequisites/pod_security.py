@@ -1,6 +1,6 @@
 """Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
 
-A Namespace names the level, and perhaps the release, in labels. Where it names no release, that of the API server
+A Namespace names the level, and perhaps the release, in labels. If it names no release, the release of the API server
 counts. It is not known here, so a demand counts there that the oldest and the newest release have.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.

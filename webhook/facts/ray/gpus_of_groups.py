@@ -88,8 +88,8 @@ class RayGpus:
     Args:
         largest: the GPUs of the pod with the most of them; None if it is not known.
         total: of all pods, at their greatest number; None if it is not known.
-        hiding: the path of a num-gpus 0 beside a limit, None if there is none.
-        limit: the GPU limit beside it.
+        hiding: the path of a num-gpus of 0 together with a GPU limit, None if there is none.
+        limit: this GPU limit.
         unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
     """
 
@@ -101,7 +101,7 @@ class RayGpus:
 
     @property
     def largest_in_words(self) -> str:
-        """Say what a pod has at most."""
+        """Return a text with the most GPUs of a pod."""
         if self.largest:
             return f"no pod of the Ray cluster has more than {self.largest}"
         unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"

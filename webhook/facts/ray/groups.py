@@ -13,4 +13,4 @@ RAY: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""The mistakes in Ray's kinds that KubeRay's operator refuses, and those that cannot work."""
+"""Mistakes in Ray's kinds that KubeRay's operator refuses or that cannot work."""

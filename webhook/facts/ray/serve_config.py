@@ -48,7 +48,7 @@ SERVE_FIELD: Final = RAY.rule(
 LONGEST: Final = 64 * 1024
 """Characters of a text that is read; longer ones are not looked into."""
 _PARSE_S: Final = 4e-5
-"""Seconds that a character takes to parse."""
+"""Seconds to parse a character."""
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "the text": frozenset(

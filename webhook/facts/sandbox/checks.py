@@ -56,7 +56,7 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """Check that what pods come from exists; it may come later, so nothing is denied."""
+    """Check that the source of the pods exists. It may be created later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.cluster_view())

@@ -226,7 +226,7 @@ def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
 
 
 def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
-    """Add up the requests of all containers; limits are not looked at."""
+    """Add up the requests of all containers; limits are ignored."""
     total: dict[str, quantity.Quantity] = {}
     for container in pod.containers:
         for name, value in container.resources.requests.items():

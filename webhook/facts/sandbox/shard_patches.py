@@ -188,7 +188,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
 
 
 def _advice_of_note(note: ShardPatchNote) -> Problem:
-    """Return the problem of a patch that can be merged but does not do what it says."""
+    """Return the problem of a patch that can be merged but has another effect than written."""
     match note.what:
         case "keeps":
             message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"

@@ -1,8 +1,8 @@
 """The pods of a BatchSandbox's patched shards, as its controller makes them, and what is wrong with their patches.
 
 Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod. The controller decodes the
-result over the pod without the patch. So a field that the patch removes stays. An item of a list that moves takes
-missing fields from the item that was at its new place before. Everything that is walked is charged. Knows no cluster.
+result over the pod without the patch. So a field that the patch removes stays. A list item that moves to another index
+gets missing fields from the item that was at this index before. Everything that is walked is charged. Knows no cluster.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
 scaleBatchSandbox, and Go's encoding/json.
@@ -43,7 +43,7 @@ class ShardPatchNote:
         path: its place in the object.
         text: what it is about.
         certain: whether it would be so without the second decoding too.
-        over: the item of the template at the place of an item of the pod, if it is another one.
+        over: the item of the template at the index of an item of the pod, if the two differ.
         fix: what to do about it, where that depends on what is wrong.
     """
 
@@ -236,7 +236,7 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
 
 
 def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> str:
-    """Return the name of the template's item at a place of a list, where the pod has another one there."""
+    """Return the name of the template's item at an index of a list, if the pod has another item there."""
     there = text_or_empty(get(before[place], ("name",))) if place < len(before) else ""
     return there if there != name else ""
 
@@ -291,7 +291,7 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
 def _notes_on_extended_resources(
     container: JSON, patched: JSON, where: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield extended resources with a request and no limit, or another one."""
+    """Yield extended resources with a request but without an equal limit."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
     if not isinstance(requests, dict) or not isinstance(limits, dict):
         return
@@ -313,7 +313,7 @@ def _quantity_or_text(value: JSON) -> Quantity | str:
 
 
 def _claims_with_sources(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the claims of a pod by name, with the fields that say where they come from."""
+    """Yield the claims of a pod by name, with the fields of their source."""
     for claim in listed:
         if isinstance(claim, dict):
             yield text_or_empty(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
@@ -373,7 +373,7 @@ def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
 
 
 def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
-    """Return the template with the patch merged into it; an item that a list did not have comes in with its nulls."""
+    """Return the template with the patch merged into it; a new list item keeps its nulls."""
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():

@@ -39,7 +39,7 @@ EXTENSIONS: Final = "extensions.agents.x-k8s.io"
 
 
 class BatchSandboxSpec(Typed):
-    """Patches stay JSON: a null in one takes a field away."""
+    """Patches stay JSON: a null in a patch removes a field."""
 
     replicas = Number(1)
     pool_ref = Text()

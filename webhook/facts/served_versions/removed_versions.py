@@ -76,7 +76,7 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_served_by_given_definition(subject: Subject) -> bool:
-    """Return whether a CustomResourceDefinition beside the object serves its version."""
+    """Return whether a CustomResourceDefinition in the same files serves the version of the object."""
     kind = subject.attributes.kind
     definitions = subject.cluster_view().list_typed(CustomResourceDefinition)
     return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)

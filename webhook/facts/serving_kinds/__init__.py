@@ -1,1 +1,1 @@
-"""Kinds that serve models: what KServe, Knative and LeaderWorkerSet refuse, or read otherwise than it looks."""
+"""Kinds that serve models: fields that KServe, Knative and LeaderWorkerSet refuse, or read in an unexpected way."""

@@ -1,7 +1,7 @@
 """Fields of pods that Knative refuses while its features are off, in Services of Knative and in InferenceServices.
 
-Most fields of a PodSpec are behind a key of ConfigMap config-features, all off by default. Knative takes no grace
-period at all. A timeout is at most max-revision-timeout-seconds, 600 by default.
+Most fields of a PodSpec are behind a key of ConfigMap config-features, all off by default. Knative never accepts a
+grace period. A timeout is at most max-revision-timeout-seconds, 600 by default.
 
 Source: knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go, pkg/apis/serving/fieldmask.go and
 pkg/apis/config/features.go.

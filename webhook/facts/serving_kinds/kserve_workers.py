@@ -1,6 +1,6 @@
 """InferenceServices with workers: what KServe's webhook refuses, and how KServe counts their GPUs.
 
-KServe reads GPUs from requests alone, and writes the numbers that it computes over limits and requests. The head and
+KServe reads GPUs only from requests, and overwrites limits and requests with the numbers that it computes. The head and
 the workers must have tensor times pipeline GPUs together.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/inference_service_validation.go and

@@ -90,7 +90,7 @@ LLM_MODEL: Final = SERVING_KIND.rule(
 _MAIN: Final = "main"
 _SCHEMES: Final = frozenset(("hf", "s3", "pvc", "oci", "oci+native"))
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
-"""A variable with further arguments for vLLM, which may have sizes."""
+"""A variable with more arguments for vLLM, which may set sizes."""
 _LONGEST: Final = 200
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
@@ -182,7 +182,7 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
 
 
 def _gpus_of_container(container: Container) -> int | None:
-    """Return the GPUs of a container; None where it has none, or something else beside them."""
+    """Return the GPUs of a container; None if it has none, or also has other values."""
     limits = container.resources.limits
     amounts = [read_count(value) for name, value in limits.items() if name in _GPUS]
     return amounts[0] if len(amounts) == 1 else None

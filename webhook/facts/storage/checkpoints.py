@@ -2,7 +2,7 @@
 
 Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. Names and options show what is
 a checkpoint: a path or a volume, or an option such as --checkpoint-dir. A volume that another container mounts too may
-be copied elsewhere by that container. The kubelet expands variables in subPathExpr alone. Where this variable is not
+be copied elsewhere by that container. The kubelet expands variables only in subPathExpr. Where this variable is not
 set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
@@ -130,7 +130,7 @@ def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: 
 
 
 def _checkpoint_folder_of_option(container: Container) -> str:
-    """Return the folder of an option for checkpoints, as a word of its own after it, or inside a script."""
+    """Return the folder of an option for checkpoints: the next word, or the value inside a script."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")

@@ -25,11 +25,11 @@ _ADVICE: Final = (
 
 
 _CLAIMS: Final = _ADVICE[:3]
-"""What is said of every kind with pods."""
+"""The rules for every kind with pods."""
 
 
 def advise_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of claims of an object that is no workload which gets other advice."""
+    """Yield the problems of claims of an object, unless the object is a workload with other storage advice."""
     yield from check_advice_without_repetitions(_CLAIMS, volume_claims.CLAIM_EXISTS.id, subject)
 
 

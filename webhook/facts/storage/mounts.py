@@ -1,4 +1,4 @@
-"""Which containers of an object mount which volumes, and what claims they come from. Knows no rule."""
+"""The volumes that containers of an object mount, and the claims of these volumes. Knows no rule."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class MountsOfObject(Struct, frozen=True):
 
 
 def read_mounts(subject: Subject) -> MountsOfObject:
-    """Return the volumes and mounts of an object, to be asked for with `Subject.once`."""
+    """Return the volumes and mounts of an object. Call this through `Subject.once`."""
     work, reading = subject.once(read_device_workload), ReadingContext(subject.deadline)
     volumes: list[Volume] = []
     mounts: list[VolumeMountInObject] = []

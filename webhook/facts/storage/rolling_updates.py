@@ -2,8 +2,8 @@
 
 A rolling update makes the new pod before it removes the old one unless maxUnavailable, rounded down, is at least 1:
 k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts. The new pod can mount a claim for one node
-only on the node of the old pod, where the devices are taken unless there are others. A volume that is read-only in the
-pod may be attached to several nodes.
+only on the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be
+attached to several nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
 
 
 def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
-    """Warn of a Deployment of one pod with devices that keeps a claim which its successor cannot mount beside it."""
+    """Warn about a Deployment of one pod with devices if the old and new pod cannot mount a claim at the same time."""
     if subject.group_kind != _DEPLOYMENT or not subject.namespace:
         return
     spec = subject.typed(Deployment).spec
@@ -62,7 +62,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 
 
 def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:
-    """Return the problem of all claims of the Deployment, at the one that no other pod can mount at all, if any."""
+    """Return one problem for all claims of the Deployment, at the claim that only one pod can mount, if any."""
     name, mode, mounting = next((each for each in claims if each[1] == "ReadWriteOncePod"), claims[0])
     others = ", ".join(f"`{each}`" for each, _, _ in claims if each != name)
     is_mode = f"is {mode} (likewise {others})" if others else f"is {mode}"
@@ -76,7 +76,7 @@ def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMoun
 
 
 def _starts_new_pod_first(settings: RollingUpdate) -> bool:
-    """Return whether the one pod stays until another one is ready: 25 % of one pod, the default, is 0, rounded down."""
+    """Return whether the old pod stays until the new pod is ready: 25 % of one pod, the default, is 0, rounded down."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False
     return (

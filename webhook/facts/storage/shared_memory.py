@@ -47,7 +47,7 @@ _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 """Images with programs that use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
-"""Those of servers, which often need no more than 64 MiB: facts/model_servers/shared_memory.py."""
+"""Images of servers, which often need at most 64 MiB: facts/model_servers/shared_memory.py."""
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
@@ -60,7 +60,7 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_torch(container: Container, subject: Subject) -> bool:
-    """Return whether a launcher of PyTorch starts, or an image with it and not one process alone."""
+    """Return whether a launcher of PyTorch starts, or an image with PyTorch runs more than one process."""
     launch = cached_launch_of_container(container, subject)
     return launch.by in LAUNCHERS or (not launch.is_inline and container.is_found_in(_TORCH, (container.image,)))
 

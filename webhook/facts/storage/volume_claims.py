@@ -1,8 +1,8 @@
 """PersistentVolumeClaims of an object: whether they exist, and whether all of its pods can mount and write them.
 
-ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node is
-on that node alone. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its StorageClass. A
-claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
+ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node
+exists only on that node. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its
+StorageClass. A claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes,
 https://kubernetes.io/docs/concepts/storage/storage-classes/ and
@@ -111,7 +111,7 @@ def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Prob
 def _check_class_of_pending_claim(
     claim: PersistentVolumeClaim, name: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
-    """Report a claim that waits for an absent class; one that is bound needs none any more."""
+    """Report a claim that waits for an absent class; a bound claim no longer needs a StorageClass."""
     wanted = claim.spec.storage_class_name
     if claim.status.phase == "Pending" and is_storage_class_absent(wanted, view):
         who = f"PersistentVolumeClaim `{name}`"

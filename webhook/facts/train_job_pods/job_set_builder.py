@@ -74,7 +74,7 @@ def _coordinator_without_zero_values(spec: JSON) -> JSON:
 
 
 def _resources_that_trainer_counts(sets: Sequence[ReplicatedJobPods], trainer: Trainer) -> Resources:
-    """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    """Return the resources by which Trainer counts: resourcesPerNode, or the resources of container `node`."""
     if trainer.resources_per_node:
         return trainer.resources_per_node
     nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.node_containers]

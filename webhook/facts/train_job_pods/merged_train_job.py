@@ -1,10 +1,10 @@
 """A TrainJob merged with its runtime, as each release of Kubeflow Trainer does it.
 
-Merged once for each object of a request. Without the runtime it is what the TrainJob itself has, and the runtime is
-missing. Releases up to 2.2 merge patches (overlays.py) into the jobs with their names; Trainer's webhook refuses an
-unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is appended. The jobs keep the
-order of the runtime. job_set_builder.py applies spec.trainer and the plugins, nodes_and_processes.py counts. Has no
-rule about mistakes.
+Merged once for each object of a request. Without the runtime, only the fields of the TrainJob are known, and the
+runtime is reported as missing. Releases up to 2.2 merge patches (overlays.py) into the jobs with their names; Trainer's
+webhook refuses an unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is appended. The
+jobs keep the order of the runtime. job_set_builder.py applies spec.trainer and the plugins, nodes_and_processes.py
+counts. Has no rule about mistakes.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to
 release-2.3.
@@ -146,7 +146,7 @@ class MergedTrainJob:
         """Return the path at which a problem outside the TrainJob is reported.
 
         Args:
-            is_own: whether the runtime itself has it, so that no patch can be its reason.
+            is_own: whether the runtime itself has it, so that no patch is the cause.
 
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
@@ -200,7 +200,7 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
 
 
 def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> ReferencedRuntime:
-    """Return the runtime that a TrainJob names; one that is not found is noted in the view.
+    """Return the runtime that a TrainJob names; a runtime that is not found is noted in the view.
 
     Files without it are checked with the runtime that this release of Trainer ships under its name.
     """
@@ -277,7 +277,7 @@ def _merge_layer(
     *,
     indexes: strategic.ListIndexes,
 ) -> None:
-    """Merge one patch; report one that cannot be merged, and leave it out."""
+    """Merge one patch; report a patch that cannot be merged, and leave it out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
     jobs_by_name = {job.get("name", ""): job for job in jobs}

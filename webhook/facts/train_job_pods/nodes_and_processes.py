@@ -78,7 +78,7 @@ def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
 
 
 def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resources:
-    """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    """Return the resources by which Trainer counts: resourcesPerNode, or the resources of container `node`."""
     resources, node = job.spec.trainer.resources_per_node, container_named(first_node_job(job_set), "node")
     return resources if resources or node is None else node.resources
 
@@ -201,7 +201,8 @@ def _mpi_or_flux_processes(
 
 
 def gpu_count(resources: Resources) -> tuple[int, bool]:
-    """Return how many GPUs Trainer counts, and whether several names match, any one of which it may use.
+    """Return how many GPUs Trainer counts, and whether several resource names match, so that Trainer may use any of
+    them.
 
     GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
     before limits.
@@ -226,7 +227,7 @@ class MergedJobSet(Struct):
         labels, annotations: of the JobSet. annotated: the place of each annotation.
         problems: what was refused, dropped, appended or replaced.
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
-        lost_claims: those that the container `node` no longer refers to.
+        lost_claims: claims that the container `node` no longer refers to.
         processes: how many start on each node.
     """
 

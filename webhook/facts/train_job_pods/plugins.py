@@ -70,7 +70,7 @@ class PluginInput(Struct, frozen=True, kw_only=True):
         return self.trainer_pod_set.container("node") if self.trainer_pod_set and self.trainer is not None else None
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
-        """Set the variables of spec.trainer in that container, and then those of a plugin."""
+        """Set the variables of spec.trainer in that container, and then the variables of a plugin."""
         of, node = self.trainer_pod_set, self.node_container
         if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             of.settled = node
@@ -291,12 +291,12 @@ def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JS
 
 
 def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
-    """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
+    """Add volume mounts; each replaces the mount with the same path (UpsertVolumeMounts)."""
     _upsert_entries(container, "volumeMounts", mounts, "mountPath")
 
 
 def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
-    """Add volumes, each in place of the one with its name (UpsertVolumes)."""
+    """Add volumes; each replaces the volume with the same name (UpsertVolumes)."""
     _upsert_entries(pod, "volumes", volumes, "name")
 
 
@@ -362,7 +362,7 @@ def model_of_runtime(runtime: str) -> str:
 
 
 def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
-    """Return whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
+    """Return whether adapters are quantized: the argument's value counts since 2.3, only its name before."""
     if release < INJECTION:
         return any("model.quantize_base" in argument for argument in args) and not any(
             "model.use_dora" in argument for argument in args

@@ -1,6 +1,6 @@
 """A replicated job of the JobSet, copied down to its containers, that Trainer and its plugins change.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose ReplicatedJobPods is a view of a replicated job.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go. Its ReplicatedJobPods is a view of a replicated job.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
 def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bool) -> JSON:
     """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
 
-    For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
+    For jobs of ClusterTrainingRuntimes, which are few: values of users are not kept.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
     return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()

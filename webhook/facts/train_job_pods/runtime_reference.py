@@ -13,7 +13,7 @@ from webhook.typed.job_sets import ReplicatedJob
 class ReferencedRuntime(Struct, frozen=True, kw_only=True):
     """A reference to a runtime, and the runtime, which is false if it does not exist.
 
-    assumed: what is assumed where no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
+    assumed: the assumption if no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
 
     `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
     """

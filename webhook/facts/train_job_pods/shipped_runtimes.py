@@ -52,7 +52,7 @@ def shipped_runtime(name: str, release: Release) -> JSON | None:
 
 
 def first_release_with_runtime(name: str) -> Release | None:
-    """Return the first release that ships a runtime, None for one that no release ships."""
+    """Return the first release that ships a runtime, None if no release ships it."""
     return next((row.releases[0] for row in _ROWS if row.name == name), None)
 
 

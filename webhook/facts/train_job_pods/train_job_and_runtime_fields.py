@@ -172,7 +172,7 @@ def check_fields_exist_in_release(
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
     `is_named`: a user named that release, otherwise it is assumed. Then a file with a field of an older release may be
-    written for that one, unless a field beside it is newer.
+    written for the older release, unless it also has a newer field.
     """
     shape = read_field_table().kinds.get(kind)
     if shape is None:
@@ -320,7 +320,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
             yield from self.find_in_object(held, shape.inner[name], path)
 
     def _other_release_problem(self, path: FieldPath, changed: ReleaseBoundField) -> Problem:
-        """Return the problem of a field that the release does not have; unknown if that release may not be the one."""
+        """Return the problem of a field that the release does not have; unknown if the release may be another one."""
         rule = self.rules.other_release_field
         if self.newest is None or changed.until > self.release:
             message, fix = self._message_and_fix_for_other_release(changed)

@@ -154,7 +154,7 @@ class PodTemplateOverride(PodTemplate):
 
 
 class PodSpecOverride(Typed):
-    """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec beside the names of these jobs."""
+    """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec together with the names of these jobs."""
 
     target_jobs = Parts(TargetJob)
 
@@ -181,7 +181,7 @@ class TrainJob(Object):
 
 
 class InjectionTarget(Typed):
-    """Containers of a replicated job that get the variables of torch, too."""
+    """Containers of a replicated job that also get the variables of torch."""
 
     job_name = Text()
     container_names = Texts()

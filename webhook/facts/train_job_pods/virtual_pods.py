@@ -1,8 +1,8 @@
 """The pods that Trainer creates from a TrainJob, checked like any other pod, and the places of their fields in the
 TrainJob.
 
-The pods are not in the TrainJob. A problem of spec.trainer is reported there, one of the pods of the runtime itself
-where the TrainJob names it, and another one at its patches.
+The pods are not in the TrainJob. A problem of spec.trainer is reported at spec.trainer, a problem of the runtime's own
+pods at runtimeRef, and any other problem at the patches.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
 
 
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
-    """Return the pods of a TrainJob, to be asked for with `Subject.once`."""
+    """Return the pods of a TrainJob. Call this through `Subject.once`."""
     job = subject.once(merge_train_job)
     pods = [
         VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.replicated_jobs
@@ -73,7 +73,7 @@ def virtual_pods(subject: Subject) -> Items[VirtualPod]:
 
 
 def _pod_of_replicated_job(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
-    """Return the template of a replicated job as a pod of its own."""
+    """Return the template of a replicated job as a separate pod."""
     template = replicated_job.pod_template
     pod = {**template.json, "apiVersion": "v1", "kind": "Pod", "spec": template.spec.json}
     attributes = replace(subject.attributes, kind=POD, object=pod, old_object=None)
@@ -86,12 +86,12 @@ def run_check_on_virtual_pods(
     *,
     refuses: bool = True,
 ) -> Iterator[Problem]:
-    """Run a check on the pods of a TrainJob, and yield its problems at the field of the TrainJob that they come from.
+    """Run a check on the pods of a TrainJob, and yield each problem at the field of the TrainJob that causes it.
 
     Args:
         subject: the TrainJob.
         run: the check.
-        refuses: whether it names what no API server takes.
+        refuses: whether the message is about a value that no API server accepts.
     """
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):

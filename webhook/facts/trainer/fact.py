@@ -1,4 +1,6 @@
-"""The facts `trainer` and `training`: a TrainJob merged with its runtime, and what Trainer's objects say alone."""
+"""The facts `trainer` and `training`: a TrainJob merged with its runtime, and the fields of Trainer's objects by
+themselves.
+"""
 
 from __future__ import annotations
 

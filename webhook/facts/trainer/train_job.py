@@ -1,4 +1,4 @@
-"""Rules of the API server and Trainer's webhook for a TrainJob alone, and for the runtime and images that it names.
+"""Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that it names.
 
 About its name, manager, sources, variables and patches; whether the runtime exists; arguments that the runtime adds to
 its command; images; and fields that the installed release does not have. Claims are in train_job_claims.py. Patches
@@ -180,7 +180,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of a storageUri whose scheme the initializer cannot load from."""
+    """Yield the problem of a storageUri with a scheme that the initializer does not support."""
     initializer = job.spec.initializer
     for source in (initializer.dataset, initializer.model) if job.release >= INITIALIZER_MOUNT else ():
         uri = source.storage_uri
@@ -281,7 +281,7 @@ def _later_release_with_runtime(job: MergedTrainJob, subject: Subject) -> Releas
 
 
 def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:
-    """Yield the problem of a command without args, which runs with those of the runtime."""
+    """Yield the problem of a command without args, which runs with the args of the runtime."""
     if job.trainer.command and not job.trainer.has("args") and node.args:
         args = " ".join(node.args)
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
@@ -290,7 +290,7 @@ def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Proble
 
 
 def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield patches of runtimePatches whose manager is missing or used twice."""
+    """Yield runtimePatches with a manager that is missing or used twice."""
     patches = job.spec.runtime_patches if job.release >= PATCHES else ()
     managers = Counter(patch.manager for patch in patches)
     for patch in patches:

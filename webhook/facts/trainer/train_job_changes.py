@@ -188,8 +188,8 @@ def _is_refused_by_api_server(subject: Subject) -> bool:
 
 
 def _immutable_parts_of_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
-    """Return the parts that are immutable in a JobSet: its jobs without some fields of pods; without the runtime those
-    of patches.
+    """Return the parts that are immutable in a JobSet: its jobs without some fields of pods; without the runtime, only
+    patches.
     """
     if job.runtime.is_found:
         return [_immutable_part_of_job(replicated) for replicated in job.replicated_jobs]

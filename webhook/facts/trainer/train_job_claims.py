@@ -134,8 +134,8 @@ class NodeDeviceClaim(NamedTuple):
     not to be GPUs.
 
     The installed release drops a claim that `is_dropped`. It still shows the intended devices of the nodes. No claim in
-    an object from an API server is dropped, because its release has the fields. One that `is_unused` is allocated for
-    the pod, and no container of it refers to it.
+    an object from an API server is dropped, because its release has the fields. A claim that `is_unused` is allocated
+    for the pod, but no container refers to it.
     """
 
     name: str
@@ -153,8 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    The claims that the container `node` refers to, and those that it would refer to without resourcesPerNode. Without
-    such claims, those that no container refers to, and those of patches that the release drops. Missing fields of the
+    The claims that the container `node` refers to, and the claims that it would refer to without resourcesPerNode.
+    This excludes such claims, claims that no container refers to, and claims of patches that the release drops. Missing
+    fields of the
     claims are not reported here: `found` and `devices` have them.
     """
     job = subject.once(merge_train_job)
@@ -190,7 +191,7 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
     if job.node_job is None:
         return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
-    if len(pods) > 1:  # no API server takes this: their names do not tell them apart
+    if len(pods) > 1:  # no API server accepts this: their names do not tell them apart
         return _resolved_claims(job.node_job.pod_template.json, subject)
     return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
 

@@ -1,6 +1,6 @@
 """Rules for the launcher of a TrainJob: the processes that it starts, and what MPI workers get of spec.trainer.
 
-A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them as defaults alone, and
+A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them only as defaults, and
 accelerate and deepspeed do not read them. The container is the merged one, so a command of the runtime or of a patch
 counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
 
@@ -86,7 +86,7 @@ class LauncherProcesses:
         by: torchrun, accelerate or deepspeed; "" where none does.
         option: its origin: `--nproc_per_node`.
         processes: how many start on each node; None if it is not known.
-        at: the rendered path of the command in the TrainJob, or of the runtime that has it.
+        at: the rendered path of the command in the TrainJob, or the path of the runtime if the runtime has the command.
     """
 
     by: str = ""

@@ -136,7 +136,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def check_launcher_as_second_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of numNodes 1 that becomes two nodes, because the launcher is one, too
+    """Yield the problem of numNodes 1 that becomes two nodes, because the launcher also is a node
     (kubeflow/trainer#3954).
     """
     worker = job_named(job.replicated_jobs, "node")
@@ -225,7 +225,7 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names, any one of which Trainer counts."""
+    """Yield several resources with `gpu` in their names; Trainer counts any one of them."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (

@@ -125,14 +125,14 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
 
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield an init container with the name of the one that the plugin adds (flux.go)."""
+    """Yield an init container with the name of the init container that the plugin adds (flux.go)."""
     if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield names because of which nodes do not find `<name>-node-0-0.<name>`, torch.go's master address."""
+    """Yield job names with which nodes do not find `<name>-node-0-0.<name>`, the master address of torch.go."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
@@ -196,7 +196,7 @@ def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
 
 
 def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield targets whose jobs or containers the runtime does not have (torch.go validateEnvInjectionTargets)."""
+    """Yield targets with jobs or containers that the runtime does not have (torch.go validateEnvInjectionTargets)."""
     jobs = jobs_by_name(job_set) if injection.targets else {}
     containers: dict[str, set[str]] = {}
     for target in injection.targets:

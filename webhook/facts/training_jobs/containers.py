@@ -1,6 +1,6 @@
 """Rules for the containers of a role: what the operators refuse, variables that they overwrite, and shared memory.
 
-Each operator appends its variables after those of the container. Shared memory matters in pods with several GPUs.
+Each operator appends its variables to the variables of the container. Shared memory matters in pods with several GPUs.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks, pkg/controller.v1/common/pod.go createNewPod and
 pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,xgboost/xgboost.go,tensorflow/tfjob_controller.go,

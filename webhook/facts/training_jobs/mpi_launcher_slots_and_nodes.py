@@ -230,7 +230,7 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
         return 0
     if worker is None or worker.replicas is None or _slots_per_worker(job) < 1:
         return 0
-    # an MPIJob v1 gives a launcher with GPUs to mpirun, too
+    # an MPIJob v1 also passes a launcher with GPUs to mpirun
     is_host = job.value_at("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
     return worker.replicas + is_host
 

@@ -297,7 +297,7 @@ def _role_names_as_text(roles: list[RoleOfJob]) -> str:
 
 
 def check_nproc_field_set_once(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Refuse, as ValidateCreate of PyTorchJobs does, the older field beside the newer one."""
+    """Refuse the older field together with the newer field, as ValidateCreate of PyTorchJobs does."""
     if job.value_at(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.value_at("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"
         yield PROCESSES_TWICE.problem(
@@ -315,7 +315,7 @@ def advise_nproc_value(nproc: str) -> Iterator[Problem]:
 
 
 def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of more nodes than there are pods, those included that an autoscaler may add."""
+    """Warn about more nodes than pods, including pods that an autoscaler may add."""
     pods = max_pods_of_job(job)
     if pods is None:
         return

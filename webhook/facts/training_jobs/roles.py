@@ -111,7 +111,7 @@ def _unknown_role_problem(role: RoleOfJob, job: TrainingJobOfKind) -> Problem:
 
 
 def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report roles that an operator takes, and then does not run or does not watch."""
+    """Report roles that an operator accepts, but then does not run or does not watch."""
     for role in job.roles.values():
         if job.is_beta and _is_unknown_role(role, job):
             message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"

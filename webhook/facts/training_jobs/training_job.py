@@ -332,7 +332,7 @@ def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator
 
 
 def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report a restart policy in the pod template, which the operator overwrites with that of the role."""
+    """Report a restart policy in the pod template, which the operator overwrites with the policy of the role."""
     written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
         path = (*role.template_path, "spec", "restartPolicy")

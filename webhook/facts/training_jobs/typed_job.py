@@ -73,8 +73,8 @@ class TrainingJobOfKind:
         kind: one of KINDS.
         is_beta: whether it is the MPI Operator's, MPIJob of v2beta1; all others are the Training Operator's.
         name: "" where it has none yet.
-        spec: what it says, without what is still to be filled in where no text belongs.
-        old_spec: what it said before an update, null otherwise.
+        spec: the spec, without placeholders in fields that are not strings.
+        old_spec: the spec before an update, null for other operations.
         roles: by their names, in the order of the object; a role that is null does not exist.
         is_open: whether the roles are not known.
         unfilled: where values are still to be filled in that are not texts, or cannot be decoded.
@@ -150,7 +150,7 @@ def read_job(subject: Subject) -> TrainingJobOfKind:
 
 
 def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
-    """Return every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
+    """Return every role; a null role does not exist, and nothing is known about a placeholder role."""
     at, reading = job.spec.path(KINDS[kind].field), subject.reading_context
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
@@ -176,11 +176,11 @@ class RoleOfJob:
         path: its place.
         is_given: whether it says replicas.
         replicas: their number as the operator fills it in; None where that is still to be filled in.
-        restart_policy: that of the role, "" where it says none.
+        restart_policy: the restart policy of the role, "" if it has none.
         pod_restart_policy: that of its template.
         containers: those of its template.
         is_open: whether there may be other containers, or with other values.
-        has_main: whether the container that trains exists, or may be the one without a name.
+        has_main: whether the container that trains exists, or may be a container without a name.
         shares_memory: whether that has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.

@@ -1,1 +1,1 @@
-"""Updates, drains and scaling of workloads with devices, beside the nodes of a whole cluster."""
+"""Updates, drains and scaling of workloads with devices, compared with the nodes of a whole cluster."""

@@ -12,4 +12,4 @@ UPDATE: Final = RuleGroup(
     level="warn",
     fails="disruption",
 )
-"""The additional needs of an update, a drain or an autoscaler, beside the current pods."""
+"""The needs of an update, a drain or an autoscaler in addition to the current pods."""

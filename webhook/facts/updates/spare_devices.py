@@ -1,7 +1,7 @@
 """Updates that never end, because they start a pod before they remove one and no node has devices for it.
 
-Nodes are taken as empty, so other pods only make it worse. Where something may add nodes, nothing is said. Nodes that
-are listed and may not be all make it advice.
+Nodes count as empty, so other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported.
+Nodes that are listed and may not be all make it advice.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts; kubernetes-sigs/lws@060ab4d
 pkg/controllers/leaderworkerset_controller.go; ray-project/kuberay@feeaf72f ray-operator/controllers/ray.
@@ -92,7 +92,7 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Yield a RayService with a second cluster that finds no devices beside the first one, at its first such group."""
+    """Yield a RayService if its second cluster finds no devices while the first one runs, at the first such group."""
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
     is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))

@@ -21,7 +21,7 @@ from webhook.typed.pods import Container
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
 _READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
-"""Matches with or without a variable, so that no option is looked at twice."""
+"""Matches with or without a variable, so that no option is read twice."""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"

@@ -8,7 +8,7 @@ from webhook.typed.view import Typed
 
 
 def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
-    """Return the names that wait for themselves, directly or not, and those that wait for these, in order.
+    """Return the names that wait for themselves, directly or indirectly, and the names that wait for these, in order.
 
     Args:
         targets: what each name waits for, all of them names of the mapping; a repetition counts once.

@@ -47,7 +47,7 @@ def requests_of_gang(job: Job) -> Amounts:
 
 
 def _count_gang_pods_in_task_order(job: Job) -> Sequence[int]:
-    """Return the number of pods by task, when the gang takes its pods from the first tasks on."""
+    """Return the number of pods by task if the gang starts with the pods of the first tasks."""
     left, counts = job.spec.min_available, []
     for task in job.spec.tasks:
         counts.append(min(task.replicas, left))
@@ -56,7 +56,7 @@ def _count_gang_pods_in_task_order(job: Job) -> Sequence[int]:
 
 
 def _count_gang_pods_after_task_minima(job: Job) -> Sequence[int]:
-    """Return the number of pods by task: what all tasks need, and then further pods until there are enough."""
+    """Return the number of pods by task: first the minimum of all tasks, then more pods until there are enough."""
     counts = [min(task.min_available, task.replicas) for task in job.spec.tasks]
     left = job.spec.min_available - sum(counts)
     for index, task in enumerate(job.spec.tasks):

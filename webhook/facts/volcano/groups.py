@@ -12,7 +12,7 @@ VOLCANO_JOB: Final = RuleGroup(
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go",
     fails="create",
 )
-"""Rules of Volcano's webhook for Jobs, also for those of CronJobs and JobTemplates."""
+"""Rules of Volcano's webhook for Jobs, including the Jobs of CronJobs and JobTemplates."""
 VOLCANO_JOB_ADVICE: Final = RuleGroup(
     "volcano-job",
     refused_by="the API server, when the pod is created",
@@ -36,7 +36,7 @@ VOLCANO_JOB_FLOW: Final = RuleGroup(
     fails="create",
     refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
-"""Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
+"""Rules of Volcano's webhook for JobFlows, and flows without Jobs because these are never created."""
 VOLCANO_QUEUE: Final = RuleGroup(
     "volcano-queue",
     refused_by="Volcano's webhook",

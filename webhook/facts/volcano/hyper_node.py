@@ -156,7 +156,7 @@ def warn_of_missing_tiers(topology: NetworkTopology, subject: Subject, rules: To
 def warn_of_tiers_of_gang_part(
     part: NetworkTopology, gang: NetworkTopology, subject: Subject, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield tiers of a partition or a subgroup that do not exist or are higher than those of the gang."""
+    """Yield tiers of a partition or a subgroup that do not exist or are higher than the tiers of the gang."""
     yield from warn_of_missing_tiers(part, subject, rules)
     yield from _check_part_tier_below_gang_tier(part, gang, rules)
 
@@ -189,7 +189,7 @@ def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: 
 def _check_part_tier_below_gang_tier(
     part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield a highest tier of a part of a gang that is higher than that of the gang."""
+    """Yield a highest tier of a part of a gang that is above the highest tier of the gang."""
     most, bound = part.hard_highest_tier, gang.hard_highest_tier
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))

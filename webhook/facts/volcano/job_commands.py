@@ -176,7 +176,7 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
 
 
 def _host_files_of_mpirun(script: str) -> Iterator[str]:
-    """Yield the files whose lines become the hosts of mpirun unchanged, directly or by a variable."""
+    """Yield the files with lines that become the hosts of mpirun unchanged, directly or through a variable."""
     used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
     for name, file in _LISTED.findall(script):
         if not name or (name in used and assigned[name] == 1):

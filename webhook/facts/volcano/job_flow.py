@@ -1,7 +1,7 @@
-"""Rules of Volcano's webhook for a JobFlow, and flows whose Jobs are never created.
+"""Rules of Volcano's webhook for a JobFlow, and flows with Jobs that are never created.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate, pkg/controllers/jobflow. The
-controller makes each Job of its JobTemplate alone, under the name `<jobflow>-<flow>`; it reads neither the patch nor
+controller makes each Job only from its JobTemplate, under the name `<jobflow>-<flow>`; it reads neither the patch nor
 the probe of a flow.
 """
 
@@ -157,7 +157,7 @@ def _flow_twice_problem(flow: Flow) -> Problem:
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
-    """Yield a JobTemplate that does not exist, or whose Jobs Volcano rejects."""
+    """Yield a JobTemplate that does not exist, or with Jobs that Volcano rejects."""
     view = subject.cluster_view()
     template = view.find(JobTemplate, flow.name)
     if template:

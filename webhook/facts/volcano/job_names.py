@@ -115,7 +115,7 @@ def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """Return the last pod of a task if its name is too long for a host name and not rejected otherwise; else ""."""
+    """Return the last pod of a task if its name is too long for a host name and no other rule rejects it; else ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:
@@ -137,7 +137,7 @@ def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
 
 
 def task_name_twice_problem(task: Task, other: int) -> Problem:
-    """Return the problem of a task that has the name of another, whose index is given."""
+    """Return the problem of a task with the name of another task, which has the given index."""
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):
         message = f"{message}; a task without a name is called `default` and its index"

@@ -135,7 +135,7 @@ _OWNERS: Final[Mapping[str, str]] = {
 }
 """The plugin that sets each variable."""
 _IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
-"""The roles of the tasks in which a plugin sets a variable, for those that it does not set in all."""
+"""The roles of tasks in which a plugin sets a variable, for variables that it does not set in every task."""
 _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
 """Launchers for which a variable of the plugin pytorch has its usual meaning."""
 
@@ -150,7 +150,7 @@ class PluginSetup:
         files: the tasks by their names as svc writes them.
         variables: the same in capital letters.
         roles: the tasks that plugins which set variables in some tasks look for.
-        has_variables: whether svc sets variables beside its files.
+        has_variables: whether svc sets variables in addition to its files.
         pods: how many pods the Job has.
         view: compares names.
     """
@@ -231,7 +231,7 @@ def _check_ssh_key_pair(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
 
 
 def _check_ssh_port(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
-    """Yield an invalid port, in place of which the plugin uses 22 (ssh.go validateSSHPort)."""
+    """Yield an invalid port; the plugin uses 22 instead (ssh.go validateSSHPort)."""
     port = flags.values.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
         message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"

@@ -215,7 +215,7 @@ def _check_host_ports(container: Container) -> Iterator[BrokenValue]:
 
 
 def template_refused_problem(refused: Problem) -> Problem:
-    """Return the problem of a JobTemplate or CronJob whose Jobs Volcano rejects for another problem."""
+    """Return the problem of a JobTemplate or CronJob if Volcano rejects its Jobs because of another problem."""
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
         return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
@@ -253,7 +253,7 @@ def _check_volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
 
 
 def warn_of_claims_and_unmounted_volumes(job: Job) -> Iterator[Problem]:
-    """Yield claims that Kubernetes rejects, and volumes that are not mounted or whose pods are rejected."""
+    """Yield claims that Kubernetes rejects, volumes that are not mounted, and volumes that make the pods invalid."""
     claims: set[str] = set()
     mounting = _tasks_by_mount_path(job) if job.spec.volumes else {}
     for volume in job.spec.volumes:

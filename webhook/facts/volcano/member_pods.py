@@ -1,7 +1,7 @@
 """Counts the pods that name a PodGroup in the known objects: Pods, and the workloads that create them.
 
 Only files hold them all. A live view has no pods, and a new PodGroup has none yet, so nothing is known then.
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go getJobID, which reads one annotation alone, and
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go getJobID, which reads only one annotation, and
 pkg/scheduler/plugins/gang/gang.go, which counts the pods that exist and have not failed.
 """
 
@@ -53,7 +53,10 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
         return (), unknown[""]
     naming: list[PodGroupMember] = []
     for row in subject.deadline.charge_for_items(subject.table.rows):
-        if row.podSets and row.group not in (types.BATCH, types.FLOW):  # Volcano names the groups of its own
+        if row.podSets and row.group not in (
+            types.BATCH,
+            types.FLOW,
+        ):  # Volcano itself names the groups of these owners
             listed = view.list_json(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
             naming += _members_by_pod_group(IdentityKey(listed), IdentityKey(subject.table)).get(name, ())

@@ -252,7 +252,7 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, POD_GROUP_QUEUE_RULES)
-    if queues.is_leaf(name):  # queue-leaf reports this about another one
+    if queues.is_leaf(name):  # queue-leaf reports this about another queue
         yield from warn_of_amounts_above_capability(
             amounts_in_thousandths(group.spec.min_resources), name, path, queues, POD_GROUP_QUEUE_RULES
         )
@@ -309,7 +309,7 @@ def _check_enough_pods_for_group(
 
 
 def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
-    """Return the message and the fix for too few pods; `elsewhere` are those that another scheduler places."""
+    """Return the message and the fix for too few pods; `elsewhere` are the pods that another scheduler places."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     fix = f"set {pods}, or create more pods"
@@ -351,7 +351,7 @@ def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
 
 
 def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Problem:
-    """Return the problem of a missing PodGroup; unless `is_known`, of one that cannot be looked up."""
+    """Return the problem of a missing PodGroup; unless `is_known`, the PodGroup cannot be looked up."""
     path = (*ANNOTATIONS, types.GROUP_NAME)
     if not is_known:
         return GROUP_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])

@@ -285,7 +285,7 @@ def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> It
 
 
 def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield sums of children above what the parent has, which is 0 by default (validateSiblingsSum)."""
+    """Yield sums of children above the amount of the parent, which is 0 by default (validateSiblingsSum)."""
     yield from validate_guarantee_sum(parent, children, queue)
     yield from validate_deserved_sum(parent, children, queue)
 

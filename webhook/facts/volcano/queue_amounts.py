@@ -74,7 +74,7 @@ class SiblingExcess:
     limit: Quantity
 
     def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
-        """Return the message and the fix; `queue` is the one that changes: the parent or one of the children."""
+        """Return the message and the fix; `queue` is the queue that changes: the parent or one of the children."""
         field, name = f"spec.{self.field}", self.resource
         if queue is parent:
             message = f"has {self.limit} {name}, but {field} of the queues below is {self.total} {name} together"
@@ -87,7 +87,9 @@ class SiblingExcess:
 
 
 def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
-    """Return the first resource of which the children have more in a field than their queue; None if there is none."""
+    """Return the first resource with a sum of the children in a field above the amount of their queue; None if there is
+    none.
+    """
     total = _sum_of_shares(shares)
     name = next((name for name, amount in total.items() if _exceeds_share(name, amount, has)), None)
     return None if name is None else SiblingExcess(field, name, total[name], has.get(name, _NONE))
@@ -115,7 +117,7 @@ def is_resource_compared_by_scheduler(name: str) -> bool:
 
 
 def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield a capability above that of the nearest limiting queue above (validateChildAgainstAncestor)."""
+    """Yield a capability above the capability of the nearest limiting parent (validateChildAgainstAncestor)."""
     for name, most in _limits_of_capability(queue):
         above = next(
             (above for above in queues.queue_and_ancestors(queue.parent) if above.spec.capability.get(name)), None
@@ -128,7 +130,7 @@ def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Pr
 
 
 def validate_capability_descendant(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield a capability below that of the topmost limiting queues below (validateChildrenConstraints)."""
+    """Yield a capability below the capability of the topmost limiting child queues (validateChildrenConstraints)."""
     for name, most in _limits_of_capability(queue):
         limited = queues.topmost_descendants_with_limit(queue.name, name)
         below = next((below for below in limited if below.spec.capability[name] > most), None)
@@ -154,7 +156,7 @@ def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -
 
 
 def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
-    """Yield resources of which a queue deserves more than its capability (validateResourceQuantityOfQueue)."""
+    """Yield resources with a deserved amount above the capability (validateResourceQuantityOfQueue)."""
     spec = queue.spec
     for name, share in spec.deserved.items():
         most = spec.capability.get(name, share)
@@ -175,7 +177,7 @@ def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) 
 
 
 def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
-    """Yield resources of which a queue is guaranteed more than it deserves (validateResourceQuantityOfQueue)."""
+    """Yield resources with a guarantee above the deserved amount (validateResourceQuantityOfQueue)."""
     spec = queue.spec
     for name, least in spec.guarantee.resource.items():
         path = spec.path("deserved", name)

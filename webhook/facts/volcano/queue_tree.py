@@ -2,8 +2,8 @@
 
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
 with its state, or if it is the whole cluster. Files of manifests hold some queues, without state; they have `root` too
-where a site sets its amounts. A queue has at most its capability, and at most that of every queue above it. Without a
-capability it has what the cluster has.
+where a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
+capability it can use the whole cluster.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/capacity.
 """
@@ -39,7 +39,7 @@ class QueueTree:
 
     Args:
         all: the queues by name.
-        is_whole: whether there are no others, and their states are current.
+        is_whole: whether these are all queues, with current states.
         children: the names of the queues below each queue that has some.
         deadline: is charged for the queues that are walked.
         view: where they were looked up.
@@ -87,7 +87,7 @@ class QueueTree:
             yield from self.queue_and_ancestors(self.all[name].parent, name)
 
     def topmost_descendants_with_limit(self, name: str, resource: str) -> Iterator[Queue]:
-        """Yield the topmost queues below one that limit a resource."""
+        """Yield the topmost child queues that limit a resource."""
         waiting, seen = [*self.children_of(name)], set[str]()
         while waiting:
             self.deadline.spend(1)
@@ -116,7 +116,7 @@ def read_queues(subject: Subject) -> QueueTree:
 
 
 def read_volcano_overview(view: ClusterView) -> QueueOverview:
-    """Return the queues of Volcano in a cluster, below those that they name as parents."""
+    """Return the tree of the queues of Volcano in a cluster."""
     queues = {queue.name: queue for queue in view.list_visible(Queue) if queue.name}
     children: dict[str, list[str]] = {}
     for name in Items(sorted(queues), view.deadline):

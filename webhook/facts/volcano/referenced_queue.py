@@ -34,7 +34,7 @@ class QueueRules(NamedTuple):
     leaf: Rule
     capability: Rule
     is_of_jobs: bool = False
-    """Whether Volcano's webhook rejects a named queue with queues below it, as it does for Jobs alone."""
+    """Whether Volcano's webhook rejects a named queue with child queues. It does so only for Jobs."""
 
 
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:

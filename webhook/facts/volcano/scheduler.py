@@ -2,8 +2,8 @@
 
 The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
 drops a misspelt key, logs an unknown plugin, and with an unknown action continues with the old configuration. Further
-plugins come from the folder of --plugins-dir, named as their files are: a configuration with a name that resembles none
-of Volcano's is taken for that of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
+plugins come from the folder of --plugins-dir, named as their files are: a configuration with a name unlike any name of
+Volcano is treated as that of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
 UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go
 LoadCustomPlugins.
 """
@@ -171,7 +171,7 @@ _FIRST: Final = (
     ("allocate", "preempt"),
     ("allocate", "gangpreempt"),
 )
-"""Pairs of actions; the first should come first."""
+"""Pairs of actions; the first of the two should come first."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
     "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
@@ -218,7 +218,7 @@ class SchedulerConfiguration(Typed):
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of configurations of the scheduler in the keys of a ConfigMap.
 
-    The agent scheduler reads one of the same form, but has plugins of its own and knows no gangs.
+    The agent scheduler reads a configuration of the same form, but has its own plugins and no gangs.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
@@ -242,7 +242,7 @@ def _is_configuration(text: str) -> bool:
 def _validate_configuration_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[Problem]:
     config_map.reading.deadline.require_time_for_call(
         len(text) * 1e-5
-    )  # YAML takes about as long, and nothing interrupts it
+    )  # parsing YAML needs about this time, and cannot be interrupted
     try:
         documents = yamlfile.load(text)
     except InputError as error:
@@ -305,7 +305,7 @@ def _key_without_enable(key: str) -> str:
 
 
 def _check_misspelled_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
-    """Yield a plugin whose name resembles one of Volcano's."""
+    """Yield a plugin with a name similar to a plugin of Volcano."""
     if near:
         message = (
             f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir has "
@@ -351,7 +351,7 @@ def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]
 def _validate_actions(
     conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, is_own: bool
 ) -> Iterator[Problem]:
-    """Yield actions that the scheduler does not know, unless it has plugins of its own."""
+    """Yield actions that the scheduler does not know, unless it has its own plugins."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield _unreadable_problem(message, 'write actions: "enqueue, allocate, backfill"', at)

@@ -25,7 +25,9 @@ from webhook.schema.types import Fields, Items, Type
 from webhook.typed.view import ReadingContext, Typed
 
 RUN_SUFFIX: Final = "-01234567"
-"""A suffix as long as that of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
+"""A suffix with the length of the suffix of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller
+getJobName).
+"""
 
 
 def read_job(subject: Subject) -> Job:
