@@ -96,7 +96,9 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions. `name` is its value of `--cel-engine`."""
+    """Compiles expressions. `name` is its value of `--cel-engine`. What it compiled may be kept by it."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def name(self) -> str:

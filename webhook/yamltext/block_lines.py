@@ -17,9 +17,11 @@ _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?
 """Matches a plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
 _DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
 _SINGLE: Final = r"'(?:[^']|'')*+'"
-_ITEM: Final = rf"(?:(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+|{_DOUBLE}|{_SINGLE})"
+_WORD: Final = r"(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+"
+_ITEM: Final = rf"(?:{_WORD}|{_DOUBLE}|{_SINGLE})"
 _LIST: Final = rf"\[ *+(?:{_ITEM} *+(?:, *+{_ITEM} *+)*+)?\]"
-_FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
+_FLOW_ITEM: Final = rf"(?:{_WORD}(?::(?=[A-Za-z0-9/])[A-Za-z0-9_./$=-]*+)*+|{_DOUBLE}|{_SINGLE})"
+_FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_FLOW_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
 """Matches what may be a collection in brackets: `read_flow` reads it."""
 _KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
 _LINE: Final = re.compile(
@@ -30,7 +32,7 @@ _LINE: Final = re.compile(
 """Matches indentation, dashes, key and value, each of which may be empty, and a comment."""
 _PLAIN_LIST: Final = re.compile(_LIST)
 _ITEMS: Final = re.compile(_ITEM)
-_FLOW_TOKEN: Final = re.compile(rf"({_ITEM})(: ++)?|([\[\]{{}},])| ++")
+_FLOW_TOKEN: Final = re.compile(rf"({_FLOW_ITEM})(: ++)?|([\[\]{{}},])| ++")
 _DASH: Final = re.compile(r"- +")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
