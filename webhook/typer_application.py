@@ -127,7 +127,7 @@ OPTION_GROUPS = {
     ),
     "Log": ("--log-level", "--log-format", "--log-denials", "--traces"),
 }
-"""The flags in the help of a verb, by what they are about; others come under `More`."""
+"""The flags in the help of a verb, by topic; other flags are under `More`."""
 _MOST_USED = (
     "--filename",
     "--live",
@@ -147,7 +147,7 @@ _MOST_USED = (
     "--inject",
     "--policies",
 )
-"""The flags that come first in the help of a verb: the first five of these that it has."""
+"""The first flags in the help of a verb: the first five of these that it has."""
 _FEW_OPTIONS = 8
 """A verb with so many options shows them without groups."""
 
@@ -236,7 +236,7 @@ EXIT_CODES = {
     2: "wrong usage, a mistake in the configuration or a policy, or an input that cannot be read",
     3: "not decided: `unknown` of simulate and why; for other verbs only with `undecided` in --fail-on",
 }
-"""The one table of exit codes, printed by --help."""
+"""The table of exit codes, printed by --help."""
 
 _SHELLS = "|".join(get_args(Shell))
 
@@ -260,7 +260,7 @@ class _VerbGroup(TyperGroup):
 
 
 class _PlainArgument(TyperArgument):
-    """An argument whose help shows its name without Typer's type: `FIXTURE...`."""
+    """An argument that help shows without Typer's type: `FIXTURE...`."""
 
     def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
         return None

@@ -2,8 +2,8 @@
 
 kube-apiserver writes them to `status.typeChecking` of a ValidatingAdmissionPolicy, where few people look: it types the
 object by each kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go). It
-types validations alone, and nothing of MutatingAdmissionPolicies. Here every expression is typed. A policy
-distinguishes kinds by `has()` or by name, so a mistake is one that fails for all of them. For a kind without a known
+types only validations, and nothing of MutatingAdmissionPolicies. Here every expression is typed. A policy distinguishes
+kinds by `has()` or by name, so only an expression that fails for all kinds is a mistake. For a kind without a known
 schema, only `metadata` has types. field_names.py finds fields that do not exist.
 """
 

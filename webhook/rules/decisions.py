@@ -230,10 +230,10 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, kw_only=True):
     """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change. `faults` are our own bugs
-    because of which a policy could not be evaluated. `explanations` are the requested ones. `further` are the decisions
-    besides a denial in the mutating phase: what the validating phase would say about the object with the mutations that
-    could be made. They decide nothing.
+    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change. `faults` are internal errors
+    that prevented the evaluation of a policy. `explanations` are the requested ones. `further` are more decisions for a
+    denial in the mutating phase: the decisions of the validating phase about the object with the mutations that could
+    be made. They decide nothing.
     """
 
     allowed: bool

@@ -1,7 +1,7 @@
-"""The defaults that an API server fills into objects of its own kinds before webhooks and policies see them.
+"""The defaults that an API server sets in objects of its own kinds before webhooks and policies see them.
 
-An object comes encoded as an API server sends it (sent.py), so that a field which is not set is absent. A type has its
-defaults here under its name. The defaults of an object are filled in before those of its parts. Values that an API
+The object is encoded as an API server sends it (sent.py), so a field that is not set is absent. A type has its
+defaults here under its name. The defaults of an object are set before the defaults of its parts. Values that an API
 server fills in later, such as names, selectors of Jobs and the tolerations of its admission plugins, are not here.
 Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py compares
 with kube-apiserver 1.36.

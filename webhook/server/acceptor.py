@@ -1,7 +1,7 @@
-"""Accepting connections: a few at a time, and again after the system had no resources for another.
+"""Accepts connections, a few at a time. After a lack of resources of the system, it pauses and tries again.
 
-Knows a listening socket and the event loop; nothing of TLS and HTTP. `loop.create_server` would accept all that wait in
-one callback, 2,048 of them, and reset those that the system holds when it is closed.
+Knows a listening socket and the event loop, but not TLS and HTTP. `loop.create_server` would accept all waiting
+connections (up to 2,048) in one callback, and reset accepted connections of the system when it is closed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Acceptor:
         self._resume()
 
     async def accept_waiting_and_close(self) -> None:
-        """Accept the connections that the system holds already, then stop accepting."""
+        """Accept the connections that the system has already accepted, then stop."""
         if self._listening.fileno() < 0:
             return
         self._loop.remove_reader(self._listening)
@@ -80,7 +80,7 @@ class Acceptor:
         return True
 
     async def _connect(self, client: socket.socket) -> None:
-        with suppress(OSError):  # it is gone already
+        with suppress(OSError):  # the client has already closed it
             await self._loop.connect_accepted_socket(self._make, client)
             return
         client.close()

@@ -99,7 +99,7 @@ class AccessReviews:
 
         def ended(call: asyncio.Future[JSON]) -> None:
             if not call.cancelled():
-                call.exception()  # else the loop would log one that comes too late
+                call.exception()  # otherwise the loop would log a late exception
             now = monotonic()
             self._usage.add(tenant, now - begun, now)
             self._queue.charge(tenant.namespace, now - begun)
@@ -138,7 +138,7 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
         return "the API server answered something else than a SubjectAccessReview"
     failed = status.get("evaluationError") or None
-    # an authorizer that denies for certain is believed although another one failed
+    # a definite denial of one authorizer counts even if another one failed
     is_error = failed is not None and not status["allowed"] and not status.get("denied")
     return AuthorizationDecision(
         allowed=status["allowed"], reason=status.get("reason") or "", error=failed if is_error else None

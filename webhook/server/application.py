@@ -33,7 +33,7 @@ from webhook.text.caches import bytes_of_all_caches
 class LazyPages:
     """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
-    Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
+    Its import needs a third of the start-up, and reviews do not need it: it happens in a thread, started with
     `load`, or in the first call that is not a review. A failure raises in all waiting calls, and the next call tries
     again.
     """
@@ -108,11 +108,11 @@ class ReviewSettings:
 
     Attributes:
         limits: the limits of one call.
-        workers: how many processes evaluate what takes long, and what each may use.
-        authority: answers what policies ask of `authorizer`.
+        workers: the number of processes for long reviews, and their memory.
+        authority: answers questions of policies to `authorizer`.
         logs_denials: whether the log line of a refused review has the message.
         observer: gets the log line of each review.
-        events: writes Events about warnings; None where nobody asked for them.
+        events: writes Events about warnings; None if they are off.
         view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
         why_not_started: returns why reviews cannot be judged yet; "" once they could.
     """
@@ -132,8 +132,8 @@ class PageContents:
     """The contents of the pages other than counters.
 
     Attributes:
-        gauges: further figures for /metrics.
-        about: further fields for /version.
+        gauges: more figures for /metrics.
+        about: more fields for /version.
         policies: the rows of /debug/policies.
     """
 
@@ -157,7 +157,7 @@ def create_application(
         from webhook.server.pages import create as create_pages
 
         gauges = contents.gauges
-        asyncio.run(Exposition(Counters(), gauges, version="").text())  # what it imports for the first text takes 80 ms
+        asyncio.run(Exposition(Counters(), gauges, version="").text())  # its imports for the first text need 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
         return create_pages(parts.readiness, metrics, version, contents.policies)

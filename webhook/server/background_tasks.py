@@ -41,7 +41,7 @@ class _Failures:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs the background tasks of one server and starts them again after failures. Used on its event loop alone."""
+    """Runs the background tasks of one server and starts them again after failures. Used only on its event loop."""
 
     counters: Counters
     log: Log

@@ -1,6 +1,6 @@
 """Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
-A child has exactly what the process has at the moment of the fork: policies, context and view of the cluster, without
+A child has the state of the process at the moment of the fork: policies, context and view of the cluster, without
 a copy being sent. So a reload in between can never mix two sets in one answer, and all memory is given back when the
 child ends. The server's own workers are forked by a process in between (fork_server.py).
 
@@ -44,7 +44,7 @@ _OOM_SCORE: Final = "500"
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running child: its answer comes through `channel` (non-blocking), then end of file."""
+    """A running child: its answer arrives through `channel` (non-blocking), followed by end of file."""
 
     pid: int
     channel: socket.socket
@@ -151,7 +151,7 @@ def detach_from_parent(channel: socket.socket) -> None:
     os.closerange(3, keep)
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
     os.nice(max(0, _NICENESS - os.nice(0)))
-    trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
+    trim_heap()  # otherwise the child would keep memory that is free in the server, even after the server trims it
 
 
 def _report_unraisable(what: sys.UnraisableHookArgs) -> None:

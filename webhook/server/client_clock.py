@@ -1,6 +1,6 @@
 """The clock of one client: what the server waits for, since when, and how long that may take.
 
-Knows times alone. A connection is in one state at each moment, each state has one timeout, and no clock runs while the
+Knows only times. A connection is in one state at each moment, each state has one timeout, and no clock runs while the
 client waits for the server. `connection_closing.py` looks at all clocks five times a second.
 """
 
@@ -78,7 +78,7 @@ class ClientClock:
             self._large_body_bytes = 0
 
     def count_large_body(self, size: int) -> None:
-        """Count bytes that have come, where a pace is required."""
+        """Count received bytes, if a minimum speed is required."""
         if self._large_body_bytes is not None:
             self._large_body_bytes += size
 
@@ -87,7 +87,7 @@ class ClientClock:
         return self.state != "serving" and self._paused_at is None and now - self.since >= least_s
 
     def is_late(self, timeouts: ConnectionTimeouts, now: float) -> bool:
-        """Return whether the client has taken longer than it may."""
+        """Return whether the client is late."""
         if self.state == "serving" or self._paused_at is not None:
             return False
         seconds: float = getattr(timeouts, f"{self.state}_s")

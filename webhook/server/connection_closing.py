@@ -1,4 +1,5 @@
-"""Chooses the connections that the server ends: those with late clients, and idle ones when the server stops.
+"""Chooses the connections that the server ends: connections with late clients, and idle connections when the server
+stops.
 
 HTTP/1.1 has no way to end an idle connection that the client may be using at this moment. An idle connection is closed
 only while nothing of a request is here, not even in the system's buffers, and few are closed between two looks at the
@@ -50,10 +51,10 @@ async def close_idle_connections(
 
 
 def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[str]:
-    """Abort every connection with a client that took too long, and close those that were idle for long.
+    """Abort every connection with a late client, and close connections that were idle for long.
 
     Args:
-        connections: those to look at.
+        connections: the connections to check.
         now: the event loop's time.
 
     Returns:

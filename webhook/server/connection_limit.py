@@ -31,7 +31,8 @@ _PATIENCE_S: Final = 1.0
 because of its buffers: the body of an API server arrives within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
 """A quarter of the places stays with connections that were not answered yet. Otherwise a client with an answered
-request on every connection could end each new connection, also one of an API server, by opening another."""
+request on every connection could end each new connection, even of an API server, by opening another one.
+"""
 _IDLE_TRIED: Final = 8
 """How many idle connections are checked for a request in their buffers, with a system call for each."""
 
@@ -59,8 +60,8 @@ class _ClientAddress:
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
         """Return the connection that is needed least, of at least one.
 
-        That is an unproven one where there are more than `most_unproven`, then one that keeps us waiting in the middle
-        of a request, then the longest idle, then an unproven one, then the oldest of those that are answered.
+        The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the middle
+        of a request, the longest idle one, an unproven one, and the oldest that is being answered.
         """
         unproven = next((one for one in self.unproven if one.has_kept_server_waiting(now)), None)
         if unproven is not None and len(self.unproven) > most_unproven:
@@ -71,7 +72,7 @@ class _ClientAddress:
         return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
 
     def slow_holders(self, now: float) -> list[HttpConnection]:
-        """Return the connections that may be ended for what they hold: those that keep us waiting, longest first."""
+        """Return the connections that may be ended for what they hold: stalled connections, the longest wait first."""
         slow = (one for one in self if one.held_bytes >= _LARGE_BYTES and one.has_kept_server_waiting(now, _PATIENCE_S))
         return sorted(slow, key=attrgetter("since"))
 
@@ -113,7 +114,7 @@ class ConnectionLimit:
             of.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds so many bytes more; abort one where all together are too many."""
+        """Note that a connection holds more bytes; abort one where all together are too many."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of:
             of.held_bytes += change
@@ -122,7 +123,7 @@ class ConnectionLimit:
                 self._abort_largest_holder(connection)
 
     def _abort_largest_holder(self, reader: HttpConnection) -> None:
-        """Abort a connection of the address that holds most: the one that reads now, if it is of that address."""
+        """Abort a connection of the address that holds the most bytes, preferably the connection that reads now."""
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
@@ -151,8 +152,8 @@ class ConnectionLimit:
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_slow_holders(self, now: float) -> None:
-        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; first those of the address that
-        holds most.
+        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; first connections of the address
+        that holds the most bytes.
         """
         if self.held_bytes <= MAX_HELD_BYTES:
             return

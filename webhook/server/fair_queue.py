@@ -1,16 +1,16 @@
 """A fair queue: the tenant that used least recently goes first, and a tenant's own requests go in order of arrival.
 
-Among namespaces with tenants of equally little usage, such as all light ones, the next is the one that got the least
-time while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a
-clock of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much work
-of the others, a new one begins at the current time of the clock, and debts arise only while others wait. Users of a
+Among namespaces with tenants of equal usage, such as all light ones, the next is the namespace that got the least time
+while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a clock
+of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much work of
+the others, a new one begins at the current time of the clock, and debts arise only while others wait. Users of a
 namespace take turns.
 
-Two levels of binary heaps: of namespaces, and of the tenants of each. A tenant with more usage than before is put back
-when it comes to the top, so that a turn does not visit all waiting tenants. The tenants of one busy address are all put
-back when it has used a fifth more, a thousand of them in 6 ms. A tenant that becomes light while it waits would never
-come to the top while new light ones arrive: a third heap has the moments at which this happens. Knows tenants and
-futures, and not their purpose.
+Two levels of binary heaps: of namespaces, and of the tenants of each. A tenant with more usage than before is moved
+back when it reaches the top, so that a turn does not visit all waiting tenants. The tenants of one busy address are all
+put back when it has used a fifth more, a thousand of them in 6 ms. A tenant that becomes light while it waits would
+never reach the top while new light tenants arrive: a third heap has the moments at which this happens. Knows tenants
+and futures, and not their purpose.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _Fading: TypeAlias = tuple[float, int, Tenant]
 uses nothing until then, and a number."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
-"""The virtual clock advances as each of the waiting namespaces is served. Otherwise it would stand still as long as new
-ones arrive, and they would go before all others. It counts so many more than wait: otherwise the work of one would put
-it behind the only other one by all of its length.
+"""The virtual clock advances as each of the waiting namespaces is served. Otherwise it would not advance while new
+namespaces arrive, and these would go before all others. It counts so many more than wait: otherwise long work of one of
+two namespaces would delay it by the whole length of this work.
 """
 
 
@@ -127,8 +127,8 @@ class FairQueue:
         """Remove and return the next turn, with its tenant; None if no turn is possible now.
 
         Args:
-            may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
-                search, since those behind it used as much.
+            may: says of a tenant whether it may be next. Light tenants that may not run now are skipped; a heavy one
+                ends the search, since those behind it used as much.
         """
         passed_over: list[_Waiting] = []
         following = None

@@ -1,10 +1,10 @@
-"""A process that forks the workers: it holds what the server had at one moment, and changes nothing of it.
+"""A process that forks the workers: it has the state of the server at one moment, and does not change it.
 
 A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that it
 changes while a worker runs. Ten workers a second took a tenth of the loop so, and small reviews 10 ms in place of 1. So
 the server forks once, and that process forks the workers: their pages are shared with a process that does not change.
 
-That what it holds is what the server has is seen to by worker_lane.py.
+worker_lane.py replaces it when the state of the server changes.
 
 The server sends messages of one size: start a worker, with a socket attached, or kill one. The end of the file ends the
 process and its workers, also when the server was killed. Job and answer go through the worker's socket.
@@ -50,7 +50,7 @@ _REAP_TRIES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A running worker: the job goes and the answer comes through `channel`, which does not block, then end of file."""
+    """A running worker: `channel` (non-blocking) carries the job and the answer, followed by end of file."""
 
     number: int
     channel: socket.socket
@@ -85,7 +85,7 @@ class ForkServer:
         """Fork a worker that ends itself soon after `deadline`, a moment of the monotonic clock.
 
         Raises:
-            OSError: the process has ended, or no socket is to be had.
+            OSError: the process has ended, or no socket is available.
         """
         ours, its = socket.socketpair()
         number = next(self._numbers)
@@ -122,7 +122,7 @@ class ForkServer:
 
 
 def _end_process(process: Child, owner: int) -> None:
-    """End a process that is still running when the server's loop is gone; not in a fork, which has the object, too."""
+    """End a process that is still running when the server's loop is gone; not in a fork, which also has the object."""
     if os.getpid() != owner:
         return
     process.channel.close()
@@ -148,7 +148,7 @@ def _reap(process: Child, tries: int) -> None:
 def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is not measured
     control: socket.socket, work: Work, memory_bytes: int
 ) -> NoReturn:
-    """Fork workers until the server closes its end, then kill those that are left."""
+    """Fork workers until the server closes its end, then kill the remaining workers."""
     code = 1
     running: dict[int, int] = {}
     try:
@@ -178,7 +178,7 @@ def _forget_ended_workers(running: dict[int, int]) -> None:  # pragma: no cover 
 def _do_as_asked(  # pragma: no cover - as above
     control: socket.socket, running: dict[int, int], work: Work, memory_bytes: int
 ) -> bool:
-    """Read one message and do what it says; return False at the end of the file."""
+    """Read one message and execute it; return False at the end of the file."""
     message, sockets, _, _ = socket.recv_fds(control, _MESSAGE.size, 1)
     if len(message) != _MESSAGE.size:
         return False

@@ -1,8 +1,8 @@
 """One connection of a client: TLS, HTTP/1.1 over httptools, and one request after the other.
 
-A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows what the client owes
-(client_clock.py) and how much of one request may come (request_head.py). A request that comes before the answer to the
-one before it waits; a further one is refused. A connection with a client that is late or sends too much is aborted:
+A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows what the client must send in time
+(client_clock.py) and how large a request may be (request_head.py). A request that arrives before the answer to the
+previous one waits; another one is refused. A connection with a client that is late or sends too much is aborted:
 `close()` would wait until the client has read everything, which an attacker never does.
 """
 
@@ -41,9 +41,10 @@ CLIENT_GONE: Final = "the client is gone"
 """The message with which the task of a review is cancelled when its connection ends."""
 HANDSHAKE_S: Final = 0.003
 """Seconds of the loop that one connection with ECDSA P-256 costs at most from its accept to its end: 1 ms measured on a
-quick core, 2.2 to 3.1 on one that is shared. Too little would let an address that connects without end stay light."""
+fast core, 2.2 to 3.1 ms on a shared core. Too little would let an address that connects without end stay light.
+"""
 _READ_BYTES: Final = 64 * 1024
-"""How much is read of a connection at a time. Larger blocks of memory would come from the system, which is slow."""
+"""How much is read of a connection at a time. The system allocator would provide larger blocks, which is slow."""
 _REFUSED_S: Final = 0.1
 """Seconds for a client that is read no more to read why."""
 _DISCARDED_BYTES: Final = 16 * 1024
@@ -58,7 +59,7 @@ class Register(Protocol):
     """The connections of a port, counted together."""
 
     def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection, and abort another one where there are too many."""
+        """Count a new connection, and abort another one if there are too many."""
         ...
 
     def mark_first_request_answered(self, connection: HttpConnection) -> None:
@@ -91,7 +92,7 @@ class Port:
         handshakes: where failed handshakes are noted.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
-        buffer: what the next bytes of any connection are read to.
+        buffer: the shared buffer for the next bytes of any connection.
     """
 
     application: AsgiApp
@@ -111,8 +112,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     Attributes:
         address: of the client, without the port.
         trusted: the authority that the client's certificate was compared with; None without TLS.
-        is_ended: nothing more is taken from the client.
-        held_bytes: what has come and is not answered yet, but for large bodies, which have a budget.
+        is_ended: nothing more is read from the client.
+        held_bytes: bytes that were received and not answered, except large bodies, which have a budget.
     """
 
     transport: asyncio.Transport
@@ -167,7 +168,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return self._port.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Continue the handshake, or decrypt and parse what has come."""
+        """Continue the handshake, or decrypt and parse the received bytes."""
         data = self._port.buffer[:nbytes]
         if self.is_ended or self.state == "goodbye":
             self._discard(len(data))
@@ -234,7 +235,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def update_reading(self) -> None:
-        """Decrypt and parse what comes, or hold it back, as the state of the connection asks."""
+        """Decrypt and parse the received bytes, or hold them back, depending on the state of the connection."""
         read = self._read
         is_full = read is not None and read.buffered_bytes > FREE_BYTES
         awaits_turn = self._handshake is not None and not self._has_turn
@@ -358,7 +359,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._send_outgoing()
 
     def _send_outgoing(self) -> None:
-        """Send what TLS itself has to say."""
+        """Send the protocol messages of TLS."""
         if self._tls is not None and (outgoing := self._tls.take_outgoing()):
             self.transport.write(outgoing)
 
@@ -402,7 +403,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def on_message_begin(self) -> None:
-        """Start to measure how long the client takes to send its headers."""
+        """Start to measure how long the client needs to send its headers."""
         self._begun_requests += 1
         self._url, self._headers, self._head = b"", [], RequestHead()
         self._expects_continue = False
@@ -412,7 +413,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             raise self._head.create_malformed_error("more than one request came before the answer to the first")
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the URL, and refuse one that is longer than a server needs."""
+        """Append a piece of the URL, and refuse a URL that is too long."""
         self._url += url
         self._head.check_url_size(len(self._url))
 
@@ -425,7 +426,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start to answer the request; one that comes before the answer to another waits, and its clock with it."""
+        """Start to answer the request; a request that arrives before the answer to another one waits, and so does its
+        clock.
+        """
         version = self._parser.get_http_version()
         self._head.check_all_headers(version)
         if self._parser.should_upgrade():  # the parser would read the body as bytes of the other protocol
@@ -473,7 +476,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         }
 
     def on_body(self, piece: bytes) -> None:
-        """Take one piece of the body, and refuse too many small ones; what comes after the answer is thrown away."""
+        """Take one piece of the body, and refuse too many small ones; bytes after the answer are discarded."""
         self._head.count_body_piece(len(piece))
         self._framing_bytes -= len(piece)
         read = self._read

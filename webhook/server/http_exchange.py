@@ -130,7 +130,7 @@ class Exchange:
         self._tell_application()
 
     def abandon(self) -> None:
-        """Tell the application that nothing more comes, and write nothing more."""
+        """Tell the application that the client sends nothing more, and write nothing more."""
         self.is_abandoned = True
         self._end_request()
 
@@ -166,7 +166,7 @@ class Exchange:
     # ---- the answer
 
     async def run(self, application: AsgiApp) -> None:
-        """Let the application answer; where it does not, answer 500, or abort what it has begun."""
+        """Let the application answer; if it does not, answer 500, or abort the started answer."""
         try:
             await application(self.scope, self.receive, self.send)
         except asyncio.CancelledError:

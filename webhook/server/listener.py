@@ -51,10 +51,10 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
+    """Where to listen and how to part: port 0 means any free port; without tls it is plain HTTP, for tests only.
 
-    probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
-    the only accepted clients; empty accepts all that it signed. max_connections: on the port of the reviews.
+    probe_port: of probes and metrics; None serves them only on the port of the reviews. client_names: with a client
+    authority, the only accepted clients; empty accepts all that it signed. max_connections: on the port of the reviews.
     """
 
     host: str = DEFAULTS.host
@@ -72,8 +72,8 @@ class Listener(uvicorn.Server):
     """The server process. `listen()` blocks until SIGTERM or SIGINT and then returns normally.
 
     On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
-    `drain_s`; uvicorn alone closes idle connections at once and loses requests that are on their way. A second signal,
-    or SIGINT, stops without draining.
+    `drain_s`; uvicorn by itself closes idle connections at once and loses requests that are on the wire. A second
+    signal, or SIGINT, stops without draining.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Listener(uvicorn.Server):
             parts: what the parts of the server share.
             probes: answers on the port of the probes.
             background: runs while the server runs.
-            on_start: called with host, port and port of the probes once clients are taken.
+            on_start: called with host, port and port of the probes once the server accepts clients.
         """
         super().__init__(_uvicorn_configuration(app, place))
         self._application = app
@@ -215,7 +215,7 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Install the handlers of SIGTERM, SIGINT and SIGHUP; a closed terminal drains the server as SIGTERM does.
 
-        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. A signal that is
+        SIGUSR1 and SIGUSR2, which end a process by default, are ignored. A signal that is
         ignored, as SIGHUP under nohup, stays ignored.
         """
         wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}

@@ -1,8 +1,8 @@
-"""The policies of files and those that the cluster stores, as one set that follows both.
+"""The policies of files and the policies that the cluster stores, as one set that follows both.
 
 If files cannot be used, their last good policies stay in service, and changed stored objects are still applied. A
-stored object that does not compile takes no other away (live_policies/compile.py). The set is compiled in a thread and
-swapped whole, like every reload.
+stored object that does not compile removes no other policy (live_policies/compile.py). The set is compiled in a thread
+and swapped whole, like every reload.
 
 A param of a file that names a rule that does not exist is refused when it is loaded. A param of the cluster has been
 changed already, so its mistake is logged once for each change, counted, and named in /readyz?verbose.
@@ -94,7 +94,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Compile the stored objects when they changed, and return whether they did; keep the last ones when listing
         fails.
         """
-        revision = self._stored.revision()  # first: what changes meanwhile is looked at again
+        revision = self._stored.revision()  # first: a change in the meantime is checked again
         if revision == self._revision:
             return False
         try:
@@ -183,8 +183,8 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
 
 def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
-    """Return the parts of an object that decide what is in force: of its status what says that it is not registered,
-    and of one with errors the last generation that compiled.
+    """Return the parts of an object that decide what is in force: the part of its status about the registration, and
+    for an object with errors the last generation that compiled.
     """
     last = stored.last_compiled if is_failing else None
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
@@ -250,7 +250,7 @@ class LiveParamsChecker:
         )
 
     def note(self, mistakes: Sequence[str]) -> None:
-        """Store the mistakes, count those that are new, and log all of them when there are new ones."""
+        """Store the mistakes, count the new ones, and log all of them if there are new ones."""
         added = set(mistakes).difference(self._mistakes)
         self._mistakes = mistakes
         if added:

@@ -1,8 +1,8 @@
 """Adds up the most memory that the server may take, with any requests.
 
-Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. The part that settings do
-not bound comes first: the process with its policies. Pages of program files do not count: the system gives them back
-when memory is short.
+Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. The first part is not
+bounded by settings: the process with its policies. Pages of program files do not count: the system gives them back when
+memory is short.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ CONNECTION_BYTES: Final = 33_000
 HELD_FACTOR: Final = 1.5
 """Bytes of memory for each byte that a connection holds: they are copied where a body is put together."""
 WAITING_BYTES: Final = 400_000
-"""Bytes of a body that waits for its turn: what is read before it is held back, as it came and decrypted."""
+"""Bytes of a body that waits for its turn: bytes that are read before a connection is held back, encrypted and
+decrypted.
+"""
 COPIED_BYTES: Final = 3_000_000
-"""Bytes of shared pages that a worker changes: 3.2 MB with all that an ordinary review of 140 KB takes."""
+"""Bytes of shared pages that a worker changes: 3.2 MB, including an ordinary review of 140 KB."""
 FORK_SERVER_BYTES: Final = 20_000_000
 """Bytes of pages that the server changes while the process that forks its workers still has them as they were. Under
 attacks half of all looks found up to 14 MB, and one of twenty more than 20."""
@@ -40,13 +42,13 @@ TENANTS_BYTES: Final = 6_400_000
 """Bytes of the records of the scheduler and the workers' queue about 4,096 namespaces, users and addresses with names
 of 79 characters, which is the most that usage.py keeps."""
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
-"""Bytes of the Events that wait, with names of the greatest length, and of what was told in the last hour."""
+"""Bytes of the waiting Events, with names of the greatest length, and of the records of the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000
 """Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
 
 
 class MemoryPartBound(NamedTuple):
-    """The most bytes that one part takes, and the setting that lowers them; "" where no setting does."""
+    """The most bytes of one part, and the setting that lowers them; "" where no setting does."""
 
     name: str
     bytes: int
@@ -60,7 +62,7 @@ class MemoryBounds:
     Attributes:
         settings: as they were chosen.
         held_bytes: the process with its policies and its view of the cluster.
-        view_bytes: of these, the objects of the cluster, which have a bound of their own.
+        view_bytes: of these, the objects of the cluster, which have a separate bound.
     """
 
     settings: ServerSettings
@@ -105,7 +107,7 @@ class MemoryBounds:
         """Refuse settings with parts that add up to more than `limit`; None refuses nothing.
 
         Raises:
-            ConfigurationError: it says what each part takes, and what makes it smaller.
+            ConfigurationError: the message lists the memory of each part, and the setting that reduces it.
         """
         if limit is None or self.total <= limit:
             return

@@ -22,7 +22,7 @@ _PAUSE: Final = 9
 the loop.
 """
 _LINES: Final = 64
-"""How many lines are rendered between two pauses, which takes 2 ms: a hundred policies have 2,000 lines."""
+"""How many lines are rendered between two pauses, in 2 ms: a hundred policies have 2,000 lines."""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
 _MUTATING: Final = ("policy", "policy_binding", "error_type")
@@ -31,14 +31,14 @@ _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 Pause = Callable[[], Awaitable[None]]
 """Lets others use the event loop."""
 PAUSE: Final = "claimgate.pause"
-"""The key of a scope under which a page that takes long finds its Pause."""
+"""The key of a scope under which a long page finds its Pause."""
 Value = TypeVar("Value")
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
 """The documentation and the reader of each gauge by its name. A name that ends in `_total` becomes a counter."""
 
 
 class Exposition:
-    """Renders the counters and gauges of one server with a registry of its own."""
+    """Renders the counters and gauges of one server with a separate registry."""
 
     def __init__(
         self, counters: Counters, gauges: Gauges, *, version: str, clock: Callable[[], float] = monotonic
@@ -187,7 +187,7 @@ def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels
 
 
 def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
-    """Yield the text of each metric, without the two lines of its head where the one before had the same name."""
+    """Yield the text of each metric, without the two header lines if the previous metric had the same name."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     last = ""

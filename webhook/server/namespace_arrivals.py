@@ -1,8 +1,8 @@
 """Lets reviews wait a moment for their namespace, which an API server may know before the view of the cluster does.
 
 A namespace and its first Pod may be created at one moment, and the watch is behind. Without its labels no
-namespaceSelector can be decided, so such a review waits, on the event loop and without holding it; one look at the view
-is for all that wait. After that time the policies' failurePolicy decides.
+namespaceSelector can be decided, so such a review waits, on the event loop and without holding it; all waiting reviews
+share one poll of the view. After that time the policies' failurePolicy decides.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
-"""Blocks from this size on come from the system and go back to it. uvloop keeps a buffer of exactly 256 KB for each TLS
-connection and uses few of its bytes. From a heap that larger work has left dirty, the whole buffer would be resident.
-Left to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one small object above
-such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at 530 MB for
-good."""
+"""Blocks of at least this size are allocated from the system and returned to it. uvloop keeps a buffer of exactly 256
+KB for each TLS connection and uses few of its bytes. From a heap that larger work has left dirty, the whole buffer
+would be resident. Left to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one
+small object above such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the
+process at 530 MB for good."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
@@ -30,15 +30,15 @@ _MAX_PAUSE: Final = 4
 
 @cache
 def _c_library() -> ctypes.CDLL:
-    """Return the C library of this process. Each CDLL has a class of its own in a cycle of references, which waits for
-    the garbage collector: one for each look at the heap were megabytes in some hours.
+    """Return the C library of this process. Each CDLL creates a class in a reference cycle, which waits for the garbage
+    collector. A new CDLL for each look at the heap would use megabytes in a few hours.
     """
     return ctypes.CDLL(None)
 
 
 def tune_glibc_allocator() -> bool:
     """Tell glibc to return large freed blocks to the system, and to keep one heap for all threads; return whether it
-    accepted that. Threads rarely allocate at the same time, but each would leave holes in a heap of its own.
+    accepted that. Threads rarely allocate at the same time, but each thread would leave holes in its own heap.
     """
     try:
         mallopt = _c_library().mallopt
@@ -60,9 +60,9 @@ def trim_heap() -> bool:
 class MemoryTrimmer:
     """Returns free heap memory to the system when the process has grown; call `look` every few seconds.
 
-    A crowd of connections with half a body each leaves pages that are free but not at the end of the heap. Giving them
-    back takes a few milliseconds, so it is done only while the process is larger than it was, and less and less often
-    while it does not help: then the memory is in use.
+    A crowd of connections with half a body each leaves pages that are free but not at the end of the heap. Returning
+    them takes a few milliseconds, so this is done only if the process has grown, and less and less often if it does not
+    help: then the memory is in use.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def resident_bytes() -> int:
 
 
 def unreclaimable_bytes() -> int:
-    """Return the resident bytes that no file holds, too, so that the system cannot give them back when memory is short;
+    """Return the resident bytes that no file backs, so that the system cannot reclaim them when memory is short;
     0 where /proc is missing.
     """
     resident, of_files = _resident_and_of_files()

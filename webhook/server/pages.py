@@ -1,6 +1,6 @@
 """The FastAPI application for people and probes: health, readiness, metrics, version, documentation.
 
-Reviews never come here: review_endpoint.py answers them. Their paths are still in the OpenAPI document. Errors are
+Reviews are not handled here: review_endpoint.py answers them. Their paths are still in the OpenAPI document. Errors are
 metav1.Status, so that every path of the server fails in one form. /docs is HTML without scripts, fonts or styles of
 other hosts, because the pages of FastAPI stay blank without a content delivery network.
 """

@@ -1,6 +1,6 @@
 """The policies in service as /debug/policies lists them: their kinds, resources and bindings.
 
-Names, kinds and settings alone: no expression, no parameter, nothing of any object.
+Only names, kinds and settings: no expression, no parameter, nothing of any object.
 """
 
 from __future__ import annotations

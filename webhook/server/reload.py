@@ -23,7 +23,7 @@ class ReloadableValue(Generic[Value]):
     Attributes:
         current: the last value that could be made.
         error: why the current files cannot be used, or "".
-        reloads, failures: how often files were taken up, and how often they could not be.
+        reloads, failures: how often files were loaded, and how often loading failed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ReloadableValue(Generic[Value]):
 
         Args:
             make: reads the files.
-            mark: what the files are right now, without reading them.
+            mark: the current state of the files, without reading them.
             prepare: the preparation of a value before it replaces another, so that no caller waits for it.
 
         Raises:
@@ -63,7 +63,7 @@ class ReloadableValue(Generic[Value]):
             return self._record_error(error, is_new=_text(error) != self.error)  # a missing folder is logged once
         try:
             return self._rebuild_if_changed(mark)
-        except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz
+        except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; its text is shown in /readyz
             return self._record_error(error, is_new=True)
 
     def _record_error(self, error: Exception, *, is_new: bool) -> bool:
@@ -116,8 +116,8 @@ def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
 def create_file_state_function(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
     """Return a function that gives modification time, size and inode of all files that `files` lists, behind links.
 
-    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that goes away between listing
-    and looking is left out; the next poll sees the folder without it.
+    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that is deleted between listing
+    and reading is left out; the next poll sees the folder without it.
     """
 
     def mark() -> Hashable:

@@ -1,17 +1,17 @@
 """Reads the body of one call whole, with limits for its length, its pace and the memory of all bodies together.
 
 It knows ASGI messages, lengths and deadlines, and nothing of reviews. Bodies of up to FREE_BYTES, and the first piece
-of larger ones, are read as they come: the number of connections bounds them. For a larger body, its declared length, or
+of larger bodies, are read at once: the number of connections bounds them. For a larger body, its declared length, or
 the limit when it is streamed, is reserved first. While the budget does not cover it nothing more is read, so TCP makes
 the client wait, and nothing is lost. A call without a turn in time is answered by the beginning of its body. A call for
 which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver answers. An API
 server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies its failurePolicy
 then.
 
-A large body has memory of its own, which goes back to the system when the call is answered. On the heap, bodies that
-come in turns of 64 KB leave holes below other objects, and each forked process keeps the holes of the moment of its
-fork: measured with 36 MiB of bodies, a worker kept 113 MB that the server had given back. Who reads all of a large body
-copies it, which takes milliseconds and the same memory again.
+A large body has its own memory, which is returned to the system when the call is answered. On the heap, bodies that
+arrive in turns of 64 KB leave holes between other objects, and each forked process keeps the holes of the moment of its
+fork: measured with 36 MiB of bodies, a worker kept 113 MB that the server had given back. Reading a whole large body
+copies it, which needs milliseconds and the same memory again.
 
 All clients together are read at a pace, so that decryption does not fill the loop.
 """
@@ -103,9 +103,9 @@ def close_all_bodies() -> None:
 
 
 FREE_BYTES: Final = 64 * 1024
-"""A connection reads this much of each body in advance; most reviews are a tenth of it. Larger bodies have memory of
-their own, and are evaluated in a worker: a TrainJob of 60 KB takes 1 to 2 ms, hostile bodies twice as large 5 to
-decode.
+"""A connection reads this much of each body in advance; most reviews are a tenth of it. Larger bodies have their own
+memory, and are evaluated in a worker: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of twice this
+size 5 ms.
 """
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
@@ -125,7 +125,7 @@ more, one is refused: the last one of the address with the most bodies.
 
 
 class IncompleteBodyError(CallError):
-    """The error for a body that was not whole before the deadline, or is too large. `came` holds its beginning."""
+    """The error for a body that was not whole before the deadline, or is too large. `came` has its beginning."""
 
     def __init__(self, error: CallError, came: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
@@ -159,13 +159,13 @@ _NO_CLOCK: Final = _NoClock()
 class BodyBudget:
     """The memory budget for large bodies, and the queue of calls that wait for it.
 
-    The queue is fair between clients: addresses take turns, and within one the first come is the first served. A
-    smaller body does not go before a larger one. Event loop only.
+    The queue is fair between clients: addresses take turns, and requests of one address are served in order of arrival.
+    A smaller body does not go before a larger one. Event loop only.
 
     Attributes:
         reserved: bytes given out now.
         pace: of reading them.
-        discarding: the pace of reading those that are thrown away.
+        discarding: the speed of reading discarded bodies.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -227,7 +227,7 @@ class BodyBudget:
         return self.reserved + size <= self.total_bytes or not self.reserved
 
     def _serve_waiting_calls(self) -> None:
-        """Serve the queue while the budget lasts; an address that was served goes to the end."""
+        """Serve the queue while the budget lasts; an address that was served moves to the end."""
         while self._queues:
             address, queue = next(iter(self._queues.items()))
             size, turn = queue[0]
@@ -260,7 +260,7 @@ def client_address(scope: Scope) -> str:
 
 
 def body_of_single_message(message: Message) -> bytes | None:
-    """Return the body if the first message holds all of it, else None."""
+    """Return the body if the first message has all of it, otherwise None."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     body: bytes = message.get("body", b"")
@@ -286,7 +286,7 @@ class BodyReader:
         """Create a reader for a body of which at most the first message was read.
 
         Args:
-            budget: what large bodies are reserved in.
+            budget: the budget in which large bodies are reserved.
             scope: of the call; it has the client and its clock.
             receive: gives the pieces.
             length: as declared, None when it is streamed.
@@ -369,7 +369,7 @@ class BodyReader:
         """Append pieces of the body until it ends or is longer than `most` bytes.
 
         Returns:
-            The bytes then, and whether there is more to come.
+            The bytes, and whether more follow.
         """
         more = True
         while more and size <= most:

@@ -11,7 +11,7 @@ from typing import Final
 from webhook.settings.serving import DEFAULTS
 
 MAX_FRAMING_BYTES: Final = 64 * 1024
-"""Bytes of chunk headers, extensions and trailers that may come in addition to as many as the body itself has. The
+"""Bytes of chunk headers, extensions and trailers that are allowed in addition to the size of the body. The
 parser collects them without bound.
 """
 MAX_UNHEARD_BYTES: Final = 256 * 1024
@@ -19,13 +19,13 @@ MAX_UNHEARD_BYTES: Final = 256 * 1024
 maxPostHandlerReadBytes).
 """
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""The same for a review. A body that waits too long for memory is answered before it has come, and a client that writes
-all of it first would find the connection reset and no answer.
+"""The same for a review. A body that waits too long for memory is answered before it has arrived. A client that writes
+the whole body first would otherwise see a reset connection and no answer.
 """
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200
-"""An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
+"""An API server sends ten. Each costs a call in Python, and all headers of one read delay other clients."""
 MAX_URL_BYTES: Final = 4 * 1024
 """An API server asks for a path and a timeout. The loop takes 15 ms to read a query of 64 KB, and every connection may
 send one at the same time."""
@@ -46,7 +46,7 @@ class RequestHead:
 
     Attributes:
         body_bytes: of the body, as many as came.
-        wrong: why the request cannot be taken, "" while it can.
+        wrong: why the request is refused, "" if it is not.
     """
 
     __slots__ = ("_hosts", "_pieces", "body_bytes", "wrong")
@@ -69,7 +69,7 @@ class RequestHead:
     def check_header(self, name: bytes, value: bytes, before: int) -> None:
         """Check one header, given its name in lower case and the number of headers before it.
 
-        RFC 9112, section 6.1: a server that does not know a coding of the body cannot tell what the body is.
+        RFC 9112, section 6.1: a server that does not know a coding of the body cannot decode the body.
         """
         if before >= MAX_HEADERS:
             raise self.create_malformed_error(f"there are more than {MAX_HEADERS} headers")

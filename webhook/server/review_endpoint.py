@@ -1,8 +1,8 @@
 """The ASGI application that answers POST /validate and /mutate. Other paths go to FastAPI (pages.py).
 
 It knows HTTP: methods, media types, lengths, deadlines, status codes. It knows only the head of a review, which has its
-sender; the bodies of reviews and answers are bytes for it. It comes before FastAPI because a FastAPI route costs three
-times as much. review_handler.py decides where a review is evaluated.
+sender; the bodies of reviews and answers are bytes for it. It is called before FastAPI because a FastAPI route costs
+three times as much. review_handler.py decides where a review is evaluated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_head(body: bytes | LargeBody) -> Attributes | None:
 
 
 _ANSWER_SHARE: Final = 0.05
-"""The share of a call's time that is kept for the answer when its body does not come."""
+"""The share of a call's time that is reserved for the answer if its body does not arrive."""
 _JSON: Final = "application/json"
 _SHOWN: Final = 100
 """How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
@@ -172,7 +172,7 @@ class ReviewEndpoint:
             return _Reply(status.code, encode_failure_status(status))
 
     def _require_started(self) -> None:
-        """Refuse a call that comes before anything is known of the cluster, so that the failurePolicy decides."""
+        """Refuse a call that arrives before the cluster was read, so that the failurePolicy decides."""
         if why := self._why_not_started():
             raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
 
@@ -232,7 +232,7 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 def _timeout(query: bytes, most_s: float) -> float:
     """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
-    A tenth is kept back, of short ones up to a fifth: writing the answer takes as long on a busy node.
+    A tenth is kept back, of short ones up to a fifth: writing the answer needs this time on a busy node.
 
     Raises:
         CallError: 400 if it is not a duration as Go writes them.

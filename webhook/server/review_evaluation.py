@@ -39,7 +39,7 @@ from webhook.server.worker_lane import OUT_OF_MEMORY, WorkerResult, question_as_
 
 
 class Reviewer(Protocol):
-    """Evaluates a review with policies and a view of the cluster that it holds."""
+    """Evaluates a review with its policies and its view of the cluster."""
 
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
@@ -78,13 +78,13 @@ _NO_MEMORY: Final = (MemoryError, SystemError)
 """The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
 
 Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
-"""The answers to the questions of one review: decisions, or the reason why there is none."""
+"""The answers to the questions of one review: decisions, or the reason why there are none."""
 NOTHING_KNOWN: Final[Known] = {}
 
 
 def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
-    """Return how a worker evaluates a body: the phase, the moment of the monotonic clock at which evaluation
-    ends, and what the authorizer has answered.
+    """Return how a worker evaluates a body: the phase, the end of the evaluation on the monotonic clock, and the
+    answers of the authorizer so far.
     """
     return pickle.dumps((phase, end, known))
 
@@ -98,7 +98,7 @@ class ReviewEvaluation:
         Args:
             reviewer: holds the policies.
             logs_denials: whether the log fields of a refused review have its message.
-            notes_warnings: whether those of a review with warnings have what an Event needs.
+            notes_warnings: whether the results of a review with warnings include the data for an Event.
         """
         self._reviewer = reviewer
         self._logs_denials = logs_denials

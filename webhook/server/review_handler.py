@@ -1,4 +1,4 @@
-"""Answers reviews: takes the body of a call, returns the body of its answer, writes one log line and counts.
+"""Answers reviews: reads the body of a call, returns the body of its answer, writes one log line and counts the call.
 
 A review is evaluated on the event loop, because that costs tens of microseconds. A review that uses up its slice there
 moves to a child process (worker_lane.py). A body that will surely use it up starts there. The child is killed at the
@@ -91,7 +91,7 @@ class ReviewCall(NamedTuple):
 
 
 _READ_S_PER_BYTE: Final = 4e-9
-"""Seconds of the loop that a byte of a larger body costs before it is looked at: decrypting, copying, parsing HTTP."""
+"""Seconds of the loop that a byte of a larger body costs before it is decoded: decrypting, copying, parsing HTTP."""
 
 
 _AWAITS_NAMESPACE: Final = b""
@@ -180,7 +180,7 @@ class ReviewHandler:
         return await self._answer_unevaluated_in_turn(attributes, call, because)
 
     def _read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
-        """Return what the beginning of a body says of the request, and charge its tenant for reading the body."""
+        """Return the head of the request at the beginning of a body, and charge its tenant for reading the body."""
         begun = thread_time()
         head = read_head(body)
         seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
@@ -235,9 +235,9 @@ class ReviewHandler:
     def _inline(
         self, body: bytes, call: ReviewCall, known: Known, *, is_first: bool = False
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
-        """Evaluate on the loop; return the request without its objects, which take up to 44 times as much memory as
-        their bytes, and with it the answer, an open question, or None when it takes too long. The first time it may be
-        _AWAITS_NAMESPACE, too.
+        """Evaluate on the loop; return the request without its objects, which need up to 44 times the memory of their
+        bytes. Also return the answer, an open question, or None if the evaluation takes too long. The first result may
+        also be _AWAITS_NAMESPACE.
 
         Raises:
             CallError: it cannot be read.

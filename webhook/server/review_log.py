@@ -19,12 +19,12 @@ from webhook.rules.text import shorten_text
 _MOST_RULES: Final = 20
 """How many ids of rules a line has; an object that breaks more of them breaks the first."""
 _LONGEST: Final = 512
-"""How many characters of a name that a user chose are logged. A name may have 3 MB here, and escaping it takes 300 ms.
+"""How many characters of a name that a user chose are logged. A name here may have 3 MB, which takes 300 ms to escape.
 """
 _LONGEST_DENIAL: Final = 4096
 """How many characters of a denial are logged: more than its first eight problems take."""
 FAULTS: Final = "faults"
-"""The log field with policies that failed by a fault of our own; each becomes a line of its own."""
+"""The log field with policies that failed by a fault of our own; each becomes a separate line."""
 
 
 class WorkerFault(Exception):

@@ -85,7 +85,7 @@ def serve(
     """Assemble the process and listen until a signal stops it.
 
     Args:
-        held: what reviews are answered with.
+        held: the policies and the view for reviews.
         certificates: the serving pair.
         place: where to listen.
         options: how it serves.
@@ -174,7 +174,7 @@ class FirstView:
     """Whether the cluster could be read once. Until then a review would be judged without what is looked up."""
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
-        """Args: checks: those of /readyz that look at the cluster."""
+        """Args: checks: the checks of /readyz that read the cluster."""
         self._checks = checks
         self._is_there = False
 
@@ -237,7 +237,7 @@ class StartLines:
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
     """Compile all expressions and review an object of each common kind in both phases, in a thread; then it is ready.
 
-    A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
+    An earlier review may run long on the loop, because a worker would compile the same policies again only for itself.
     """
 
     def work() -> None:
@@ -276,7 +276,7 @@ class ReloadWatcher:
         return own | self.cluster_checks()
 
     def cluster_checks(self) -> dict[str, Check]:
-        """Return those of the checks that ask what is known of the cluster."""
+        """Return the checks about the state of the cluster view."""
         checks: dict[str, Check] = {}
         if self._held.watched:
             checks["cluster"] = self._held.watched.why_not_ready

@@ -1,9 +1,9 @@
 """Decides what may run on the event loop now, for how long, and in which order others wait.
 
 Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. While the loop
-has little to do, everything runs at once. Otherwise it works in short rounds between two looks at the sockets, and the
-tenants that used least of late are next. A review has a slice of the loop before it moves to a worker. The slice counts
-the processor's time of this thread: on a busy node, a thread that waits for the processor has not worked.
+has little to do, everything runs at once. Otherwise it works in short rounds between two polls of the sockets. The
+tenants with the least recent use are next. A review has a slice of the loop before it moves to a worker. The slice
+counts the processor's time of this thread: on a busy node, a thread that waits for the processor has not worked.
 docs/scheduling.md says what this promises.
 """
 
@@ -26,7 +26,7 @@ about 20 ms in all, which a client on a network does not notice.
 HEAVY_S: Final = 0.006
 """Seconds for all other tenants: ten times an ordinary review, so that a busy controller's reviews stay on the loop."""
 WARMING_S: Final = 1.0
-"""Seconds while policies are compiled: a worker would compile them again for itself alone."""
+"""Seconds while policies are compiled: a worker would compile them again only for itself."""
 SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size are tried on the loop first while it has time, since a worker costs the loop more than most
 of them do. It is twice an ordinary Pod."""
@@ -34,9 +34,9 @@ _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
 """How many reviews in a row overrun their slice until the next one starts in a worker; the second is of small ones."""
 _UNNOTICED_S: Final = 0.0001
-"""A call that never takes longer than this is made without reading the clock first."""
+"""A call that is always shorter than this is made without reading the clock first."""
 _REMEMBERED_S: Final = 30.0
-"""Seconds after an overrun until such a review is tried on the loop again."""
+"""Seconds after an overrun until a similar review is tried on the loop again."""
 
 
 class InlineTimeSlice(Deadline):
@@ -104,8 +104,8 @@ class Overruns:
     """Remembers which tenants' reviews overran their slice and how large they were, so that the next goes to a worker.
 
     One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
-    that take half of their slice. So others have to overrun, too, before half a minute of forks begins: one, or three
-    where the reviews are small. A small review takes long if it names large objects.
+    that take half of their slice. So other reviews must also overrun before all go to workers for half a minute: one,
+    or three where the reviews are small. A small review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)
@@ -136,7 +136,7 @@ class Overruns:
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
         """Return whether a review of `size` bytes would probably overrun its slice.
 
-        One half as large may, too. Otherwise reviews that are each a little smaller would all be tried.
+        A review of half the size may also overrun. Otherwise a series of slightly smaller reviews would all be tried.
         """
         last = self._overruns.get(tenant)
         return last is not None and last.is_expected and 2 * size >= last.size and now - last.at < _REMEMBERED_S
@@ -159,10 +159,10 @@ ROUND_S: Final = HEAVY_S
 """Seconds of work between two looks at the sockets before others have to wait for a turn: about ten ordinary reviews.
 """
 _SHORT_S: Final = ROUND_S / 4
-"""A round that used less continues after a look at the sockets, because queueing one request costs a tenth of a review.
+"""A round that used less continues after a poll of the sockets, because queueing one request costs a tenth of a review.
 """
 _SHORT_WORK_S: Final = ROUND_S / 2
-"""Seconds up to which work is short: a small review, and one that copies the pages that it touches after a fork.
+"""Seconds up to which work is short: a small review, and a review that copies the pages that it touches after a fork.
 
 Short work has another ROUND_S in each round: it need not wait for the next round, which first checks hundreds of
 sockets twice, because long work of others filled this round. Longer work is charged more than it took, in the queue:
@@ -177,9 +177,11 @@ _HALF_LIFE_S: Final = 0.25
 others waited comes after light tenants until its usage is lower: with the half-life of workers, a namespace that had
 used a sixth waited for 0.8 s when many others came."""
 _FORGOTTEN: Final = 0.9
-"""The factor by which the longest work of a namespace shrinks with each further work of it."""
+"""The factor by which the longest work of a namespace shrinks with each later work of the namespace."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""The most seconds that a namespace that comes to wait is put behind others for its last work: as long as a slice."""
+"""The most seconds by which a namespace that starts to wait is placed behind others because of its last work: as long
+as a slice.
+"""
 
 
 class Scheduler:
@@ -215,7 +217,7 @@ class Scheduler:
 
     @property
     def has_time(self) -> bool:
-        """Return whether work that does not queue may run before the next look at the sockets."""
+        """Return whether work that does not queue may run before the next poll of the sockets."""
         return self._spent_s < ROUND_S
 
     async def wait_for_turn(self, tenant: Tenant, until: float = inf) -> None:

@@ -119,10 +119,10 @@ class ServedState:
 
         Args:
             chosen: policies, context and how they are read.
-            connection: to the cluster to watch; None if policies look objects up in files alone.
+            connection: to the cluster to watch; None if policies look up objects only in files.
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
-            live_policies: whether the policies that the cluster stores are evaluated, too.
+            live_policies: whether the policies that the cluster stores are also evaluated.
             view_memory: bytes of objects in the view; None means no bound.
 
         Raises:

@@ -1,7 +1,7 @@
 """Loads the serving certificate, and changes it while the server runs.
 
 A context that took a mismatched pair is broken for all clients. A context with an ECDSA pair keeps serving it when an
-RSA pair is loaded. So a changed pair gets a context of its own, which is proven before it is used. Each handshake
+RSA pair is loaded. So a changed pair gets a new context, which is tested before it is used. Each handshake
 begins with the newest context. A context keeps the keys of its session tickets. So with a new context, a client of a
 replaced authority has to show its certificate again.
 """

@@ -1,4 +1,4 @@
-"""One TLS connection without a socket: bytes of the network go in, data comes out, one record at a time (RFC 8446).
+"""One TLS connection without a socket: converts bytes of the network to data, one record at a time (RFC 8446).
 
 OpenSSL works on all that came until it finds data. 256 KB of key updates (section 4.6.3) are 9,700, which take it 85
 ms; in records of one byte they are 11,000 calls. So each record is given to OpenSSL separately, and a client that sends
@@ -19,11 +19,11 @@ _DATA_BYTES: Final = 16 * 1024
 _RECORD_BYTES: Final = _RECORD_HEAD + _DATA_BYTES + 2048
 """The most bytes of data in a record, and of a record with what TLS 1.2 may add (RFC 5246, section 6.2.3)."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""How many bytes that are not data may come in a row, beyond as much as the data among them. A record has 22 to 29
-bytes in addition to its data, the shortest request has 40."""
+"""How many bytes without data may arrive in a row, in addition to the amount of data between them. A record has 22 to
+29 bytes in addition to its data, the shortest request has 40."""
 _HANDSHAKE_RECORDS: Final = 64
 """The most records of a handshake. A hello is one, a chain of certificates one for each 16 KB, or for each 512 bytes of
-small devices (RFC 6066, section 4). OpenSSL takes a hello of 131 KB in records of one byte, and 0.25 s for it."""
+small devices (RFC 6066, section 4). OpenSSL accepts a hello of 131 KB in records of one byte, which takes 0.25 s."""
 
 
 class TlsStream:
@@ -44,7 +44,7 @@ class TlsStream:
 
     @property
     def waiting_bytes(self) -> int:
-        """Return how many bytes have come that are not decrypted yet."""
+        """Return how many received bytes are not decrypted yet."""
         return len(self._received)
 
     @property
@@ -57,7 +57,8 @@ class TlsStream:
         self._received += data
 
     def continue_handshake(self) -> bool:
-        """Continue the handshake with what has come, and return whether it is done; send `take_outgoing` afterwards.
+        """Continue the handshake with the received bytes, and return whether it is complete; send `take_outgoing`
+        afterwards.
 
         Raises:
             ssl.SSLError: it failed, or has too many records.
@@ -103,11 +104,11 @@ class TlsStream:
         return records[0] if len(records) == 1 else b"".join(records)
 
     def take_outgoing(self) -> bytes:
-        """Return what TLS itself has to send: its part of the handshake, an alert, other keys."""
+        """Return the bytes of TLS protocol messages to send: its part of the handshake, an alert, other keys."""
         return self._outgoing.read()
 
     def goodbye(self) -> bytes:
-        """Return the bytes that tell the client that nothing more comes."""
+        """Return the bytes that tell the client that the server sends nothing more."""
         with suppress(ssl.SSLError):  # which says that the client has not said so
             self._object.unwrap()
         return self._outgoing.read()

@@ -1,8 +1,8 @@
 """OpenTelemetry spans: one for each review, with the ids of the rules that it broke and nothing of the object.
 
-Needs the extra `otel`, and is imported with `--traces` alone. Where spans go, how many are kept and how the service is
-called is said by the variables OTEL_* of the specification, which the SDK reads. A `traceparent` of the call is the
-span's parent: API servers send one when their own tracing is configured.
+Needs the extra `otel`, and is imported only with `--traces`. The SDK reads the address of the collector, the sampling
+and the service name from the variables OTEL_* of the specification. A `traceparent` of the call is the span's parent:
+API servers send one when their own tracing is configured.
 
 The SDK's BatchSpanProcessor is not used: it starts a thread in each forked child, and a worker is forked for each slow
 review. Spans wait in a bounded queue here, and a background task of the server sends them.
@@ -52,7 +52,7 @@ _FIELDS: Final = {
     "lane": "claimgate.review.lane",
     "reason": "claimgate.review.not_evaluated",
 }
-"""The attribute of each field of a review's log line that a span has. Names of objects and users are in the log alone.
+"""The attribute of each field of a review's log line that a span has. Names of objects and users are only in the log.
 """
 
 
@@ -116,7 +116,7 @@ class Tracing:
         return answer
 
     def reviewed(self, fields: dict[str, object]) -> None:
-        """Add what the log says of a review to the span of the current request."""
+        """Add the fields of the log line of a review to the span of the current request."""
         span = get_current_span()
         if span.is_recording():
             for key, name in _FIELDS.items():

@@ -1,10 +1,10 @@
 """Counts what each address, namespace and user used in recent seconds; a count halves in each half-life.
 
-A request is charged to the client's address, then to the namespace of the object, then to the user. The address comes
-first: API servers are few, and any other client may name any namespace and user. The namespace comes next: controllers
-in kube-system create the Pods of all namespaces. kube-apiserver distinguishes these controllers by namespace, too
-(k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user,
-because a user who may create one may create hundreds.
+A request is charged to the client's address, then to the namespace of the object, then to the user. The first level is
+the address: API servers are few, and any other client may name any namespace and user. The next level is the namespace:
+controllers in kube-system create the Pods of all namespaces. kube-apiserver also distinguishes these controllers by
+namespace (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are
+one user, because a user who may create one may create hundreds.
 
 All use fades at the same rate, so the order of two names changes only when one of them uses more. A name is remembered
 by its *level*: the binary logarithm of its use as it would be at the start of the clock. Levels compare at any time.
@@ -29,7 +29,7 @@ MAX_KEY_BYTES: Final = 512 * 1024
 
 
 class BoundedMap(Generic[Key, Value]):
-    """A map of at most MAX_ENTRIES, with keys of at most MAX_KEY_BYTES together. For one thread alone.
+    """A map of at most MAX_ENTRIES, with keys of at most MAX_KEY_BYTES together. Not thread-safe.
 
     Setting one more drops the entries that were set longest ago.
     """
@@ -72,7 +72,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
 _PROBES: Final = ("/healthz", "/readyz")
 PAGES: Final = frozenset((*_PROBES, "/metrics", "/version", "/debug/policies", "/docs", "/openapi.json"))
-"""The paths that the server answers beside reviews."""
+"""The paths that the server answers in addition to reviews."""
 _LONGEST_NAME: Final = 512
 """How many characters of a user name are remembered: a service account's name with its namespace has 340 at most."""
 
@@ -125,8 +125,8 @@ enough that a large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.125
 """A tenant that uses less than this share of the loop or of a worker is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]
-"""Who is lower goes first: by the address, then the larger of namespace and user, then the user; -inf for each that is
-light."""
+"""The tenant with the lower rank goes first: by the address, then the larger of namespace and user, then the user; -inf
+for each that is light."""
 _STEPS: Final = 4
 """Steps in a doubling of use. Tenants with a smaller difference of usage have the same rank and take turns."""
 
@@ -173,7 +173,8 @@ class Usage:
         """Return a tenant's rank.
 
         All light tenants have the same. Otherwise a new tenant would go before all others until its usage is the same.
-        The address comes first: a client that sends reviews past the API server names any other namespaces and users.
+        The first level is the address: a client that sends reviews past the API server names any other namespaces and
+        users.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)
@@ -184,7 +185,9 @@ class Usage:
         return of_address, _rounded_down_level(most), _rounded_down_level(user)
 
     def user_rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
-        """Return the rank of a user and its address among those of the same namespace; all light ones have the same."""
+        """Return the rank of a user and its address among the users of the same namespace; all light ones have the
+        same.
+        """
         limit = self._light_limit(now)
         address, _, user = self._levels(tenant)
         return (

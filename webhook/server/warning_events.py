@@ -42,7 +42,7 @@ MOST_WAITING: Final = 1000
 PERIOD_S: Final = 0.2
 """Seconds between two Events."""
 AGAIN_S: Final = 3600.0
-"""Seconds until the same is told again of an object: --event-ttl of kube-apiserver v1.36."""
+"""Seconds until the same warning is written again for an object: --event-ttl of kube-apiserver v1.36."""
 _MOST_RULES: Final = 5
 _MOST_OWNERS: Final = 5
 _LONGEST_NAME: Final = 253
@@ -208,7 +208,9 @@ class WarningEvents:
         self._error = ""
 
     def offer(self, warned: Any) -> None:
-        """Append what `describe_warned_review` returned to the queue, unless that is full, or it was told already."""
+        """Append the result of `describe_warned_review` to the queue, unless the queue is full or the warning was
+        already written.
+        """
         about = ObjectReference(*warned["about"])
         for rule, path in warned["rules"]:
             if not self._is_first(about, rule):

@@ -9,8 +9,8 @@ pickle: a process that reads what users send must not make its parent run anythi
 
 A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came, or
 a later one. So the fork server is used for reviews that came before it was forked, and for others while the version of
-the server's state is the same. Otherwise it is forked again, also after a second, because the server learns compiled
-texts, and each page that the server changes meanwhile takes memory twice.
+the server's state is the same. Otherwise it is forked again. It is also forked again after a second, because the server
+caches compiled texts, and each page that the server changes in the meantime uses memory twice.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def receive(channel: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:
-    """Return so many bytes, which mostly come in one piece of memory: a second copy of 20 MB would count."""
+    """Return this number of bytes, usually in one piece of memory: a second copy of 20 MB would count."""
     received = b""
     while len(received) < count:
         if not (more := channel.recv(count - len(received), socket.MSG_WAITALL)):
@@ -189,7 +189,8 @@ START_S: Final = 0.005
 """Seconds of a processor that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
 """The most seconds of a worker that a namespace is put behind others for what it used before it came to wait: three
-ordinary reviews of a worker, a Pod of 200 KB being one. Who used more than that of late is heavy, and waits by its use.
+ordinary reviews of a worker, a Pod of 200 KB being one. A tenant with more recent use is heavy, and its use decides how
+long it waits.
 """
 _STARTS: Final = 2
 """How often a worker is started for one review, if something else ends it, such as the kernel short of memory."""
@@ -222,7 +223,7 @@ class WorkerLane:
         work: Work,
         version: Callable[[], object | None],
     ) -> None:
-        """Run nothing yet; what workers do, and when its result may have changed, is said as in WorkerStarter."""
+        """Run nothing yet; the function of workers and the version of the state are those of WorkerStarter."""
         self._limits = limits
         self._starter = WorkerStarter(work, limits.memory_bytes, version)
         self._scheduler = scheduler
@@ -272,7 +273,7 @@ class WorkerLane:
         """Wait until a worker is reserved for the tenant.
 
         A tenant that may start a worker does so at once, because no waiting tenant may. The queue is only searched when
-        a worker ends: the search walks over all light tenants that may not start another one.
+        a worker ends: the search visits all light tenants that may not start another worker.
         """
         if self._may_start(tenant):
             self._running.append(tenant)

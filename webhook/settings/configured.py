@@ -1,6 +1,7 @@
-"""Settings with what the configuration file says of them: flags win, then variables, then the file, then defaults.
+"""Settings combined with the configuration file: flags win, then variables, then the file, then defaults.
 
-For settings with several values, such as folders of policies, those of flags and variables are added to the file's.
+For settings with several values, such as folders of policies, values of flags and variables are added to those of the
+file.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, str]) -> None:
-    """Raise an error about a variable with nearly the name of a setting, of this verb or another one.
+    """Raise an error about a variable with a name similar to a setting of any verb.
 
-    Others are not ours: Kubernetes sets CLAIMGATE_SERVICE_HOST and more beside a Service `claimgate`.
+    Others are not ours: For a Service `claimgate`, Kubernetes sets CLAIMGATE_SERVICE_HOST and similar variables.
     """
     given = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
     if not given - _variables_of(kind):

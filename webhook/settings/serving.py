@@ -1,4 +1,4 @@
-"""Settings of the server alone. The server's own classes take their defaults from here."""
+"""Settings that only the server has. The server's own classes take their defaults from here."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ServerSettings(ReportSettings):
     """The address of the server, its clients, the limits of one review, and its start and stop.
 
     max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
-    of those beside smaller ones. max_connections: an API server opens a connection for each call in flight; three API
-    servers with 600 requests each, half of which call a webhook at the same time, need 900. server/memory_bounds.py
-    adds it all up.
+    largest body together with smaller ones. max_connections: an API server opens a connection for each call in flight;
+    three API servers with 600 requests each, half of which call a webhook at the same time, need 900.
+    server/memory_bounds.py adds it all up.
     """
 
     host: str = declare_setting(

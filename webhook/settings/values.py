@@ -28,8 +28,8 @@ class ValueType:
     """One type of value.
 
     metavar: what help shows in its place. read: from the text of a flag or variable. show: the default as text. many:
-    a flag that may be repeated. form: what a flag gives, `path` where a shell completes names of files, `switch` where
-    it takes no value.
+    a flag that may be repeated. form: the type of a flag's value: `path` if a shell completes file names, `switch` if
+    the flag has no value.
     """
 
     metavar: str
@@ -72,7 +72,7 @@ def whole_number_type(metavar: str, least: int, most: int | None = None) -> Valu
     bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
 
     def read(value: str) -> int:
-        # int() alone takes blanks, underscores and the digits of other scripts
+        # int() also accepts blanks, underscores and the digits of other scripts
         if not re.fullmatch(r"-?[0-9]{1,18}", value) or not least <= int(value) <= (most or int(value)):
             raise ValueError(f"is not a whole number {bounds}")
         return int(value)

@@ -38,11 +38,11 @@ class JobRequest:
 
     Args:
         pod_sets: its pods.
-        queue, cluster_queue, cohort: where it waits in Kueue; "" where Kueue has nothing to do with it, or for what is
-            not known.
+        queue, cluster_queue, cohort: where it waits in Kueue; "" if Kueue does not manage it, or if the name is not
+        known.
         volcano_queue: the queue of Volcano that it names, or "".
-        assumed: what is assumed of a runtime that no file has; "" where nothing is.
-        requests: what it counts for in its queue, by resource, each as a quantity for each pod set.
+        assumed: the assumption about a runtime that no file has; "" for no assumption.
+        requests: the amounts that its queue counts, by resource, as a quantity for each pod set.
     """
 
     pod_sets: tuple[AskedPods, ...] = ()
@@ -60,8 +60,8 @@ def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies
     Args:
         attributes: of the request that creates it.
         obj: the object after the mutating phase.
-        cluster: what else there is.
-        policies: what it is reviewed with.
+        cluster: the other objects of the cluster.
+        policies: the policies of the review.
     """
     view = ClusterView(cluster, attributes.namespace, Deadline(), own_namespace=policies.own_namespace)
     return Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=policies.table)
@@ -92,7 +92,7 @@ def _assumed_of_runtime(train_job: Subject) -> str:
 
 
 def _volcano_queue(subject: Subject) -> str:
-    """Return the queue that Volcano reads, "" where Volcano does not place the pods."""
+    """Return the queue that Volcano reads, "" if Volcano does not place the pods."""
     templates = [each.template for each in subject.once(pod_sets).all]
     if subject.group_kind[0] in _VOLCANO:
         named = [get(subject.object, ("spec", "queue"), "")]

@@ -40,7 +40,7 @@ _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """Fields of a PodSpec that choose nodes."""
 _FIELDS_NOT_COMPARED: Final = ("nodeName", "topologySpreadConstraints")
-"""Those of them that no rule compares with the nodes."""
+"""The fields that no rule compares with the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class OpenQuestion:
 
     Args:
         aspects: the aspects that it leaves open.
-        what: what is not known, as a sentence without a full stop; about nodes alone, what follows the word "nodes".
+        what: what is not known, as a sentence without a full stop; only for nodes: the text after the word "nodes".
     """
 
     aspects: tuple[Aspect, ...]
@@ -71,7 +71,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
 
     Args:
         subject: the object.
-        cluster: what else there is.
+        cluster: the other objects of the cluster.
         told: ids of rules that found something.
     """
     if not isinstance(subject.object, dict):
@@ -149,7 +149,7 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
-    """Yield what of the pods is not compared with nodes."""
+    """Yield requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
         what = "not compared: none is known"
@@ -186,7 +186,7 @@ def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster:
 
 
 def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template: PodTemplate, subject: Subject) -> bool:
-    """Return whether taints or cordons keep a pod from nodes, from all of those that fit where these are known."""
+    """Return whether taints or cordons keep a pod from nodes. If the nodes that fit are known: from all of these."""
     if each is not None:
         return each.fits_a_node and not each.fits_a_node_today
     return any(_keeps_out(node, template, subject) for node in nodes)
@@ -198,7 +198,7 @@ def _requested_names(container: PodContainer) -> Iterator[str]:
 
 
 def _keeps_out(node: JSON, template: PodTemplate, subject: Subject) -> bool:
-    """Return whether a node takes no such pod: it is cordoned, or has a taint that the pod does not tolerate."""
+    """Return whether a node refuses such a pod: it is cordoned, or has a taint that the pod does not tolerate."""
     spec = Node.of(node).spec
     taints = [each.json for each in spec.taints]
     tolerations = [each.json for each in template.spec.tolerations]

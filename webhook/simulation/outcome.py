@@ -1,7 +1,7 @@
 """The result for one job: the answer in a word, and the obstacles in each part of the cluster.
 
-Nothing is found out here: policies decide as at admission, and each rule says when an object that breaks it goes wrong
-(rules/moments.py). A rule that could not be evaluated leaves the answer open.
+Nothing is found out here: policies decide as at admission, and each rule has the moment when an object that breaks it
+fails (rules/moments.py). A rule that could not be evaluated leaves the answer open.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Simulation:
         about, place: the job.
         operation: of its request.
         answer: in a word.
-        against: the obstacles, by what they are about.
+        against: the obstacles, by aspect.
         besides: other findings, which do not prevent the start.
         unknown: the rules about the start that were not evaluated.
         questions: what decides the start and no rule looks at.
@@ -92,7 +92,7 @@ class Simulation:
 
     @property
     def headline(self) -> str:
-        """Return the answer as a sentence about the job, with what of the nodes is not known."""
+        """Return the answer as a sentence about the job, with the unknown properties of the nodes."""
         said = ANSWERS[self.answer]
         if self.answer == "refused":
             return f"{said} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
@@ -137,7 +137,7 @@ def simulation(
     """Return the answer that findings about a job give.
 
     Args:
-        findings: those of both phases of admission, passes among them or not.
+        findings: decisions of both phases of admission, with or without passes.
         when: when objects that break a rule go wrong.
         about: the job.
         place: its place.

@@ -36,7 +36,7 @@ def simulate_job(
     Args:
         attributes: of the request that creates it.
         located: its place.
-        cluster: what else there is.
+        cluster: the other objects of the cluster.
         assembled: the policies and the workload table.
         when: the moments at which objects that break rules go wrong.
     """

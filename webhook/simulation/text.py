@@ -26,7 +26,7 @@ _HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
 
 
 def text(simulation: Simulation, screen: Screen) -> str:
-    """Write the answer first, then each aspect, what the job asks for, what was looked at and what is not known."""
+    """Write the answer, then each aspect, the requests of the job, the objects that were read, and the unknowns."""
     return "".join(f"{line}\n" for line in _lines(simulation, screen))
 
 
@@ -82,7 +82,7 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
 
 
 def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
-    """Return whether more can be said of an aspect than its open question."""
+    """Return whether an aspect has a result in addition to its open question."""
     if aspect == "nodes":
         return _count(simulation, "Node") > 0 and simulation.looked_at.is_whole()
     return bool(simulation.asked.queue or simulation.asked.volcano_queue)
@@ -130,7 +130,7 @@ def _count(simulation: Simulation, kind: str) -> int:
 
 
 def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """Yield what the job asks for, what was looked at, what is not known and what else was found, each with a title."""
+    """Yield the requests of the job, the objects that were read, the unknowns and other findings, each with a title."""
     if simulation.asked.pod_sets:
         yield "asks for", _requests_as_text(simulation)
     if simulation.asked.assumed:

@@ -38,7 +38,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
     Args:
         explanation: what controllers say of it.
-        next: what rules find, as if it were created now; None if it runs or is done, or holds no pods.
+        next: what rules find, as if it were created now; None if it runs or is done, or has no pods.
         source: where the cluster is read: `the cluster`, or the file of the object.
     """
 
@@ -135,7 +135,9 @@ def _kind_in_plural(kind: str, count: int) -> str:
 
 
 def why_as_json(why: Why) -> dict[str, Any]:
-    """Return the answer as plain JSON values: what simulate says of the job, and what the cluster says of it now."""
+    """Return the answer as plain JSON values: the answer of simulate about the job, and its current state in the
+    cluster.
+    """
     explanation = why.explanation
     simulated = simulation_as_json(why.next) if why.next is not None else {"answer": None, "unknown": []}
     unknown = [{"what": each, "aspects": [], "rules": []} for each in explanation.unknown]

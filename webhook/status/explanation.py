@@ -67,7 +67,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         about: the object.
         made_by: the controllers above it, the nearest first.
         state: in a word.
-        statements: what is said, the one that decides first.
+        statements: the statements, the deciding one first.
         made: the number of objects of each kind that controllers created for it.
         pods: how many pods there are, replaced ones left out, and how many of these are ready or ended well.
         unknown: what could not be read.
@@ -177,7 +177,7 @@ def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterat
 
 
 def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
-    """Return the statements in the order in which they decide, without those that others say better."""
+    """Return the statements in the order in which they decide, without statements that another one replaces."""
     about = name_of(root)
     above = {about, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)

@@ -102,7 +102,7 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
 
 
 def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why the coscheduling plugin holds a gang back."""
+    """Yield why the coscheduling plugin delays a gang."""
     phase, least = text_at(group, ("status", "phase")), number_at(group, ("spec", "minMember"))
     if phase in ("Pending", "PreScheduling", "Scheduling", ""):
         event = next(iter(reading.events(group)), None)
@@ -147,7 +147,7 @@ def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[St
 
 
 def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what Volcano says of a job of its own."""
+    """Yield the statements of Volcano about one of its Jobs."""
     phase = text_at(job, ("status", "state", "phase"))
     message = ": ".join(
         filter(None, (text_at(job, ("status", "state", each)).strip() for each in ("reason", "message")))

@@ -67,7 +67,7 @@ _FAILED_TRAIN_JOB: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what a Job says."""
+    """Yield the statements of a Job's status."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed", "FailureTarget"):
         says, fix = _FAILED_JOB.get(failed.reason, ("the job failed", "look at its pods, then create it again"))
@@ -81,7 +81,7 @@ def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what a JobSet says."""
+    """Yield the statements of a JobSet's status."""
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
         says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
@@ -130,7 +130,7 @@ def _says_no_runtime(event: JSON) -> bool:
 
 
 def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what a PyTorchJob or one of its kin says, MPIJob among them."""
+    """Yield the statements of the status of a PyTorchJob or a similar kind, including MPIJob."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed"):
         yield _ended(job, failed, "the job failed", "fix the cause of its failed pods, then create it again")

@@ -2,7 +2,7 @@
 
 Source: kubernetes-sigs/kueue@ff69552e apis/kueue/v1beta2/workload_types.go (conditions and reasons),
 pkg/scheduler/flavorassigner/flavorassigner.go (messages), pkg/cache/scheduler/clusterqueue.go (reasons of Active).
-Releases before 0.19 know the reasons Pending and Inadmissible alone; there the message decides.
+Releases before 0.19 have only the reasons Pending and Inadmissible; there the message decides.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _CHECK: Final = "ask the owner of the admission check; the ClusterQueue names it
 
 
 def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what Kueue says of a Workload that it has not admitted."""
+    """Yield the statements of Kueue about a Workload that it has not admitted."""
     conditions = conditions_of(workload)
     if true_condition(conditions, "Finished"):
         return
@@ -250,7 +250,7 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 
 
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
-    """Return the missing quota, and who uses it, for the last flavor of the message: the one that was tried last."""
+    """Return the missing quota, and the jobs that use it, for the last flavor of the message, which was tried last."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
     asked = f"{wanted} of {resource}" if wanted else resource

@@ -74,7 +74,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
 
 
 def _kinds_of_text(text: str, table: Table) -> Iterator[GroupVersionKind]:
-    """Yield the kinds that a text may mean, those of Kubernetes first, as kubectl prefers them."""
+    """Yield the kinds that a text may mean, kinds of Kubernetes first, as in kubectl."""
     text = _SHORT_NAMES.get(text, text)
     name, _, group = text.partition(".")
     meant = [each for each in _known_kinds(table) if name in (each.kind.lower(), plural_of_kind(each.kind))]

@@ -1,7 +1,7 @@
 """The objects that controllers created for one object, found by owner references, and the owners above it.
 
-For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference that has a
-uid means the object with that uid alone.
+For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference with a uid
+means only the object with this uid.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_KIND: Final[Mapping[tuple[str, str], tuple[GroupVersionKind, ...]]] = {
     ("kueue.x-k8s.io", "Workload"): (),
     ("resource.k8s.io", "ResourceClaim"): (),
 }
-"""The kinds that the controller of a kind makes, and those that Kueue and the schedulers of gangs make for it."""
+"""The kinds that the controller of a kind creates, and the kinds that Kueue and gang schedulers create for it."""
 _OF_OTHERS: Final = (
     *(DEPLOYMENT, STATEFUL_SET, REPLICA_SET, JOB, JOB_SET, LWS, RAY_CLUSTER, POD),
     *(WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP, KAI_GROUP),
@@ -70,7 +70,7 @@ class OwnedObjects(Struct, kw_only=True):
     Args:
         root: the object.
         owners: the nearest one first.
-        objects: what was made, level by level; of the owners their Workloads and PodGroups alone.
+        objects: what was made, level by level; for the owners only their Workloads and PodGroups.
         is_cut: whether there are more objects than are read.
     """
 

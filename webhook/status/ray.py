@@ -28,7 +28,7 @@ _ENDED: Final = {
 
 
 def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what KubeRay says of a RayCluster."""
+    """Yield the statements of KubeRay about a RayCluster."""
     yield from read_refused_creation(cluster, reading)
     if get(cluster, ("spec", "suspend"), False) is True:
         yield statement_about(
@@ -91,7 +91,7 @@ def _failed_application(service: JSON, name: str, application: JSON) -> Statemen
 
 
 def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what KubeRay says of a RayJob."""
+    """Yield the statements of KubeRay about a RayJob."""
     status, reason = text_at(job, ("status", "jobDeploymentStatus")), text_at(job, ("status", "reason"))
     message = text_at(job, ("status", "message")).strip()
     words = ": ".join(filter(None, (reason, message))) or f"status.jobDeploymentStatus is {status}"

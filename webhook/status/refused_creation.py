@@ -1,6 +1,6 @@
 """Why the API server refused an object that a controller wanted to create: quota, Pod Security, a webhook, a name.
 
-The message is that of the API server, which the controller repeats in an event FailedCreate or in a condition.
+The API server writes the message. The controller repeats it in an event FailedCreate or in a condition.
 Source: k8s.io/apiserver v1.36 pkg/admission/plugin (resourcequota, policy/validating, webhook), and
 k8s.io/pod-security-admission v0.36 admission/admission.go.
 """

@@ -56,7 +56,7 @@ _PLURALS: Final = {"has": "have", "does": "do", "is": "are"}
 
 
 def why_unschedulable(message: str) -> tuple[Standing, str, str]:
-    """Return standing, sentence and fix for the message of a pod that no node takes."""
+    """Return standing, sentence and fix for the message of a pod that fits no node."""
     if "unbound immediate PersistentVolumeClaims" in message:
         return "stuck", "a volume of the pod is not bound yet", "look at the PersistentVolumeClaims of the pod"
     name = _between(message, 'persistentvolumeclaim "', '"')

@@ -23,7 +23,7 @@ def read_pods_of_set(owner: JSON, reading: ClusterReading) -> Iterator[Statement
 
 
 def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what a Deployment says of its rollout."""
+    """Yield the statements of a Deployment's status about its rollout."""
     yield from read_refused_creation(deployment, reading)
     about, conditions = name_of(deployment), conditions_of(deployment)
     if get(deployment, ("spec", "replicas"), 1) == 0:

@@ -1,4 +1,4 @@
-"""Where the objects come from: an API server, read once as kubectl does, or the files of a recorded cluster.
+"""The source of the objects: an API server, read once as kubectl does, or the files of a recorded cluster.
 
 Objects that may not or could not be read are noted with the missing right, and count as not known.
 """
@@ -85,7 +85,7 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all with "", without those that cannot be listed, which is noted."""
+        """Return the objects of a namespace, or of all namespaces for "". A kind that cannot be listed is noted."""
         asked = kind, namespace
         if asked not in self._listed:
             self._listed[asked] = tuple(self._read_list(kind, namespace))

@@ -73,7 +73,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """A condition of a status, with texts alone."""
+    """A condition of a status, with only its texts."""
 
     type: str
     status: str
@@ -88,7 +88,7 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 
 def name_of(obj: JSON) -> ObjectName:
-    """Return what an object is called."""
+    """Return the name of an object."""
     return ObjectName(
         kind=text_at(obj, ("kind",)),
         namespace=text_at(obj, ("metadata", "namespace")),

@@ -77,7 +77,7 @@ def _new_name(value: JSON, outcome: PhasesOutcome, names: set[Any]) -> str:
 
 
 def _expectation(outcome: PhasesOutcome) -> Iterator[tuple[str, JSON]]:
-    """Yield the fields of an expectation that say what the answer says."""
+    """Yield the fields of an expectation that match the answer."""
     verdict = outcome.verdict
     yield "allowed", verdict.allowed
     denials = [made.message for _, made in outcome.decisions if made.action == "deny"]

@@ -19,10 +19,10 @@ class Expectation:
     """The expected parts of an answer; parts that are None are not compared.
 
     message is a part of the denial's text. warnings, advice, audited, unknown and errors are parts of the texts, one
-    for each and no others. audit_annotations are all of the verdict, published_annotations those that policies publish.
-    patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
-    matched says whether any policy had something to decide. rules are ids of rules that are broken where the request
-    is denied or warned of, and kept otherwise.
+    for each and no others. audit_annotations are all annotations of the verdict, published_annotations the annotations
+    that policies publish. patched is a part of the resulting object, patched_object the whole object, and patch the
+    exact operations. matched says whether any policy had something to decide. rules are ids of rules. They are broken
+    if the request is denied or gets warnings, and kept otherwise.
     """
 
     allowed: bool | None = None
@@ -116,7 +116,7 @@ class Expectation:
 
 
 def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the ids of the broken rules, in the order of the decisions, including those beside a denial."""
+    """Return the ids of the broken rules, in the order of the decisions, including the decisions below a denial."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":

@@ -1,6 +1,6 @@
 """A suite file and the files that it names, which must be in the folder that the command line named.
 
-A suite often comes with a proposed change, and runs where secrets are mounted. The files that it names must be in the
+A suite is often part of a proposed change, and runs where secrets are mounted. The files that it names must be in the
 folder of the run, after resolving `..`, absolute paths and symbolic links. Suites of kyverno and gator that share files
 with others run if the folder above is named.
 """
@@ -49,7 +49,7 @@ class Suite:
         return assembly.objects_of_files([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies_folder(self) -> Path:
-        """Return the folder of the suite, which holds its policies, after checking that no file in it leads out.
+        """Return the folder of the suite, which has its policies, after a check that no file in it leads outside.
 
         Raises:
             InputError: one does.

@@ -5,8 +5,8 @@
     NAME/expected.yaml   the answer, compared as a whole
 
 `claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and `--update-golden`
-writes the answers again. Values of Secrets and of environment variables are left out, so the recorded answer is the one
-to the review without them.
+writes the answers again. Values of Secrets and of environment variables are left out, so the recorded answer belongs to
+the review without them.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Recorder:
     def _emptied(folder: Path) -> Path:
         """Return the folder after removing what was recorded into it before.
 
-        A folder that is audited may have a link in its place, or in that of its parts, which leads anywhere.
+        An audited folder may have a link instead of this folder or one of its files, which may lead anywhere.
         """
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):

@@ -67,7 +67,7 @@ def _requests_of_valid_objects(policy: Policy, loaded: PolicySet) -> Iterator[Re
 
 
 def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
-    """Yield the requests of the suite beside a policy; a suite that cannot be read is skipped."""
+    """Yield the requests of the suite in the folder of a policy; a suite that cannot be read is skipped."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
         return

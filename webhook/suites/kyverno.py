@@ -1,8 +1,8 @@
-"""Reads `kyverno-test.yaml`: for native policies, and for those of Kyverno's kinds that are written in CEL.
+"""Reads `kyverno-test.yaml`: for native policies, and for policies of Kyverno's kinds that are written in CEL.
 
 Follows `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces have the labels of
-the values file, every policy for pod controllers is evaluated beside the policy, and all results of a resource must be
-the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
+the values file, every policy for pod controllers is evaluated in addition to the policy, and all results of a resource
+must be the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
 """
 
 from __future__ import annotations

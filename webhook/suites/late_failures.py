@@ -1,4 +1,5 @@
-"""The page about failures that come late without claimgate, as Markdown: tables by topic, and failures without a rule.
+"""The page about failures that appear late without claimgate, as Markdown: tables by topic, and failures without a
+rule.
 
 Built from catalogues and policies, and from not_covered.yaml; docs/late-failures.md is the page of the shipped ones,
 and a test compares the two.

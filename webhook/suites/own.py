@@ -62,8 +62,8 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def policies_of_suite(suite: Suite, how: Options) -> PolicySet:
-    """Return the policies beside a suite, under the claimgate.yaml beside it: its levels, params, exceptions and what
-    it leaves alone.
+    """Return the policies in the folder of a suite, with the claimgate.yaml of this folder: its levels, params,
+    exceptions and ignored objects.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -140,7 +140,9 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field that has no effect beside the others of a case, and the fix; `value` is the object of `input`."""
+    """Return a field that has no effect together with the other fields of a case, and the fix; `value` is the object of
+    `input`.
+    """
     written = case.model_fields_set
     if fixtures.is_review_or_request(case.subject if value is None else value):
         needless = "operation" if "operation" in written else "oldInput" if "old_input" in written else ""
@@ -183,7 +185,7 @@ def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet]
 
 
 def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
-    """Yield a difference for each question to `authorizer` because of which a policy was not evaluated."""
+    """Yield a difference for each question to `authorizer` that prevented the evaluation of a policy."""
     for text in message_texts(outcome, "unknown"):
         _, has_question, question = text.partition(NO_ENTRY)
         if has_question:
@@ -251,7 +253,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 
 def _load_one_object(value: JSON, suite: Suite) -> JSON:
-    """Return the one object that is written there or in the named file."""
+    """Return the object that is written there or in the named file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
         raise InputError(InputProblem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))

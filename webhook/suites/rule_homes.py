@@ -2,7 +2,7 @@
 
 Read from the source on each call, so that it is never out of date; a test compares the pages in docs/rules with it. An
 id is written once, in the record of its rule, and one function uses the record, or a table of records at the top of the
-module: tests/facts/test_rule_homes.py holds that.
+module: tests/facts/test_rule_homes.py checks this.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from webhook.manifests.configuration_model import CamelCaseModel
 class ExpectModel(CamelCaseModel):
     """The expected parts of an answer; absent fields are not compared.
 
-    A list of texts has a part of each text, in any order, and there are no others.
+    A list has a part of each text, in any order, and has no other texts.
     """
 
     allowed: bool = Field(description="Whether the request is allowed.")
@@ -42,7 +42,7 @@ class CaseModel(CamelCaseModel):
     """One case: the request, the objects of the cluster, and the expectation.
 
     `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
-    warns, else a good one. A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
+    warns, else a good one. A DELETE has only the deleted object, in `input` or `oldInput`.
     """
 
     name: str = Field(min_length=1, description="A unique name, as a sentence.")

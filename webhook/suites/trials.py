@@ -3,7 +3,7 @@
 kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
 policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the
 full one: each lacks one optional field that the policy reads. Each report was observed. It does not check parts that no
-object reaches, custom kinds, and params that are not beside the policies.
+object reaches, custom kinds, and params outside the folder of the policies.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAMESPACE: Final = {
 
 
 class _Sample(Struct, frozen=True):
-    """A request about a valid object, and what is said of the object."""
+    """A request about a valid object, and a description of the object."""
 
     attributes: Attributes
     described: str
@@ -72,7 +72,7 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
-    """Return a set of the policy alone, which selects every object; None if its params are not known, or if it is
+    """Return a set with only this policy, which selects every object; None if its params are not known, or if it is
     evaluated without CEL.
     """
     if policy.reports_problems or (policy.param_kind is not None and not loaded.params):
@@ -106,7 +106,7 @@ def _matches(policy: Policy, operation: Operation) -> bool:
 
 def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: Policy) -> Attributes:
     request = fixtures.attributes_of_object(obj, operation=operation)
-    if policy.expands:  # templates are evaluated, too, and nothing is filled in there
+    if policy.expands:  # templates are also evaluated, without defaults
         return request
     return replace(
         request,

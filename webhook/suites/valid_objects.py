@@ -21,7 +21,7 @@ FILE: Final = Path(__file__).with_name("valid_objects.yaml")
 class ValidObjects(Struct, frozen=True):
     """The objects of one kind. A variant leaves out no path that ends like one of `required`.
 
-    `filled` has what an API server and its plugins set beside defaults.
+    `filled` has the fields that an API server and its plugins set in addition to defaults.
     """
 
     smallest: JSON
@@ -47,7 +47,7 @@ _SET_BY_SERVER: Final = {"uid": "5bbe1e60-7f6c-4a0f-9d4b-8a4d3a3b7c11", "creatio
 
 
 def _merged(value: JSON, others: JSON) -> Any:
-    """Return an object with the fields of another one that it does not have."""
+    """Return an object with the missing fields of another object added."""
     if not (isinstance(value, dict) and isinstance(others, dict)):
         return value
     return {**others, **{key: _merged(each, others.get(key)) for key, each in value.items()}}

@@ -1,7 +1,7 @@
 """Tables of texts of users, bounded in bytes: by short texts, by identity, and one sum for all of them.
 
-A user chooses what comes, and how large it is, so the number of entries bounds nothing. A caller that keeps a value
-says how many bytes the value takes at most.
+A user chooses the keys and their size, so the number of entries is not a bound. A caller that stores a value passes the
+most bytes of the value.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 ENTRY: Final = 200
-"""Bytes of an entry beside its key and its value: its places in the dict, and a tuple for the key."""
+"""Bytes of an entry, without its key and its value: its places in the dict, and a tuple for the key."""
 _SHARE: Final = 8
-"""An entry that takes more than this part of a table is not kept: it would push out everything else."""
+"""An entry that needs more than this part of a table is not kept: it would push out everything else."""
 
 _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 
@@ -79,7 +79,7 @@ class TwoGenerationCache(Generic[Key, Value]):
 
 
 def json_bytes(json: object, most: int) -> int:
-    """Return how many bytes a JSON value takes in memory; counting ends soon after `most`."""
+    """Return how many bytes of memory a JSON value needs; counting ends soon after `most`."""
     total, waiting = 0, [json]
     while waiting:
         value = waiting.pop()
@@ -102,7 +102,7 @@ def bytes_of_all_caches() -> int:
 LONGEST_KEPT: Final = 320
 """Characters of all texts of one call: a name with its domain has 317 at most, most images have fewer than 150."""
 _VALUE: Final = 300
-"""Bytes of an answer beside the texts that may be in it."""
+"""Bytes of an answer, without the texts in it."""
 _MISSING: Final = object()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -133,7 +133,7 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
 
 class IdentityKey:
-    """A key that is equal to another one only if both hold the identical object. Made hundreds of times a request."""
+    """A key that is equal to another key only if both have the identical object. Made hundreds of times a request."""
 
     __slots__ = ("held",)
 

@@ -1,7 +1,7 @@
 """The known name closest to a misspelt one.
 
 Any name of an object may be near another. A resource's name is a domain and words, and near ones are often others on
-purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only what fingers do is taken for a slip.
+purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only typing errors count as misspellings.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
     domain, _, last = name.lower().partition("/")
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")
-        errors = int(name != candidate and name.lower() == candidate.lower())  # capital letters alone
+        errors = int(name != candidate and name.lower() == candidate.lower())  # only capital letters
         errors += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
         if 0 < errors < fewest:
             best, fewest = candidate, errors
@@ -79,7 +79,8 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _typing_errors_of_domain(domain: str, known: str) -> int:
-    """Count typing errors before the slash; a company alone, or the domain's words in another order, count as one.
+    """Count typing errors before the slash; a name with only the company, or with the domain's words in another order,
+    also counts as a misspelling.
 
     `nvidia`, `nvidia-com` and `com.nvidia` for `nvidia.com`.
     """
@@ -89,7 +90,7 @@ def _typing_errors_of_domain(domain: str, known: str) -> int:
 
 
 def _typing_errors(name: str, known: str) -> int:
-    """Count typing errors between two names of as many words; more than any limit where a word is another one."""
+    """Count typing errors between two names of as many words; above every limit if a word is different."""
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
         return _OTHER

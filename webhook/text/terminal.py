@@ -1,8 +1,9 @@
-r"""Text as a terminal, a CI log or a log file may show it: what it holds is seen, and nothing of it is obeyed.
+r"""Text as a terminal, a CI log or a log file may show it: control characters are visible and have no effect.
 
 Names and messages come from people who may not read the log with these names. A terminal obeys ESC, OSC and the C1
 controls (ECMA-48); bidirectional controls and invisible characters make a text look like another (Unicode Standard
-Annex 9, Technical Report 36); a line break makes a name a line of its own, and CI systems obey lines. Such characters
+Annex 9, Technical Report 36); a line break turns a name into a separate line, and CI systems execute commands in lines.
+Such characters
 are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged: the text is for people, JSON is exact.
 """
 
@@ -38,7 +39,7 @@ def message_lines(text: str) -> list[str]:
 
 
 def lines(texts: Iterable[str]) -> str:
-    """Join texts, each on a line of its own."""
+    """Join texts, each on a separate line."""
     return "".join(f"{one_line(text)}\n" for text in texts)
 
 
@@ -63,7 +64,7 @@ def escape_ci_commands_in_quotes(text: str) -> str:
     r"""Return JSON, or YAML, that means the same, with `\u0023` in commands that a CI system obeys anywhere in a line.
 
     Args:
-        text: has such commands in double quotes alone, where no line begins.
+        text: has such commands only in double quotes, where no line begins.
     """
     if "##" not in text:
         return text

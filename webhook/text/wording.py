@@ -1,4 +1,4 @@
-"""Numbers, lists and values in sentences: the one place that knows about plurals. Does not know the counted things.
+"""Numbers, lists and values in sentences: the only place that knows about plurals. Does not know the counted things.
 
 The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: workloads/plurals.py.
 """
@@ -43,7 +43,7 @@ def either(choices: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, otherwise: str) -> str:
-    """Return the fix for an unknown name: the known one that is nearest to it, or another fix where none is near."""
+    """Return the fix for an unknown name: the most similar known name, or another fix if none is similar."""
     return f"did you mean `{name}`?" if name else otherwise
 
 

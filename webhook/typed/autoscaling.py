@@ -1,4 +1,6 @@
-"""HorizontalPodAutoscalers with their metrics, which an elastic job of the Training Operator lists, too, and KEDA's."""
+"""HorizontalPodAutoscalers and ScaledObjects of KEDA with their metrics. Elastic jobs of the Training Operator have the
+same metrics.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class Metric(Typed):
 
     @property
     def resource_and_container(self) -> tuple[str, str]:
-        """Return the resource whose use is compared with requests, and its container; ("", "") for none, "" for all."""
+        """Return the resource that is compared with requests, and its container; ("", "") for none, "" for all."""
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
         if source is None or source.target.average_utilization is None:
             return "", ""

@@ -16,7 +16,7 @@ _VALUES: Final = frozenset((str, type(None)))
 
 
 class Environment(NamedTuple):
-    """Variables in order: their names, "" if not set, and their values, None if a value comes from elsewhere."""
+    """Variables in order: their names, "" if not set, and their values, None if a value has another source."""
 
     names: Sequence[str] = ()
     values: Sequence[str | None] = ()

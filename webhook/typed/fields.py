@@ -240,7 +240,7 @@ class Texts(Field[Items[str]]):
 
 
 class Names(Field[Items[str]]):
-    """The names of the objects of a list, without the objects, of which there may be hundreds; "" for one without a
+    """The names of the objects of a list, without the objects, because there may be hundreds; "" for one without a
     name.
     """
 

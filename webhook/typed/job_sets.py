@@ -11,7 +11,7 @@ from webhook.typed.view import Typed
 
 
 class JobSpec(jobs.JobSpec):
-    """batch/v1 JobSpec with the defaults of JobSet, whose jobs are Indexed."""
+    """batch/v1 JobSpec with the defaults of JobSet, such as completionMode Indexed."""
 
     completion_mode = Text("Indexed")
 

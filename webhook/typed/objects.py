@@ -82,7 +82,7 @@ class Status(Typed):
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 
     def is_true(self, kind: str) -> bool:
-        """Return whether the condition of a type holds."""
+        """Return whether the condition of a type is true."""
         return self.condition(kind).status == "True"
 
 

@@ -43,7 +43,7 @@ class ContainerClaim(Typed):
 
 
 class Resources(Typed):
-    """core/v1 ResourceRequirements; the written amounts have null too, which counts as 0 in a pod."""
+    """core/v1 ResourceRequirements; the written amounts also include null, which counts as 0 in a pod."""
 
     limits = Amounts()
     requests = Amounts()
@@ -99,7 +99,7 @@ class SleepAction(Typed):
 
 
 class NetworkAction(Typed):
-    """core/v1 HTTPGetAction and TCPSocketAction, with only the host, which may be another one than the pod."""
+    """core/v1 HTTPGetAction and TCPSocketAction, with only the host, which may differ from the pod."""
 
     host = Text()
 
@@ -223,7 +223,7 @@ class Container(Typed):
 
     @property
     def is_sidecar(self) -> bool:
-        """Return whether the container is an init container that keeps running beside the others."""
+        """Return whether the container is an init container that keeps running next to the other containers."""
         return self.is_init and self.restart_policy == "Always"
 
     @property
@@ -411,7 +411,7 @@ class PodSpec(Typed):
         return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
-        """Return the terms, one of which a node must match."""
+        """Return the terms; a node must match one of them."""
         return self.affinity.node_affinity.required.node_selector_terms
 
 

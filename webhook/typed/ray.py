@@ -51,7 +51,7 @@ class RayClusterSpec(Typed):
     worker_group_specs = Parts(Group)
 
     def groups(self) -> Items[Group]:
-        """Return the group of the head, then those of the workers."""
+        """Return the group of the head, then the groups of the workers."""
         return self.charged_list([self.head_group_spec, *self.worker_group_specs])
 
 
@@ -79,12 +79,12 @@ class RayJobSpec(Typed):
 
     @property
     def has_cluster(self) -> bool:
-        """Return whether the object says anything of a cluster of its own."""
+        """Return whether the object sets any field of its own cluster."""
         return bool(self.ray_cluster_spec.json)
 
     @property
     def requests_resources(self) -> bool:
-        """Return whether the entrypoint requests resources, so that it may run beside the head."""
+        """Return whether the entrypoint requests resources, so that it may run outside the head."""
         requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)
         return requested != (None, None, None)
 

@@ -18,7 +18,7 @@ class WorkerSpec(Typed):
 
 
 class Model(Container):
-    """serving.kserve.io ModelSpec: a container without a command of its own, and where the model is."""
+    """serving.kserve.io ModelSpec: a container without its own command, and the location of the model."""
 
     runtime = Text()
     storage_uri = Text()
@@ -78,7 +78,7 @@ class SupportedFormat(Typed):
 
 
 class ServingRuntimeSpec(Typed):
-    """serving.kserve.io ServingRuntimeSpec; KServe merges its containers with those of InferenceServices."""
+    """serving.kserve.io ServingRuntimeSpec; KServe merges its containers with the containers of InferenceServices."""
 
     containers = Parts(Container)
     supported_model_formats = Parts(SupportedFormat)

@@ -16,9 +16,9 @@ Item = TypeVar("Item")
 _CHARACTERS: Final = 10
 """How many characters of a search count as one unit of work …"""
 _LONG: Final = 5_000
-"""… and above which length nobody begins one without asking for its time."""
+"""… and the length above which a search must reserve its time first."""
 _CHARACTER_S: Final = 2e-7
-"""Seconds that a search takes for a character at most: each alternative of a pattern is tried at each place."""
+"""The most seconds of a search for one character: each alternative of a pattern is tried at each place."""
 
 
 class ReadingContext(Struct):

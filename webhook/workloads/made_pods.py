@@ -18,7 +18,7 @@ from webhook.deadline import Deadline
 from webhook.workloads.rows import MadePodRule, Row
 
 _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
-"""A path with a value, with the keys that have a prefix, or with those that do not have it."""
+"""A path with a value, with only the keys that have a prefix, or with only the other keys."""
 
 
 class MadePod(Struct, frozen=True, kw_only=True):
@@ -26,8 +26,8 @@ class MadePod(Struct, frozen=True, kw_only=True):
 
     pod is a Pod with the known fields; known_in_spec and known_in_container are the fields of its spec and its
     container that are known to be set or not. hidden_limits are amounts of the container that are not known. origins
-    say which field of the object a field of the pod comes from, with the longest path that fits; `at` is where the
-    others come from.
+    map fields of the pod to the fields of the object that set them (the longest path that fits); `at` is the source of
+    all other fields.
     """
 
     name: str
@@ -39,7 +39,7 @@ class MadePod(Struct, frozen=True, kw_only=True):
     origins: Mapping[FieldPath, FieldPath] = {}
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Return which field of the object a field of the pod comes from."""
+        """Return the field of the object that sets a field of the pod."""
         for length in range(len(path), 0, -1):
             if (origin := self.origins.get(path[:length])) is not None:
                 return origin + path[length:]
@@ -120,7 +120,7 @@ def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
 
 
 def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, JSON]]:
-    """Yield the entries of a map, without those with a prefix in their keys that the place excludes."""
+    """Yield the entries of a map, without keys with a prefix that the place excludes."""
     path, _, _, excluded = _match(place)
     value = paths.get(obj, _steps(path))
     for key, each in deadline.charge_for_items(value.items()) if isinstance(value, dict) else ():

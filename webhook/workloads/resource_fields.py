@@ -1,7 +1,7 @@
-"""Resources outside the pod templates of an object that become those of a container, by its row.
+"""Resources outside the pod templates of an object that become the resources of a container, by its row.
 
 Limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of a
-SparkApplication, which is a name with a quantity. Takes any JSON, as podsets.py does. Knows no devices.
+SparkApplication, which is a name with a quantity. Accepts any JSON, as podsets.py does. Knows no devices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ResourceField(Struct, frozen=True, kw_only=True):
 
     Args:
         path: its place.
-        resources: limits and requests; those that a device with a quantity comes to.
+        resources: limits and requests; the resources of a device with a quantity.
         podset: name of the pod set with the containers that get them, "" if they do not count as devices.
         container: name of that container.
         count: pods of the pod set if it has no template, None if it cannot be known.

@@ -57,8 +57,8 @@ class DeclaredTemplates(_StrictModel):
 class PodSetRule(_StrictModel):
     """One place of pod templates. `count` is None if the number of pods cannot be known.
 
-    metadata: objects with labels and annotations that the controller gives to the pods instead of those of the
-    template; a later one counts.
+    metadata: objects with labels and annotations that the controller gives to the pods instead of the template's; a
+    later one counts.
     """
 
     template: str
@@ -115,7 +115,7 @@ class PartialTemplateRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRule(_StrictModel):
-    """One place of resources outside the pod templates, which become those of a container.
+    """One place of resources outside the pod templates, which become the resources of a container.
 
     holds: limits and requests, or a device, which is a name with a quantity. podSet: the pod set with the containers
     that get them; "" if they do not count as devices. Other fields as of pod sets, relative to the object.
@@ -132,7 +132,7 @@ class ResourceRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRule(_StrictModel):
-    """One place of whole objects that do not say what they are: of this kind, of the row's own group.
+    """One place of whole objects without apiVersion and kind: of this kind, of the row's own group.
 
     `groups` as of pod sets: how many of it the object makes at a time.
     """
@@ -144,7 +144,7 @@ class ObjectRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSourceReference(_StrictModel):
-    """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
+    """An object that is the source of pods: the field that names it, and the kinds it may be, the first by default.
 
     Kinds are of the row's own group. `kind` is the field that chooses another of them.
     """

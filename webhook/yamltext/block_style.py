@@ -32,10 +32,10 @@ _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""How many collections may be open; a deeper text goes to the other reader."""
+"""How many collections may be open; the other reader reads deeper texts."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""Stands for a key where no value comes next, or that of an item."""
+"""Means that no value follows for a key, or that an item follows."""
 
 
 def read_block_document(text: str) -> JSON:
@@ -53,7 +53,7 @@ def read_block_document(text: str) -> JSON:
 def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, because calls would take most of its time
     """Return the value of the lines from index `at` on."""
     result: list[JSON] = []
-    # the innermost open collection, its column, and whether a value comes next
+    # the innermost open collection, its column, and whether a value follows
     container: Any = result
     indent, pending = -1, _ITEM
     above: list[tuple[Any, int]] = []

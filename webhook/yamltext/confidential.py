@@ -57,7 +57,7 @@ def confidential_spans(root: Any) -> list[Span]:
 
 
 def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
-    """Yield the spans without those inside others, which anchors may cause."""
+    """Yield the spans, without spans inside other spans, which anchors may cause."""
     end = (-1, -1)
     for span in spans:
         if span[2:] > end:
@@ -82,7 +82,9 @@ def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Insid
 
 
 def _spans_of_confidential_value(value: Any) -> Iterator[Span]:
-    """Yield the place of a confidential value; for a mapping only those of its values, since its keys may be shown."""
+    """Yield the place of a confidential value; for a mapping only the spans of its values, because its keys may be
+    shown.
+    """
     if isinstance(value, yaml.MappingNode):
         yield from (_span(inner) for _, inner in value.value)
     else:

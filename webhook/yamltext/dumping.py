@@ -12,7 +12,7 @@ from webhook.yamltext import scalars
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _UNLIMITED: Final = 1 << 30
-"""A width that no line has, so that no text is continued on a line of its own."""
+"""A width above every line, so that no text is continued on another line."""
 
 
 def dump(value: JSON) -> str:
@@ -20,7 +20,7 @@ def dump(value: JSON) -> str:
     type.
 
     A text with characters that a terminal obeys, or that are invisible, has escapes for all characters outside ASCII.
-    Where a CI system would obey a line, texts are in double quotes on one line, with an escape in what it would obey.
+    If a line could be a command of a CI system, texts are in double quotes on one line, with an escape in the command.
     """
     text = _dumped(value, _Dumper)
     is_ascii = not is_graphic(text.replace("\n", ""))

@@ -67,7 +67,7 @@ class InputFile(Struct, frozen=True):
 
 
 AnyFile: TypeAlias = str | Path | InputFile
-"""A file to read; a plain path is one that a person named."""
+"""A file to read; a plain path was named by the user."""
 OpenFile: TypeAlias = Callable[[InputFile], IO[bytes]]
 
 

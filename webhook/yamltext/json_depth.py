@@ -22,7 +22,7 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
 
     Bodies with few brackets, nearly all of them, are decided by counting: an object that follows another one in a list
     is not deeper, and brackets in strings count on both sides. Only the brackets of the others are kept, as steps down
-    and up. They are added up part by part, and one by one only in a part that comes near the bound.
+    and up. They are added up part by part, and one by one only in a part that is near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:

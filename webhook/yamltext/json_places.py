@@ -36,7 +36,7 @@ class JsonPlaces(Struct):
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor.
 
-        `words`: the place of the first one that is found in the field counts instead.
+        `words`: the place of the first of them that is in the field counts instead.
         """
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]

@@ -74,7 +74,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
     """Return the value of any JSON that an API server reads or keeps.
 
-    It takes about ten times as long as msgspec, which refuses some of that.
+    It is about ten times slower than msgspec, which refuses some of this input.
 
     Raises:
         ValueError: not JSON.
@@ -217,7 +217,7 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
 
 
 def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
-    """Return the error for the first one of some keys that comes twice in one object of the value."""
+    """Return the error for the first of some keys that is repeated in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
         if len(steps) > MAX_DEPTH:  # which was not read

@@ -1,6 +1,6 @@
 """Texts that are filled in later, by a shell, a template engine, a controller or a person: `${NAME}`, `<name>`.
 
-The one definition of such texts. It cannot be checked before it is filled in: a rule about names or amounts skips it,
+The only definition of such texts. It cannot be checked before it is filled in: a rule about names or amounts skips it,
 and a value of another type may replace it.
 """
 
@@ -20,12 +20,13 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, one of them takes 2 milliseconds; one
-pattern for all kinds takes 10."""
+"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, one pattern needs 2 milliseconds, and
+one pattern for all kinds 10.
+"""
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
-"""One word of capitals that nobody writes as a value where a number or a truth value belongs."""
+"""One word of capital letters, which is never a final value of a number or boolean."""
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -44,7 +45,7 @@ def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`
     and `PORT`, as sed finds them.
 
-    As a text, such a word may be a finished value.
+    As a string, such a word may be a final value.
     """
     is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
     return is_capitals or is_placeholder(text)
@@ -53,7 +54,7 @@ def is_placeholder_for_non_text(text: str) -> bool:
 def is_placeholder_for_name(text: str) -> bool:
     """Return whether a text instead of a name of an object is a placeholder: also `QUEUE_NAME`.
 
-    Such a name has no capital letters and no `_`, so that no finished one is taken for a constant. `GPU` alone may be
+    Such a name has no capital letters and no `_`, so no final name looks like a constant. `GPU` alone may be
     an intended name.
     """
     return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
@@ -76,7 +77,8 @@ def _is_word_in_brackets(text: JSON) -> bool:
 
 
 def has_placeholder_variable(text: str) -> bool:
-    """Return whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
+    """Return whether a text has a named placeholder. Use it for texts in which a single `$` is a mistake, or ends a
+    pattern.
 
     `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.
     """

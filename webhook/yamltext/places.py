@@ -79,7 +79,7 @@ class Places:
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor.
 
-        `words`: the place of the first one that is found in the field counts instead.
+        `words`: the place of the first of them that is in the field counts instead.
         """
         extent = self.extents[at]
         line, column = extent.place
@@ -173,7 +173,7 @@ def _composed(document: str) -> Any:
     try:
         return yaml.compose(document, Loader=LOADER)
     except yaml.composer.ComposerError:
-        with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml takes: then no path is found
+        with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml accepts: then no path is found
             return yaml.compose(document, Loader=_RepeatedAnchorLoader)
         return None
     except yaml.YAMLError:  # JSON with a character that YAML does not allow

@@ -1,7 +1,7 @@
 """Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
 
 Values mean the same as to kubectl v1.36 (scalars): if a key occurs twice in a mapping, the last counts, and a note is
-given. A `<<` also counts more than the keys before it, unlike in YAML 1.1 and in kustomize; a note is given, too.
+given. A `<<` also counts more than the keys before it, unlike in YAML 1.1 and in kustomize; a note is also reported.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class _Frame(Struct):
     """A mapping or list that is being read. `key` is the key of the next value; None before a key.
 
     `merge` is the event of that key if it is a `<<`. `repeated` is the event of that key if it occurred before, and
-    `repeats` are all such keys. `merged` are the keys with the value of a `<<`; `overridden` are those that had another
-    value before it, with its event.
+    `repeats` are all such keys. `merged` are the keys with the value of a `<<`; `overridden` are the keys that had
+    another value before, with its event.
     """
 
     container: Any
@@ -186,7 +186,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key, and note of one that had a value whether it was another."""
+        """Store the value of a key. If the key had a value before, note whether it was different."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1

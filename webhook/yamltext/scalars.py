@@ -29,7 +29,7 @@ WORD_OF_YAML_1_1: Final = re.compile(r"\b(?:y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|N
 
 
 def is_word_of_yaml_1_1(text: str) -> bool:
-    """Return whether a plain scalar is a truth value in YAML 1.1 alone: `on`, not `true`."""
+    """Return whether a plain scalar is a boolean only in YAML 1.1: `on`, not `true`."""
     return WORD_OF_YAML_1_1.fullmatch(text) is not None
 
 
@@ -61,7 +61,7 @@ def _number(text: str, plain: str) -> JSON:
 
 
 def _whole(plain: str) -> int:
-    """Read a whole number by its prefix; a leading zero alone means octal."""
+    """Read a whole number by its prefix; a single leading zero means octal."""
     sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
     if digits[0] == "0" and digits[1:].isdigit():
         return sign * int(digits, 8)

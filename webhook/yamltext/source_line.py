@@ -61,7 +61,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 Words: TypeAlias = tuple[str, ...]
-"""The wrong words in a field: the place of the field is that of the first of these words."""
+"""The wrong words in a field: the place of the field is the place of the first of these words."""
 
 Locate: TypeAlias = Callable[[str, Words], Place]
 """Returns the place in the input of a printed field path, or of a word in the field."""

@@ -14,7 +14,7 @@ from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 
 _CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$", re.MULTILINE)
-"""Matches the start of an action, or a variable alone on a line, which is a placeholder for other lines."""
+"""Matches the start of an action, or a line with only a variable, which is a placeholder for other lines."""
 
 
 class ChartTemplate(Struct, frozen=True):

@@ -1,8 +1,7 @@
 """YAML and JSON files: objects, and every path of an object back to its line.
 
 A file that cannot be read as a whole is read in pieces, the documents between `---` or the lines of JSON lines, so that
-one mistake does not hide the rest of a file. Knows files and folders; what YAML and JSON mean is yamltext's and
-jsontext's.
+one mistake does not hide the rest of a file. Knows files and folders; reading.py reads YAML, and jsontext.py JSON.
 """
 
 from __future__ import annotations
@@ -114,11 +113,11 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
 
 
 def read_parts_of_text(text: str, file: str = "", above: int = 0, *, by_kustomize: bool = False) -> FileParts:
-    """Return the objects of a text, and where one piece of it cannot be read, those of the others.
+    """Return the objects of a text. If one piece cannot be read, return the objects of the other pieces.
 
     Args:
         text: YAML, JSON, or JSON values in a row.
-        file: where it comes from.
+        file: its source.
         above: the number of lines of the file above it.
         by_kustomize: whether kustomize reads it, for which a plain `on` or `yes` is a text: sigs.k8s.io/kustomize api
             v0.20 kyaml on go.yaml.in/yaml/v3.
@@ -149,7 +148,9 @@ def read(path: AnyFile) -> tuple[Document, ...]:
 
 
 def read_parts(path: AnyFile) -> FileParts:
-    """Return the objects of a file, and where one piece cannot be read, those of the others; `-` is standard input."""
+    """Return the objects of a file. If one piece cannot be read, return the objects of the other pieces; `-` is
+    standard input.
+    """
     try:
         return read_parts_of_text(text(path), shown(path))
     except InputError as error:
@@ -220,11 +221,11 @@ def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
 
 
 def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
-    """List the files in files and folders, all of which must exist.
+    """List the files in files and folders. All of these must exist.
 
     Args:
         places: files and folders.
-        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
+        root: the folder that they must stay in, if another file named them; "" for each folder itself.
 
     Raises:
         InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
@@ -239,12 +240,12 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, because its links name its files already. Each file comes once; `-` stays
-    `-`.
+    `..data` folder of a mounted ConfigMap, because its links name its files already. Each file is listed once; `-`
+    stays `-`.
 
     Args:
         places: files and folders.
-        root: the folder that they must stay in, if their names come from others; "" for each folder itself.
+        root: the folder that they must stay in, if another file named them; "" for each folder itself.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
