@@ -46,7 +46,8 @@ ERRORS = {
 @pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS)
 def test_a_failed_connection_is_explained_in_words(error, words):
     assert describe_connection_error(error) == words
-    assert str(ServerUnreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
+    outcome = "is not used" if "not trusted" in words else "cannot be reached"
+    assert str(ServerUnreachable("https://h", error)) == f"the API server https://h {outcome}: {words}"
 
 
 def test_describing_an_error_that_is_its_own_cause_ends():

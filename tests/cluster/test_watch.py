@@ -230,15 +230,16 @@ def test_nothing_is_asked_before_the_start(server, tmp_path):
     assert server.asked == []
 
 
-def test_a_watch_that_is_refused_later_is_told_at_once_and_kinds_that_are_not_installed_last(server, started):
+def test_a_watch_that_is_refused_later_is_reported_at_once(server, started):
     view = started(RUNTIME, CONFIG)
     assert view.wait_until_synced(5)
     watched = WatchedCluster(view)
-    missing = "not installed, so not read: ClusterTrainingRuntime"
-    eventually(lambda: watched.describe_failures() == missing)
+    assert view.describe_missing_kinds() == "ClusterTrainingRuntime"
+    eventually(lambda: watched.describe_failures() == "")
     server.refused_watches[CONFIGS] = server.answers[CONFIGS] = 401, {"message": "Unauthorized"}
     server.send(CONFIGS, None)
-    eventually(lambda: watched.describe_failures() == f"ConfigMap: {CONFIGS}: Unauthorized\n{missing}")
+    told = "the API server does not accept the token or certificate of claimgate"
+    eventually(lambda: watched.describe_failures() == f"ConfigMap: {told}: Unauthorized")
     assert view.get(CONFIG, "n", "a")["metadata"]["name"] == "a"
     assert watched.why_not_ready() == ""
 

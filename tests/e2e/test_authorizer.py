@@ -182,4 +182,4 @@ def test_a_server_without_authorizer_refuses_such_a_policy(cluster: Cluster, tmp
     assert done.returncode == 2
     assert "policy glass asks `authorizer`" in done.stderr
     assert "start the server with --authorizer" in done.stderr
-    assert "it asks `authorizer`" in claimgate("policies", "check", str(tmp_path))
+    assert "it uses `authorizer`" in claimgate("policies", "check", str(tmp_path))

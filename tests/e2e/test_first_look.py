@@ -181,7 +181,7 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
     "a certificate of tomorrow": (_clock_behind, "first", "it is not valid before"),
     "an expired certificate": (_expired, "first", "it expired at"),
     "a CustomResourceDefinition appears": (_definition_appears, "whole_log", '"kind appeared"'),
-    "a CustomResourceDefinition is deleted": (_definition_goes, "whole_log", '"kind is not installed"'),
+    "a CustomResourceDefinition is deleted": (_definition_goes, "whole_log", '"kind is no longer installed"'),
     "a full disk": (_full_disk, "readyz", "no space left on device"),
     "a misspelt key of a param": (_typo_in_param, "first", "unknown key `resources` of ConfigMap `gpu-portable`"),
     "an unknown flag": (_unknown_flag, "text", "--max-bodi"),

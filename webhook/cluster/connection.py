@@ -257,8 +257,10 @@ class _HttpConnection(Struct, frozen=True):
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             status = _status_of_refusal(response)
             message = status.get("message") or f"HTTP {response.status}"
+            is_unknown = response.status == HTTPStatus.UNAUTHORIZED
+            where = "the API server does not accept the token or certificate of claimgate" if is_unknown else path
             raise ServerRefused(
-                response.status, f"{path}: {message}", _nested_text_of_status(status, "metadata", "continue")
+                response.status, f"{where}: {message}", _nested_text_of_status(status, "metadata", "continue")
             )
         return response
 

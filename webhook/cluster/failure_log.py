@@ -33,9 +33,10 @@ class _Outage(NamedTuple):
 _UNREACHABLE: Final = _Outage("API server unreachable", "API server reachable again")
 _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
-_BROKEN: Final = _Outage("API server ended watches", "", "info")
+_BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """A watch that goes on is no reason to look, and one that does not is logged as another outage."""
-_TOGETHER_S: Final = 1.0
+_TOGETHER_S: Final = 3.0
+"""How long refusals are gathered: as long as it takes to find that a kind is no longer installed."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -65,7 +66,8 @@ class FailureLog:
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
         self._refused: dict[GroupVersionKind, LookupFailed] = {}
-        """The kinds that became forbidden in the last second: one lost binding of a role takes all away."""
+        """The kinds that were refused in the last seconds: one lost binding of a role takes all away."""
+        self._listed: set[GroupVersionKind] = set()
 
     @property
     def is_unreachable(self) -> bool:
@@ -81,6 +83,9 @@ class FailureLog:
                 if self._gathered is not None:
                     self._gathered[watch] = gvk, error
                     return
+            if isinstance(error, KindNotServed):
+                with self._lock:
+                    self._refused.pop(gvk, None)  # its list was not found, because it went
             if isinstance(error, ServerRefused):
                 self._log_refused_kinds_soon(gvk, error)
             else:
@@ -88,6 +93,7 @@ class FailureLog:
 
     def note_list(self, gvk: GroupVersionKind) -> None:
         """Log a kind that appears."""
+        self._listed.add(gvk)
         if gvk in self._not_installed:
             self._not_installed.discard(gvk)
             self._write("info", "kind appeared", {"group": gvk.group, "kind": gvk.kind})
@@ -141,7 +147,8 @@ class FailureLog:
     def _log_refused_kinds(self) -> None:
         with self._lock:
             refused, self._refused = self._refused, {}
-        self._write_refused_kinds(refused)
+        if refused:
+            self._write_refused_kinds(refused)
 
     def _write_refused_kinds(self, refused: Mapping[GroupVersionKind, LookupFailed]) -> None:
         fields = {"kinds": _names_of_kinds(refused), "error": str(next(iter(refused.values())))}
@@ -165,7 +172,8 @@ class FailureLog:
             self._write("warning", "watch failed", {**named, "error": str(error)})
         elif gvk not in self._not_installed:  # a kind may have several watches
             self._not_installed.add(gvk)
-            self._write("info", "kind is not installed", named)
+            was_installed = gvk in self._listed
+            self._write("info", "kind is no longer installed" if was_installed else "kind is not installed", named)
 
     def _write(self, level: Level, message: str, fields: Mapping[str, Any]) -> None:
         with suppress(OSError, ValueError):  # a failure to write the log must not end the watch

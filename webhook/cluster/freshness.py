@@ -49,11 +49,16 @@ def describe_staleness(age_s: float) -> str:
     return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"
 
 
+_DISTRUSTED: Final = "its certificate is not trusted"
+
+
 class ServerUnreachable(LookupFailed):
     """The API server sent no answer."""
 
     def __init__(self, server: str, error: BaseException) -> None:
-        super().__init__(f"the API server {server} cannot be reached: {describe_connection_error(error)}")
+        reason = describe_connection_error(error)
+        is_distrusted = reason.startswith(_DISTRUSTED)
+        super().__init__(f"the API server {server} {'is not used' if is_distrusted else 'cannot be reached'}: {reason}")
 
 
 class StreamBroken(LookupFailed):
@@ -67,7 +72,7 @@ def describe_connection_error(error: BaseException) -> str:
     """Return the system's text of a failed connection, without the libraries' wrapping."""
     for each in _error_and_causes(error):
         if isinstance(each, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {each.verify_message}"
+            return f"{_DISTRUSTED}: {each.verify_message}"
         if isinstance(each, socket.gaierror):
             return "its name cannot be resolved"
         if isinstance(each, ssl.SSLEOFError):

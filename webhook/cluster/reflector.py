@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.failure_log import FailureLog
-from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
+from webhook.cluster.freshness import DEFAULT_TIMES, StreamBroken, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
 from webhook.cluster.packed import PackedObject
@@ -39,7 +39,12 @@ NOT_INSTALLED: Final = "not installed"
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return what failures of several kinds have in common: the code of a refusal, which is about one kind in words."""
+    """Return what failures of several kinds have in common: the code of a refusal, which is about one kind in words.
+
+    A broken stream has no cause: the next try says whether anything is wrong.
+    """
+    if isinstance(error, StreamBroken):
+        return ""
     if isinstance(error, KindNotServed):
         return NOT_INSTALLED
     return f"code {error.code}" if isinstance(error, ServerRefused) else str(error)

@@ -26,6 +26,8 @@ BACKOFF_S: Final = (0.8, 30.0)
 """The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
 _SHOWN: Final = 5
 _LOOK_S: Final = 0.05
+_OLD_S: Final = 5.0
+"""The age from which a view whose watch fails is said to be old."""
 _STALE: Final = "stale"
 _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
@@ -123,15 +125,13 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds.
-
-        The last line has the kinds that are not installed, which is no fault unless somebody uses them.
-        """
+        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds."""
         kinds: dict[str, dict[str, None]] = {}
         texts: dict[str, str] = {}
         ages: dict[str, float] = {}
         for each in self._reflectors.values():
-            is_stale = each.is_synced and each.age_s > self._times.stale_s
+            old_s = min(_OLD_S, self._times.stale_s) if each.failure else self._times.stale_s
+            is_stale = each.is_synced and each.age_s > old_s
             is_failing = not each.is_synced or (each.failure and each.cause)
             if not is_stale and not is_failing:
                 continue
@@ -140,13 +140,19 @@ class WatchCluster:
             if is_stale:
                 ages[cause] = max(ages.get(cause, 0), each.age_s)
             kinds.setdefault(cause, {})[each.interest.gvk.kind] = None
-        missing = kinds.pop(NOT_INSTALLED, {})
+        kinds.pop(NOT_INSTALLED, None)  # no fault unless somebody uses them
         reasons = {
             cause: "; ".join(filter(None, [text, describe_staleness(ages[cause]) if cause in ages else ""]))
             for cause, text in texts.items()
         }
-        failing = [f"{_some_of(names, len(names))}: {reasons[cause]}" for cause, names in kinds.items()]
-        return [*failing, *([f"not installed, so not read: {_some_of(missing, len(missing))}"] if missing else [])]
+        return [f"{_some_of(names, len(names))}: {reasons[cause]}" for cause, names in kinds.items()]
+
+    def describe_missing_kinds(self) -> str:
+        """Return some of the kinds that the API server does not serve, "" if it serves all."""
+        missing = {
+            each.interest.gvk.kind for each in self._reflectors.values() if each.failure and each.cause == NOT_INSTALLED
+        }
+        return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
         """Return why nothing was ever read of a watched kind, or "" if something was."""

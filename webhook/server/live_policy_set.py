@@ -255,7 +255,7 @@ class LiveParamsChecker:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            self._log.warning("params name what does not exist", mistakes="; ".join(mistakes))
+            self._log.warning("mistakes in params", mistakes="; ".join(mistakes))
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:

@@ -111,7 +111,7 @@ def serve(
         "log": log.describe_dropped_lines,
         **({"events": events.describe_error} if events else {}),
     }
-    parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks))
+    parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks, notes=watching.notes()))
     contents = PageContents(
         gauges={
             **watching.gauges(options.most_bytes),
@@ -299,6 +299,11 @@ class ReloadWatcher:
             "unbound policies": lambda: ", ".join(policies.current.unbound_policy_names),
         }
 
+    def notes(self) -> dict[str, Check]:
+        """Return the notes of /readyz?verbose, which are no faults."""
+        watched = self._held.watched
+        return {"not installed": watched.cluster.describe_missing_kinds} if watched else {}
+
     def gauges(self, most_bytes: int) -> Gauges:
         """Return the figures of /metrics that this knows, by name; `most_bytes` is what all bounds add up to."""
         return {
@@ -334,7 +339,7 @@ class ReloadWatcher:
     def _certificate_validity_problem(self) -> str:
         begins, ends = validity_of_certificate(self._certificates.shown)
         now = dt.datetime.now(dt.UTC)
-        fix = f"the clock here says {now:%Y-%m-%dT%H:%M:%SZ}; set it right, or issue the certificate anew"
+        fix = f"the clock here says {now:%Y-%m-%dT%H:%M:%SZ}; set this clock right, or issue the certificate anew"
         if now < begins:
             return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}, and {fix}"
         return f"it expired at {ends:%Y-%m-%dT%H:%M:%SZ}, and {fix}" if ends < now else ""

@@ -53,11 +53,13 @@ class Readiness:
     Attributes:
         checks: what must hold for reviews to be answered.
         remarks: what people should see in the verbose text, such as a reload that failed, though reviews are answered.
+        notes: what people may want to know, and what is no fault.
         draining: set once, when the process is about to stop: no new connections, please.
     """
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     remarks: Mapping[str, Check] = field(default_factory=dict)
+    notes: Mapping[str, Check] = field(default_factory=dict)
     draining: bool = False
 
     def failing(self) -> dict[str, str]:
@@ -71,10 +73,11 @@ class Readiness:
         """Return whether all checks pass, and a line for each check as in /readyz?verbose of an API server."""
         failing = self.failing()
         lines = [line for name in (*self.checks, "shutdown") for line in _lines(name, failing.get(name, ""))]
-        notes = {name: remark() for name, remark in self.remarks.items()}
+        remarks = {name: remark() for name, remark in self.remarks.items()}
         known = {(name, line) for name, reason in failing.items() for line in _short_lines(reason)}
-        told = ((name, line) for name, text in notes.items() for line in _short_lines(text))
+        told = ((name, line) for name, text in remarks.items() for line in _short_lines(text))
         lines += [f"[!]{name}: {line}" for name, line in told if (name, line) not in known]
+        lines += [f"[i]{name}: {line}" for name, note in self.notes.items() for line in _short_lines(note())]
         lines.append(f"readyz check {'failed' if failing else 'passed'}")
         return not failing, "\n".join(lines) + "\n"
 
