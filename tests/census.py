@@ -3,7 +3,7 @@
 Walks from modules and running frames along everything that Python objects refer to. The garbage collector's own list
 would miss what was frozen at the start of a server, and what C code never told it. A table is named by its owner:
 `module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure; `[]` is an element of it.
-A function's own cache is counted where nothing bounds its entries, and what it holds is not looked at.
+A function's own cache is counted if its entries are not bounded, but its values are not visited.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[
 
 
 def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> Census:
-    """Walk over everything that can be reached from some objects; what the `closed` tables hold is not looked at."""
+    """Walk over everything that can be reached from some objects; values of the `closed` tables are not visited."""
     found, seen, names = Census(), set[int](), dict[type, tuple[str, ...]]()
     waiting = list(starts)
     seen |= {id(waiting), id(seen), id(names), id(found), id(found.entries), id(found.objects), id(found.__dict__)}
     while waiting:
         label, value = waiting.pop()
-        kind = type(value)  # what an object says of its own class may be wrong
+        kind = type(value)  # the `__class__` of an object may be wrong
         if issubclass(kind, _PLAIN) or id(value) in seen:
             continue
         seen.add(id(value))

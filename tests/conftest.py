@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("fuzz", max_examples=5_000, deadline=None)
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-settings.load_profile("busy")  # how long an example takes tells of the machine that runs the tests
+settings.load_profile("busy")  # the time of an example depends on the machine that runs the tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""`spec.devices` of claims, right and wrong, in the words of v1: what tests/dra_variants.py makes claims of."""
+"""`spec.devices` of valid and invalid claims, in the form of v1: what tests/dra_variants.py makes claims of."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cel(expression: JSON) -> JSON:
 
 
 def devices() -> Iterator[tuple[str, JSON]]:
-    """`spec.devices` of claims, in the words of v1."""
+    """`spec.devices` of claims, in the form of v1."""
     yield "nothing", {}
     yield "null lists", {"requests": None, "constraints": None, "config": None}
     yield "one request", {"requests": [exact()]}

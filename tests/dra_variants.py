@@ -1,7 +1,7 @@
 """Claims, templates, classes and taint rules, right and wrong, each with a sentence, for the API server to check.
 
 `tests/e2e/dra_verdicts.py` asks a real kube-apiserver and writes its answers to tests/data/dra/verdicts.tsv;
-tests/policies/test_dra_verdicts.py holds the shipped policies to them.
+tests/policies/test_dra_verdicts.py compares the shipped policies with them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def flat(request: JSON) -> JSON:
-    """A request in the form of v1beta1: its fields are beside its name."""
+    """A request in the form of v1beta1: its fields are at the level of its name."""
     if not isinstance(request, dict) or not isinstance(request.get("exactly"), dict):
         return request
     return {key: value for key, value in request.items() if key != "exactly"} | request["exactly"]
 
 
 def in_version(held: JSON, version: str) -> JSON:
-    """`spec.devices` in the words of another version."""
+    """`spec.devices` in the form of another version."""
     if version != "v1beta1" or not isinstance(held.get("requests"), list):
         return held
     return held | {"requests": [flat(request) for request in held["requests"]]}

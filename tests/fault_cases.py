@@ -82,7 +82,7 @@ def _place(_: object, _words: object = ()) -> Place:
 
 
 def _answer(obj: JSON, cluster: Cluster) -> str:
-    """The answer of `simulate`, in the words of the cases."""
+    """The answer of `simulate`, in the terms of the cases."""
     attributes = attributes_of_object(obj, TABLE.row)
     policies, view = shipped_policies(), RecordingCluster(cluster)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))

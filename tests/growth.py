@@ -1,7 +1,7 @@
 """Objects with one list of any length: each list that a user can lengthen, for what must not grow faster than it.
 
-`LISTS` has a function for each list: a number of items gives an object. Every item has a name of its own, so that no
-scan ends early, and the objects are as valid as they can be, so that policies look at all of them.
+`LISTS` has a function for each list: a number of items gives an object. Every item has a unique name, so that no scan
+ends early. The objects are as valid as possible, so that policies read all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def longest(make: Make, size: int) -> int:
 
 
 def named(number: int, prefix: str = "n", **fields: Any) -> list[JSON]:
-    """Items with names of their own."""
+    """Items with unique names."""
     return [{"name": f"{prefix}{i}", **fields} for i in range(number)]
 
 
@@ -58,7 +58,7 @@ def container(name: str = "main", **fields: Any) -> JSON:
 
 
 def many(number: int, **fields: Any) -> list[JSON]:
-    """Containers with names of their own."""
+    """Containers with unique names."""
     return [container(f"c{i}", **fields) for i in range(number)]
 
 

@@ -77,7 +77,7 @@ def policies(*lists, registry=SHIPPED):
 
 @cache
 def shipped_policies(*folders):
-    """All shipped policies, or those of some folders, compiled once for all tests."""
+    """All shipped policies, or the policies of some folders, compiled once for all tests."""
     root = Path(shipped.policies_folder())
     return load_policy_set([root / folder for folder in folders] or [root], OPTIONS)
 
@@ -115,7 +115,7 @@ def pod(**spec):
 
 
 def job(*, metadata=None, **spec):
-    """A Job whose template has this spec."""
+    """A Job with this spec in its template."""
     template = {"spec": spec} if metadata is None else {"metadata": metadata, "spec": spec}
     return {
         "apiVersion": "batch/v1",

@@ -55,7 +55,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text as roff takes it: a line of it is no request."""
+    """Text escaped for roff: no line is a request."""
     if text == ".PP":
         return text
     made = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")

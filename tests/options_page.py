@@ -64,7 +64,7 @@ def _table(what: str, rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def _cell(name: str, reason: str) -> str:
-    """Return `yes`, or the reason; what is beside a suite holds for it."""
+    """Return `yes`, or the reason; files in the folder of a suite apply to the suite."""
     if reason.startswith("of the "):
         return f"yes, {reason}"
     return f"no: {reason}" if reason else "yes"

@@ -2,7 +2,7 @@
 
 A page has its own copy of the checkout, so a block may write files. The language says what is done with a block:
 
-- `console`: the commands after `$ ` are run, and what is shown below each is compared. `…` matches any text, and a line
+- `console`: the commands after `$ ` are run, and the output below each is compared. `…` matches any text, and a line
   `…` any number of lines;
 - `bash`: run; a command that exits with 2 or more fails the test;
 - `python`, `yaml`: written to the file that a comment before the block names, so that a later block uses the file;
@@ -63,7 +63,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def commands(self) -> list[str]:
-        """The commands of a console block, each with its further lines, or the whole of another block."""
+        """The commands of a console block, each with its continuation lines, or the whole of another block."""
         return [command for command, _ in self.steps]
 
     @property

@@ -58,7 +58,8 @@ def _python() -> None:
 
 
 def lock_of_release(wheel: Path) -> str:
-    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and the wheel beside it.
+    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and the wheel in the same
+    folder.
 
     The wheel is named by its file: public indexes have another package of the name claimgate.
     """
@@ -67,7 +68,7 @@ def lock_of_release(wheel: Path) -> str:
 
 
 def check(lock: Path) -> None:
-    """Install what the lock file names where nothing else is, the wheel from beside it, and run it."""
+    """Install the packages of the lock file and the wheel into an empty environment, and run the command."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

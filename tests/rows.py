@@ -21,16 +21,15 @@ LONGEST = 80
 
 
 def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:
-    """Return the rows of `pytest.mark.parametrize`: every n-th is asked by `make test`, and the others by `make slow`.
-
-    For tables whose rows each take a process or a second: a change that breaks the whole table is found at once. A row
+    """Return the rows of `pytest.mark.parametrize`: `make test` runs every n-th row, and `make slow` the others. For
+    tables with rows that each need a process or a second: a change that breaks the whole table is found at once. A row
     that is a tuple gives several parameters.
     """
     return [row if at % every == 0 else _slow_row(row) for at, row in enumerate(rows)]
 
 
 def _slow_row(row: Any) -> Any:
-    if isinstance(row, type(pytest.param())):  # which is a tuple, too
+    if isinstance(row, type(pytest.param())):  # which is also a tuple
         return pytest.param(*row.values, marks=[*row.marks, pytest.mark.slow], id=row.id)
     return pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
 

@@ -1,4 +1,4 @@
-"""Writes the bill of materials of what the image holds: `make sbom`. CycloneDX 1.6, from requirements.lock.
+"""Writes the bill of materials of the image: `make sbom`. CycloneDX 1.6, from requirements.lock.
 
 Every locked package is in it with its version, its package URL and the hashes that pip checks; the application depends
 on those that pyproject.toml names. The same lock file makes the same text.
@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
     """CycloneDX JSON of a lock file, valid by its schema."""
-    from cyclonedx.schema import SchemaVersion  # four seconds that who reads a version here does not need
+    from cyclonedx.schema import SchemaVersion  # importing it takes four seconds, which reading a version does not need
     from cyclonedx.validation.json import JsonStrictValidator
 
     flags = ["--output-reproducible", "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"]

@@ -45,7 +45,7 @@ def shipped_actions() -> Actions:
 
 
 def _shipped_params() -> Mapping[str, Chosen]:
-    """The levels in each ConfigMap beside the policies, by its name."""
+    """The levels in each ConfigMap of the policies, by its name."""
     files = (ROOT / "policies").glob("*/params*.yaml")
     objects = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
     return {one["metadata"]["name"]: actions_of_param(one, Deadline()) for one in objects}

@@ -19,7 +19,7 @@ def picture(text: str, title: str) -> str:
 
     Args:
         text: the block; its lines are short enough already.
-        title: what a screen reader says.
+        title: the text for screen readers.
     """
     lines = text.rstrip("\n").split("\n")
     width = round(max(map(len, lines)) * _LETTER) + 2 * _MARGIN

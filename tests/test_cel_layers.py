@@ -1,4 +1,6 @@
-"""No module of webhook/cel imports itself, through whichever other ones: each can be read before those that use it."""
+"""No module of webhook/cel imports itself, through whichever other ones: each module can be read before the modules
+that use it.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,7 +30,7 @@ def _inside(names: tuple[str, ...], named: Mapping[str, Path]) -> Iterator[str]:
 
 
 def circles(imported: Mapping[str, set[str]]) -> list[set[str]]:
-    """Modules that import each other: what stays when those that import nothing more are taken away, again and again."""
+    """Modules that import each other: the remainder after modules without remaining imports are removed repeatedly."""
     left = {module: set(others) for module, others in imported.items()}
     while done := {module for module, others in left.items() if not others & left.keys()}:
         left = {module: others for module, others in left.items() if module not in done}

@@ -45,7 +45,7 @@ MANY = 1000
 
 
 class Looks(Deadline):
-    """A deadline that never comes and counts its calls."""
+    """A deadline that never passes and counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Where something new goes (ARCHITECTURE.md): each kind of addition is a file or a row, and works without anything else.
+"""The places for additions (ARCHITECTURE.md): each kind of addition is a file or a row, and works without anything
+else.
 
 An output format is added in tests/report/test_formats.py.
 """

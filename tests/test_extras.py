@@ -1,4 +1,4 @@
-"""`pipx install .` is small and does all that needs files alone; what needs more says which extra to install.
+"""`pipx install .` is small and runs everything that needs only files. Other commands name the extra to install.
 
 The wheel and the packages that it declares without extras are put into a folder, as an install puts them there, and
 used by an interpreter that sees nothing else. No network is needed.
@@ -161,7 +161,7 @@ def test_every_verb_has_a_test():
 
 
 def test_an_installation_without_extras_is_small():
-    """The kubernetes client alone has more than twice as much."""
+    """The kubernetes client by itself is more than twice as large."""
     small, whole = closure(PROJECT["dependencies"]), closure(_everything())
     assert size_mb(small) < MOST_MB
     assert size_mb(whole) > 4 * size_mb(small)

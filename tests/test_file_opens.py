@@ -1,4 +1,4 @@
-"""docs/untrusted-files.md lists every place where the program opens a file, and who bounds what is read of it."""
+"""docs/untrusted-files.md lists every place where the program opens a file, and what limits the reading."""
 
 import ast
 import re

@@ -37,7 +37,7 @@ def shell(script, *, cwd=ROOT, **variables):
 
 
 def audit_step(folder, cwd=ROOT, **given):
-    """The step of the action that audits, with its inputs; its environment is the one that runs the tests."""
+    """The step of the action that audits, with its inputs; its environment is the environment of the tests."""
     (folder / "claimgate").symlink_to(BIN.parent)
     inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
     environment = {
@@ -73,7 +73,7 @@ def test_the_action_passes_where_all_is_well(tmp_path):
 
 
 def test_items_of_the_action_are_lines(tmp_path):
-    """A blank is a part of a path, and so is what a shell would expand."""
+    """A blank is a part of a path, and so are characters that a shell would expand."""
     folder = tmp_path / "a checkout"
     for name in ("my manifests", "the cluster", "no * at all"):
         (folder / name).mkdir(parents=True)
@@ -117,7 +117,7 @@ def audited_files(folder):
 
 
 def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
-    """The configuration is that of the base branch, and the log says so."""
+    """The action uses the configuration of the base branch, and the log says so."""
     folder, base = pull_request
     done = audit_step(tmp_path, cwd=folder, paths="a", event=base)
     assert done.returncode == 1, done.stderr
@@ -185,7 +185,7 @@ def test_the_hook_reports_only_files_of_the_commit(file, code):
 
 
 def entry_of_hook(name, arguments=None):
-    """The command of pre-commit, before it appends files: `args` of a site replace those of the hook."""
+    """The command of pre-commit, before it appends files: `args` of a site replace the `args` of the hook."""
     args = HOOKS[name].get("args", []) if arguments is None else arguments
     return shlex.join([*shlex.split(HOOKS[name]["entry"], comments=True), *args])
 
@@ -218,7 +218,7 @@ def test_the_policy_hook_finds_a_wrong_policy_without_a_case(tmp_path):
 
 
 def gitlab_audit(folder, tools, **given):
-    """The part of GitLab's job that audits; its environment is the one that runs the tests."""
+    """The part of GitLab's job that audits; its environment is the environment of the tests."""
     (tools / "claimgate").symlink_to(BIN.parent)
     return shell(GITLAB["script"][-1], cwd=folder, tools=str(tools), **{**GITLAB["variables"], **given})
 
@@ -351,7 +351,7 @@ def test_no_program_of_an_audited_folder_is_started(run, tmp_path):
 
 
 def test_no_page_tells_users_to_run_python_in_their_folder():
-    """`python -m` imports from the current folder, unless there is -I or -P: in an audited one that runs its code."""
+    """`python -m` imports from the current folder, unless there is -I or -P: in an audited folder this runs its code."""
     pages = [ROOT / "README.md", ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml", *(ROOT / "deploy").rglob("*")]
     pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*")]
     told = re.compile(r"python[0-9.]* +(?:-(?!I|P)\w+ +)*-m +(?!tests\.)\S+")

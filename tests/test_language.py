@@ -29,7 +29,7 @@ def names(tree):
 
 
 def sentences(tree):
-    """Every text of a module but its docstrings: what may be read by people who never see the code."""
+    """Every text of a module but its docstrings: texts that people may read without the code."""
     documentation = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }

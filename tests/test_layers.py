@@ -1,6 +1,5 @@
-"""Imports go down, each third-party package is imported in its rooms alone, and what is declared is used.
-
-The layers are those of ARCHITECTURE.md.
+"""Modules import only from lower layers, each third-party package is imported only in its folders, and declared
+packages are used. The layers are those of ARCHITECTURE.md.
 """
 
 import ast
@@ -106,7 +105,9 @@ def parsed(path):
 
 
 def imports(path):
-    """Absolute names that a module imports when it runs, at the top or inside functions; not those for types alone."""
+    """Absolute names that a module imports when it runs, at the top or inside functions; without imports only for
+    types.
+    """
     return parsed(path).imports
 
 
@@ -218,7 +219,7 @@ def not_below(facts):
 
 
 def circle(folder, name):
-    """Modules of a folder that import each other in a circle; none where there is no circle."""
+    """Modules of a folder that import each other in a circle; none without a circle."""
     paths = {".".join((name, *path.relative_to(folder).with_suffix("").parts)): path for path in folder.rglob("*.py")}
     graph = {
         module: {parent for one in imports(path) for parent in (one, one.rpartition(".")[0])} & set(paths)

@@ -1,4 +1,4 @@
-"""docs/untrusted-files.md lists every place that starts a process, and who bounds it."""
+"""docs/untrusted-files.md lists every place that starts a process, and what limits it."""
 
 import ast
 import re

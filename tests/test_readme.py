@@ -1,4 +1,5 @@
-"""README and the pages of docs are true: tables and pictures are what there is. tests/test_page_blocks.py runs the commands.
+"""README and the pages of docs are true: tables and pictures match the program. tests/test_page_blocks.py runs the
+commands.
 
 `python -m tests.test_readme` rewrites the console blocks, the tables and the pictures.
 """
@@ -115,7 +116,7 @@ def commands():
 
 
 def has(command, setting):
-    """Whether the command has the flag of this setting, not another one of the same name."""
+    """Whether the command has the flag of this setting, and not another flag of the same name."""
     return any(
         setting.flag in each.opts and setting.environment_variable in (each.help or "") for each in command.params
     )

@@ -1,6 +1,6 @@
-"""Every regular expression of `webhook/` takes linear time, by its structure; the others are listed with who bounds them.
+"""Every regular expression of `webhook/` needs linear time, by its structure; the others are listed with their limits.
 
-docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites that of expressions.
+docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites the list of expressions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_each_takes_linear_time() -> None:
 
 
 def test_listed_expressions_cannot_be_proven_linear() -> None:
-    """A row of the list goes when its expression is linear."""
+    """A row of the list must be removed when its expression is linear."""
     for home in user_text_page.BOUNDED:
         expression = find_expressions()[home]
         pattern = expression.pattern
@@ -131,7 +131,7 @@ def test_regular_expressions_are_classified_as_linear_or_not(pattern: str, use: 
 @pytest.mark.nightly
 @all_rows("home", lambda: find_expressions().keys() - user_text_page.BOUNDED.keys())
 def test_matching_time_grows_linearly_with_repeated_input(home: str) -> None:
-    """Four times the text takes far less than sixteen times the processor time."""
+    """Four times the text needs far less than sixteen times the processor time."""
     expression = find_expressions()[home]
     assert expression.pattern is not None
     use = _use(home, expression)

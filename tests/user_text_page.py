@@ -66,7 +66,7 @@ BOUNDED: Mapping[str, str] = {
     "webhook.yamltext.block_lines._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
     "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }
-"""Expressions that are not linear by themselves, or are made while the program runs, with who bounds them."""
+"""Expressions that are not linear by themselves, or are built at run time, with their limits."""
 
 
 def page() -> str:

@@ -1,4 +1,4 @@
-"""YAML of the tests' data, read by libyaml: the parser that is written in Python takes ten times as long."""
+"""YAML of the tests' data, read by libyaml: the parser in Python is ten times slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading AdmissionReviews: what is taken over, and what each refusal says."""
+"""Reading AdmissionReviews: the decoded fields, and the message of each refusal."""
 
 from __future__ import annotations
 

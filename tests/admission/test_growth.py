@@ -28,7 +28,7 @@ MOST = 5.0
 
 
 class Counter(Deadline):
-    """A deadline that never comes and keeps count of what is charged to it."""
+    """A deadline that never passes and counts the charged work."""
 
     WHOLE = 1 << 60
 
@@ -37,7 +37,7 @@ class Counter(Deadline):
         self.left = self.WHOLE
 
     def check_clock(self):
-        """Leave the count alone."""
+        """Do not change the count."""
 
     @property
     def work(self):

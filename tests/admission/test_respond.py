@@ -1,4 +1,4 @@
-"""Answers as the API server checks them: the table of its own rules, and every shape we send."""
+"""Answers as the API server checks them: the rules of the API server, and every form of answer that the webhook sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request: what an API server would never send is answered as everything else is."""
+"""One request: objects that an API server would never send are answered in the same way."""
 
 from __future__ import annotations
 

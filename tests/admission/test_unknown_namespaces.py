@@ -25,7 +25,7 @@ NOT_BY_NAME = {
 
 
 class Failing(FilesCluster):
-    """A view that cannot say what namespaces there are."""
+    """A view that does not know the namespaces."""
 
     def get(self, gvk, namespace, name):
         if gvk.kind == "Namespace":

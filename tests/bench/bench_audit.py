@@ -1,10 +1,10 @@
 """An audit of many objects: `python -m tests.bench.bench_audit` prints objects a second, memory, and the same of gator.
 
-The objects are the public manifests of tests/data/manifests, again and again under names of their own, as files of a
-thousand documents. The policies are 16 of three validations each, in CEL, about every kind. gator (GATOR names it, or
-PATH) gets the same expressions as constraint templates with K8sNativeValidation; it holds all objects, so it gets fewer.
-gator reports violations alone, so it is compared with the format text, which lists findings and only counts passes;
-the other rows are of ndjson, which lists 16 results of each object.
+The objects are the public manifests of tests/data/manifests, repeated with unique names, as files of a thousand
+documents. The policies are 16 of three validations each, in CEL, about every kind. gator (GATOR names it, or PATH) gets
+the same expressions as constraint templates with K8sNativeValidation; it holds all objects, so it gets fewer. gator
+reports only violations, so it is compared with the format text, which lists findings and only counts passes; the other
+rows are of ndjson, which lists 16 results of each object.
 
 The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests, each with
 text that does not compress, as uids, tokens and digests are.
@@ -59,7 +59,7 @@ class Run:
 
 
 def manifests() -> list[str]:
-    """Each object of the manifests as text that gator takes too: with a name that a number can follow."""
+    """Each object of the manifests as text that gator also accepts: with a name that a number can follow."""
     documents = (part for text in corpus(MANIFESTS) for part in _MARK.split(text))
     return [each for each in documents if _NAME.search(each) and "\napiVersion:" in f"\n{each}"]
 

@@ -34,7 +34,7 @@ from webhook.workloads import table
 GOAL = 5.0
 SIZE = 400_000
 LONGEST_S = 20.0
-"""A list that takes longer is stopped there: its ratio is not known, but too high."""
+"""A longer run of a list is stopped there: its ratio is not known, but too high."""
 
 
 def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:

@@ -105,7 +105,7 @@ def subject(cluster: FilesCluster) -> Subject:
 
 
 def verdict_s(made: Subject) -> float:
-    """Seconds of processor time that the verdict takes."""
+    """Seconds of processor time of the verdict."""
     began = time.process_time()
     verdict = made.once(predict_admission).verdict
     elapsed_s = time.process_time() - began

@@ -1,8 +1,9 @@
 """Memory of an audit of a cluster: `python -m tests.bench.bench_live --objects 50000` prints the peak and the rate.
 
-The cluster is the API server of the tests. It and the audit are processes of their own: the peak of a process counts
-what its parent had when it was started, so the parent must not hold the objects. The objects are Pods of five kilobytes with a GPU in 100 namespaces; the policies are the shipped ones. A tenth of
-the objects is audited first, so that the difference shows what one more object costs.
+The cluster is the API server of the tests. The API server and the audit are separate processes: the peak of a process
+counts what its parent had when it was started, so the parent must not hold the objects. The objects are Pods of five
+kilobytes with a GPU in 100 namespaces; the policies are the shipped ones. A tenth of the objects is audited first, so
+that the difference shows what one more object costs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _GROUPS: Final = "/apis"
 
 
 def pod(number: int) -> dict[str, Any]:
-    """A stored Pod, as large as those of clusters with what controllers write into it."""
+    """A stored Pod of the usual size, with the fields that controllers write."""
     name, namespace = f"trainer-{number}", f"team-{number % NAMESPACES}"
     env = [{"name": f"VARIABLE_{index}", "value": f"{index:040}"} for index in range(30)]
     main = {"name": "main", "image": "registry.example/train:1", "env": env}

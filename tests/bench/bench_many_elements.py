@@ -2,9 +2,9 @@
 table.
 
 It takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
-type with as many elements as fit: the existing one, and small ones of one field, or none. Beside bench_long_texts,
-which has one long text where this has many elements. Shown are the reviews that held the loop for longest, or went on
-for longest without a look at the clock, one of each place in the code; the slice itself is 10 ms.
+type with as many elements as fit: the existing one, and small ones of one field, or none. bench_long_texts has one long
+text where this benchmark has many elements. It shows the reviews that held the loop longest, or ran longest without a
+check of the clock, one for each place in the code; the slice itself is 10 ms.
 
     --size 100000     bytes of the list
     --seed 1          which elements are drawn for which place

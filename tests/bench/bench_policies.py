@@ -1,7 +1,7 @@
 """The cost of policies: `python -m tests.bench.bench_policies` prints a table.
 
 0, 1, 16, 64 and 256 policies of three validations each on different Pods of 6 KB, one Deny binding each, without
-failures; and 1,000 policies for other kinds beside a request that matches none of them. Times are the median of rounds,
+failures; and 1,000 policies for other kinds with a request that matches none of them. Times are the median of rounds,
 in one process.
 """
 
@@ -31,7 +31,7 @@ VALIDATIONS = (
     "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
     "object.metadata.labels.all(k, k != 'forbidden-{0}') && object.spec.containers.all(c, !c.image.endsWith(':{0}'))",
 )
-"""Rules of a site; the number of the policy tells those of two policies apart."""
+"""Rules of a site; the number of the policy makes the names of two policies different."""
 
 
 def manifests(count: int, resource: str = "pods") -> list[Document]:

@@ -60,7 +60,7 @@ def _once(run: Callable[[], object]) -> float:
 
 
 def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
-    """Every policy in a set of its own."""
+    """Every policy in a separate set."""
     for policy in policies.validating:
         yield policy.name, replace(policies, validating=(policy,), mutating=())
     for policy in policies.mutating:
@@ -70,7 +70,7 @@ def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
 def both(
     sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces
 ) -> Callable[[], object]:
-    """Both phases of one request after the other, each with facts of its own."""
+    """Both phases of one request, one after the other, each with its own facts."""
     waiting = itertools.cycle(sent)
 
     def run() -> None:
@@ -105,7 +105,7 @@ def pods(policies: PolicySet) -> float:
 
 
 def jobs(policies: PolicySet) -> float:
-    """Print every policy alone on TrainJobs; the dearest one."""
+    """Print the times of each single policy on TrainJobs; the dearest one."""
     bodies = traffic.reviews("TrainJob 60 KB", range(JOBS))
     sent = [admission.decode_review_bytes(body) for body in bodies]
     none = replace(policies, validating=(), mutating=())

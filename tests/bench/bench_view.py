@@ -42,7 +42,7 @@ KINDS = {
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
 }
 LISTED = "200 of 1 MB, one field of each held"
-"""Beside what the shipped policies ask for: shows that a list is decoded object by object."""
+"""In addition to the lookups of the shipped policies: shows that a list is decoded object by object."""
 CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "an empty cluster": ({}, None),
     "1,000 ConfigMaps of 1 MB": ({"ConfigMap": 1000}, 20.0),
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
     prepared: ClassVar[dict[tuple[str, int], bytes]] = {}
-    """Objects that were made before anybody asked, by kind and number."""
+    """Objects that were created before the first request, by kind and number."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -216,7 +216,7 @@ def kubeconfig_for(port: int) -> Any:
 
 
 def main() -> int:
-    """Print the table, or be the process that holds the view."""
+    """Print the table, or run as the process with the view."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     parser.add_argument("--client", type=Path, help=argparse.SUPPRESS)

@@ -44,7 +44,7 @@ def one_round(
 
 
 def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float) -> None:
-    """Measure, and print a row a scenario; how far it is goes to stderr."""
+    """Measure, and print a row a scenario; the progress is written to stderr."""
     numbers, results = Numbers(), dict[Scenario, list[dict[Path, Measured]]]()
     for number in range(rounds):
         trees = (ROOT, other) if number % 2 == 0 else (other, ROOT)

@@ -1,6 +1,6 @@
 """Sends reviews over loopback TLS with keep-alive, as an API server does, and times the answers.
 
-One round sends given reviews over some connections: a connection takes the next review as soon as it has its answer.
+One round sends given reviews over some connections: a connection sends the next review as soon as it has its answer.
 """
 
 from __future__ import annotations

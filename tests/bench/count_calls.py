@@ -1,7 +1,7 @@
 """How much code one review passes through: `python -m tests.bench.count_calls` prints modules, functions and changes.
 
 A warm review of a recorded Pod by the shipped policies, from its bytes to the bytes of the answer. A change is a call
-that leads into another module, or a return to one: what a reader who follows the way of a review has to turn pages.
+that leads into another module, or a return to one: the amount of code that a person must read to follow one review.
 Frames are those on the stack when the first check runs, from the core (`answer_request`) to the check.
 """
 

@@ -1,4 +1,4 @@
-"""How long one review holds the event loop, and how long it runs without a look at the clock."""
+"""How long one review holds the event loop, and how long it runs without a check of the clock."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _Place = tuple[tuple[str, int], ...]
 
 
 class LoopTime(NamedTuple):
-    """Milliseconds of the processor: of the whole review, and of the longest stretch between two looks at the clock,
-    with the lines between which that was.
+    """Processor milliseconds of the whole review, and of the longest interval between two checks of the clock, with the
+    lines at both ends of the interval.
     """
 
     whole: float
@@ -32,7 +32,7 @@ class LoopTime(NamedTuple):
 
 
 class WatchedSlice(InlineTimeSlice):
-    """The slice of one review, which remembers the longest stretch between two looks at the clock."""
+    """The slice of one review, which records the longest interval between two checks of the clock."""
 
     __slots__ = ("longest", "place", "seen", "where")
 
@@ -41,12 +41,12 @@ class WatchedSlice(InlineTimeSlice):
         self.seen, self.longest, self.where, self.place = thread_time(), 0.0, "", ()
 
     def check_clock(self) -> None:
-        """Note the stretch that ends here, then read the clock."""
+        """Record the interval that ends here, then read the clock."""
         self.note(_place(sys._getframe(1)))
         super().check_clock()
 
     def note(self, place: _Place = ()) -> None:
-        """End a stretch, and begin the next one."""
+        """End an interval, and begin the next one."""
         stretch = thread_time() - self.seen
         if stretch > self.longest:
             self.longest, self.where = stretch, f"{_as_text(self.place)} .. {_as_text(place)}"
@@ -54,7 +54,7 @@ class WatchedSlice(InlineTimeSlice):
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """The innermost lines that run, those of the deadline itself left out."""
+    """The innermost lines of the stack, without the lines of deadline.py."""
     lines: list[tuple[str, int]] = []
     while frame is not None and len(lines) < _FRAMES:
         if not frame.f_code.co_filename.endswith("deadline.py"):
@@ -75,7 +75,7 @@ def collect_garbage_as_the_server() -> None:
 
 
 def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTime:
-    """The processor time of one review on the loop; 0 where the review is refused before it begins."""
+    """The processor time of one review on the loop; 0 if the review is refused before it begins."""
     gc.collect()
     begun = thread_time()
     try:
@@ -87,5 +87,5 @@ def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTim
     with suppress(InlineBudgetSpent):
         answer_request(attributes, policies, cluster, phase=phase, deadline=time_slice)
     time_slice.note()
-    del attributes  # what the loop frees holds it, too
+    del attributes  # freeing the objects also holds the loop
     return LoopTime((thread_time() - begun) * 1000, time_slice.longest * 1000, time_slice.where)

@@ -46,7 +46,7 @@ class Measured:
 
 
 class Numbers:
-    """Gives every review a number of its own, so that no two of a run are equal."""
+    """Gives every review a unique number, so that no two reviews of a run are equal."""
 
     def __init__(self) -> None:
         self._next = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def spent_s(pid: int) -> float:
-    """Processor seconds of a process and its descendants, of those that have ended as well."""
+    """Processor seconds of a process and its descendants, including ended ones."""
     seconds = 0.0
     for number in (pid, *_descendants(pid)):
         with suppress(OSError):  # ended meanwhile: its parent counts it

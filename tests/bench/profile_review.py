@@ -1,10 +1,10 @@
-"""Where the time of one review goes: `make profile REVIEW=file`, or `python -m tests.bench.profile_review FILE`.
+"""Where one review spends its time: `make profile REVIEW=file`, or `python -m tests.bench.profile_review FILE`.
 
 FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server does it,
 from the bytes of the review to the bytes of the answer, by the shipped policies or those of --only, warm and many times.
 Printed are the time without a profiler; how many modules, functions and calls of the project one review passes through, and
-how often a call leads into another module than the call before it; and the functions with the most time of their own,
-measured with cProfile, which makes calls look dearer than they are.
+how often a call leads into another module than the call before it; and the functions with the most own time, measured
+with cProfile, which exaggerates the cost of calls.
 
     --phase mutate        the other phase
     --context DIR         objects that the cluster holds
@@ -115,7 +115,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 
 
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
-    """Microseconds of its own, calls, and the name of every function in one run; the dearest first.
+    """Own microseconds, calls, and the name of every function in one run; the dearest first.
 
     The runs are profiled in batches, and the fastest counts: other work of a busy machine is in the others.
     """

@@ -1,4 +1,4 @@
-"""Processor time counts a process, its children, and those that have ended."""
+"""Processor time counts a process and its children, including ended ones."""
 
 import os
 import subprocess

@@ -1,7 +1,8 @@
 """The reviews of a cluster: created Pods and jobs, all different.
 
 Objects with different numbers differ in name, image, labels, environment and namespace, as the Pods of many teams do.
-Their common parts are those of a site's templates: shape and size. `context` is the cluster that they are sent from.
+Their common parts come from the templates of one site: shape and size. `context` is the cluster that they are sent
+from.
 """
 
 from __future__ import annotations

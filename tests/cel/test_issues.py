@@ -62,7 +62,7 @@ def test_the_caret_is_below_the_place_of_a_long_line(before: int, after: int, sh
 
 
 def test_repeated_issues_of_a_macro_are_counted_and_not_copied() -> None:
-    """cel-go repeats the issues of the operand of `optMap`, and so twice as many for each that holds another."""
+    """cel-go repeats the issues of the operand of `optMap`, so each nesting doubles the number of issues."""
     source = "unknown" + ".optMap(a, a)" * 60
     tracemalloc.start()
     error = error_of(source, Environment(variables={}, extensions=frozenset({"optional"})))
@@ -80,7 +80,7 @@ def test_memory_for_many_issues_is_that_of_the_tree() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(text) < 10_000
-    assert most < 60 << 20  # 8,000 times the line alone took 256 MB
+    assert most < 60 << 20  # 8,000 copies of only the line needed 256 MB
 
 
 def test_places_are_computed_only_for_kept_issues() -> None:

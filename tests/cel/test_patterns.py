@@ -27,7 +27,7 @@ from webhook.text.caches import bytes_of_all_caches
 LARGE = r"\pL{100}"
 """Forty thousand instructions: too many for the event loop."""
 TOO_LARGE = r"(\pL{900}|\PN{900})"
-"""Go takes it: 1,800 instructions there, 800,000 here."""
+"""Go accepts it: 1,800 instructions there, 800,000 here."""
 
 
 class Asked(Deadline):

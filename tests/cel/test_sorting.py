@@ -1,4 +1,4 @@
-"""Many keys are in the order of Python's own sort, for any keys, and none is sorted without a look at the clock."""
+"""Many keys of any kind are sorted in the order of Python's own sort, and sorting checks the clock."""
 
 from __future__ import annotations
 

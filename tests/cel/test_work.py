@@ -1,4 +1,4 @@
-"""Work is charged as it is done: a long walk is interrupted, and linear work takes linear time.
+"""Work is charged while it is done: a long walk is interrupted, and linear work needs linear time.
 
 Nothing here reads a real clock: a deadline that has passed stops at the first look, and a Counted one counts the units.
 """
@@ -27,7 +27,7 @@ ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, e
 
 
 class Counted(Deadline):
-    """A deadline that never comes, and counts the work and the looks."""
+    """A deadline that never passes, and counts the work and the checks of the clock."""
 
     __slots__ = ("looks", "work")
 
@@ -238,7 +238,7 @@ def test_a_paced_range_yields_all_items_and_knows_the_rest():
 
 
 def test_cost_computation_stops_at_the_deadline_too():
-    """A call that fails costs as well, and what it costs is found by a walk."""
+    """A failing call also has a cost, which a walk computes."""
     variables = {"names": [*map(str, range(30_000)), None]}
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         evaluate("dyn(names).min() == '' || true", variables, Late(looks=301))

@@ -1,4 +1,4 @@
-"""Certificates: what is in them, that real TLS takes them, and what is refused."""
+"""Certificates: their content, that real TLS accepts them, and invalid input."""
 
 from __future__ import annotations
 

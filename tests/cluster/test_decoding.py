@@ -163,13 +163,13 @@ raise SystemExit(any(codes))
 
 
 def test_a_forked_child_can_read_during_a_write():
-    """In a process of its own: one that measures coverage has locks that a fork leaves taken."""
+    """In a separate process: a process that measures coverage has locks that stay locked after a fork."""
     done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
     assert done.returncode == 0
 
 
 def functions_entered(work):
-    """How many functions of Python some work enters; there alone it gives the interpreter to another thread."""
+    """How many functions of Python some work enters; only there it gives the interpreter to another thread."""
     count = 0
 
     def note(_frame, what, _arg):

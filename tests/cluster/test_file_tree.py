@@ -1,4 +1,4 @@
-"""Which objects of files are context for an object: those that are applied with it, under the names they get."""
+"""Which objects of files are context for an object: the objects that are applied with it, under their final names."""
 
 import pytest
 
@@ -63,7 +63,7 @@ DIFFERS = "ClusterQueue c is defined differently in a/one.yaml and a/two.yaml"
         ("a/job.yaml", "own", "two"),
         ("a/job.yaml", "c", DIFFERS),
         ("./a/job.yaml", "own", "two"),
-        ("a/below/job.yaml", "own", None),  # a folder below is another one
+        ("a/below/job.yaml", "own", None),  # a subfolder is a separate unit
         ("b/job.yaml", "own", None),
         ("b/job.yaml", "c", "b"),  # twice the same
         ("b/job.yaml", "${NAME}", None),  # still to be filled in
@@ -128,7 +128,7 @@ OF_ANOTHER = "LocalQueue {}: the one in a/q.yaml is in namespace {}, and this ob
         ("default", "default", "default", OF_ANOTHER.format("default", "default")),
         ("unsaid", "team", "", ELSEWHERE.format("team/unsaid")),
         ("unsaid", "default", "", ELSEWHERE.format("default/unsaid")),
-        ("unsaid", "default", "default", "unsaid"),  # what is applied together goes into one namespace
+        ("unsaid", "default", "default", "unsaid"),  # objects that are applied together are in one namespace
     ],
 )
 def test_a_namespace_that_is_not_given_is_unknown(name, namespace, unsaid, meant):

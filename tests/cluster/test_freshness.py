@@ -33,7 +33,7 @@ def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     assert view.failure_count == 1
 
     def is_followed():
-        """Events are taken by silent watches, too, which the server still believes in."""
+        """Silent watches also receive events, because the server still considers them open."""
         server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
         return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
 

@@ -94,7 +94,7 @@ def test_an_index_is_built_only_if_every_interest_uses_it():
 
 
 def test_a_change_of_one_object_does_not_read_the_other_objects():
-    """Steps of Python for a change and what a review looks up after it, beside few objects and beside many."""
+    """Steps of Python for a change and for the lookups of a review after it, with few objects and with many."""
 
     def steps(count):
         store = ObjectStore(ViewMemory(), [BY_TIER])

@@ -1,4 +1,4 @@
-"""A view holds what is of interest alone: by name, by label, by field."""
+"""A view holds only objects of interest: by name, by label, by field."""
 
 import pytest
 

@@ -46,7 +46,7 @@ def test_other_kinds_and_namespaces_are_not_changed() -> None:
 
 
 def test_a_view_with_the_old_object_is_not_changed() -> None:
-    """Also one that keeps of each object a few fields."""
+    """Also a view that keeps only a few fields of each object."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])

@@ -1,4 +1,4 @@
-"""Why an API server does not answer is said in words, and once."""
+"""The reason why an API server does not answer is reported in words, and once."""
 
 import socket
 import ssl

@@ -263,7 +263,9 @@ def test_policyreports_beside_text(tmp_path, capsys):
 
 
 def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
-    """A TrainJob finds the runtime beside it; alone it is not evaluated, unless Trainer ships a runtime of the name."""
+    """A TrainJob finds a runtime in the same input. Without it, the TrainJob is not evaluated, unless Trainer ships a
+    runtime of this name.
+    """
     samples = Path(__file__).parents[2] / "deploy" / "samples" / "manifests"
     job, runtime = tmp_path / "job.yaml", tmp_path / "runtime.yaml"
     for path, name in (
@@ -280,7 +282,7 @@ def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
 
 
 def example(request):
-    """A claim template of the one name that all examples use, and a Pod that names its request."""
+    """A claim template with the name that all examples use, and a Pod that names its request."""
     return f"""
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate

@@ -1,4 +1,4 @@
-"""A backtest reviews what an audit log has of last week's traffic, counts what it cannot, and compares two sets."""
+"""A backtest reviews the requests of an audit log, counts requests that it cannot review, and compares two sets."""
 
 import gzip
 import json

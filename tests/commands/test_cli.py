@@ -259,7 +259,7 @@ POD = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}'
     ],
 )
 def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypatch, capsys):
-    """The words that a shell writes instead of a pattern, beside a file of that name."""
+    """The words into which a shell expands a pattern, if a file with an option's name exists."""
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
     Path(file).parent.mkdir(exist_ok=True)
@@ -271,7 +271,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
         assert (code, out) == (2, ""), verb
         assert err.startswith(f"error: `{file}` is ")
         assert "and also the name of a file in this folder" in err
-    # what the message says to do
+    # the fix of the message
     whole = [str(Path.cwd() / each) if each == "-" else f"./{each}" for each in named]
     assert run_command_line(["audit", *whole]) == 0
     if file not in ("-", "--"):

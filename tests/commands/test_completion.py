@@ -69,7 +69,7 @@ def test_every_format_is_offered() -> None:
 
 
 def test_every_rule_is_offered() -> None:
-    """Those of checks, and those of policies with named validations."""
+    """Rules of checks, and rules of policies with named validations."""
     rules = {name for name in rule_ids(shipped_policies()) if "/" in name}
     assert set(offered_by_bash("explain", "")) == rules
     assert set(offered_by_bash("audit", "--rule", "")) == rules | {name.partition("/")[0] for name in rules}

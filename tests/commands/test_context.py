@@ -121,7 +121,7 @@ def test_common_repository_layouts_get_no_finding(
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], str]:
-    """The rules that an audit reports, and what it says on stderr."""
+    """The rules that an audit reports, and its text on stderr."""
     run_command_line(["audit", *arguments])
     out, err = capsys.readouterr()
     lines = [line for line in out.splitlines() if line.startswith(FOUND)]

@@ -1,4 +1,6 @@
-"""Each exit code of the documented table, by each verb that may end with it; test_audit_stream.py has that of Ctrl-C."""
+"""Each exit code of the documented table, by each verb that may end with it; test_audit_stream.py has the exit code of
+Ctrl-C.
+"""
 
 import os
 import re

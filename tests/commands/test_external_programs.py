@@ -181,7 +181,7 @@ def test_a_program_is_bounded(tmp_path):
 @pytest.mark.parametrize("script", ["sleep 100 & echo $!; exit 0", "sleep 100 >&- 2>&- & echo $!; exit 0"])
 def test_processes_left_by_a_program_are_stopped(tmp_path, script):
     left = tmp_path / "left"
-    with suppress(ProgramError):  # what it left holds its output open
+    with suppress(ProgramError):  # the process that it left keeps its output open
         run_script(tmp_path, script.replace("echo $!", f"echo $! > {left}"), timeout_s=1)
     process = int(left.read_text())
     for _ in range(1000):

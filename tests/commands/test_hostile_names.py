@@ -143,10 +143,12 @@ def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [str(path) for path in sorted((folder / "objects").iterdir())]
     code, said = door(["replay", *objects, "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # for what is no object
+    assert code == 2  # for a document that is not an object
     if format_ == "text":
         assert r"warning: ::error::a" in said
-        assert re.search(r"\*\s+(::|\\x3a:)error::a", said)  # which is no command, for it does not begin the line
+        assert re.search(
+            r"\*\s+(::|\\x3a:)error::a", said
+        )  # which is not a command, because it is not at the start of the line
         assert not [line for line in said.split("\n") if line.lstrip().startswith("::")]
 
 
@@ -236,7 +238,7 @@ def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]
     log = folder / f"{IN_FILE.replace('/', '')}.log"
     log.write_text(f"{json.dumps(event)}\n{HOSTILE!a}\n")
     code, said = door(["backtest", str(log), "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # for the line that is no event
+    assert code == 2  # for the line that is not an event
     assert "stop-commands" in said
 
 

@@ -1,4 +1,6 @@
-"""Registration follows stored policies: rules and conditions alone change, and no policy makes the webhook block its cluster."""
+"""Registration follows stored policies: only rules and conditions change, and no policy makes the webhook block its
+cluster.
+"""
 
 from __future__ import annotations
 

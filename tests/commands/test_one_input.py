@@ -108,7 +108,7 @@ def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, cap
     findings = json.loads(capsys.readouterr().out)["findings"]
     (found,) = (each for each in findings if each["result"] == "warn")
     assert (found["path"], found["line"], found["object"]["name"], found["rule"]) == (
-        "",  # of JSON the reader notes the place alone
+        "",  # for JSON the reader records only the place
         2,
         "b",
         "manifest/repeated-key",

@@ -1,4 +1,4 @@
-"""`webhook-config --check --live` names the namespaces and objects that a label takes out."""
+"""`webhook-config --check --live` names the namespaces and objects that a label excludes."""
 
 from __future__ import annotations
 

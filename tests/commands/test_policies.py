@@ -403,7 +403,7 @@ def test_export_includes_the_params_of_bindings(selector, tmp_path, capsys):
     ],
 )
 def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path, capsys):
-    """kube-apiserver 1.36 takes such a policy, and answers 403 to every request that it changes."""
+    """kube-apiserver 1.36 accepts such a policy, and answers 403 to every request that it changes."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(mutation))))
     fails = bool(told) and "has(" not in mutation
     run_command_line(["policies", "check", str(tmp_path)])

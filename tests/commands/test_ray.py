@@ -1,6 +1,6 @@
 """`--ray` on a local Ray with two workers and from an object store writes what a single process writes, byte for byte.
 
-`make ray` installs Ray into .venv-ray and runs these. Ray and the object store listen on the loopback address alone.
+`make ray` installs Ray into .venv-ray and runs these. Ray and the object store listen only on the loopback address.
 """
 
 import gzip
@@ -206,7 +206,7 @@ def test_invalid_use_of_ray_is_reported_in_one_line(row, store):
 
 
 def test_after_ctrl_c_the_report_is_complete_and_no_process_is_left(manifests, tmp_path):
-    """Ray ends with the command, and listens on the loopback address alone while it runs."""
+    """Ray ends with the command, and listens only on the loopback address while it runs."""
     before = set(ray_processes())
     out = tmp_path / "out.ndjson"
     command = [sys.executable, "-m", "webhook", "audit", str(manifests), "-o", f"ndjson={out}", *RAY]

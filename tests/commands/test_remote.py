@@ -35,7 +35,7 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(certificates):
-    """`claimgate serve` in a process of its own; gives its address."""
+    """`claimgate serve` in a separate process; gives its address."""
     log = certificates / "log"
     arguments = ["serve", "--host", "127.0.0.1", "--port", "0", "--drain", "0", "--context", CONTEXT]
     files = ["--tls-cert", str(certificates / "tls.crt"), "--tls-key", str(certificates / "tls.key")]

@@ -1,4 +1,4 @@
-"""`claimgate rollout`: what enforce would refuse, from metrics, from the server's log and from an audit log."""
+"""`claimgate rollout`: requests that enforce would refuse, from metrics, from the server's log and from an audit log."""
 
 from __future__ import annotations
 

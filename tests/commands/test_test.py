@@ -28,7 +28,7 @@ def pod(**labels):
 
 @pytest.fixture
 def suite(tmp_path):
-    """Writes cases as a suite beside the policies and runs it."""
+    """Writes cases as a suite in the folder of the policies and runs it."""
 
     def write(*cases, text=None):
         folder = tmp_path / "policy"

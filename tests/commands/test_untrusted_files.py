@@ -26,7 +26,7 @@ UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
 
 @pytest.fixture
 def tree(tmp_path):
-    """A folder with one good object, beside a secret."""
+    """A folder with one good object, and a secret outside the folder."""
     folder = tmp_path / "tree"
     folder.mkdir()
     (folder / "good.yaml").write_text(POD.format("good", "ok"))
@@ -116,7 +116,7 @@ def test_a_report_is_not_written_through_a_link_out_of_the_folder(tree, capsys, 
 
 
 def test_a_named_link_is_read(tree, capsys):
-    """A control: what a person names is read, wherever it is."""
+    """A control: a file that the user names is read from any place."""
     (tree / "linked.yaml").symlink_to("../denied.yaml")
     code, out, _ = audit(capsys, tree / "linked.yaml")
     assert (code, SECRET in out) == (1, True)

@@ -1,4 +1,4 @@
-"""`claimgate.yaml`: mistakes with their places, who decides, exceptions that are used, expire and are not needed."""
+"""`claimgate.yaml`: mistakes with their places, precedence, and exceptions that are used, expired or not needed."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""Policies of other projects as native ones: what comes out, what is refused by name, and that nothing is left out."""
+"""Policies of other projects as native ones: the result, the refusals by name, and that nothing is left out."""
 
 from __future__ import annotations
 

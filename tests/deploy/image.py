@@ -1,8 +1,9 @@
 """Executes the steps of a Dockerfile in clean roots, where there is neither a builder nor a registry.
 
 Played are the base images: each root has the machine's own `/usr` and the interpreter that runs the tests, read-only,
-and a `/etc` of a few files; nothing else of the machine can be seen. So the steps and what they leave are tried, and neither the version
-of the base nor what it lacks. Needs root and Linux's mount namespaces; mounts end with the process that made them.
+and a `/etc` of a few files; nothing else of the machine can be seen. So this tests the steps and their result, but not
+the version and the content of the base image. Needs root and Linux's mount namespaces; mounts end with the process that
+made them.
 """
 
 from __future__ import annotations

@@ -21,15 +21,15 @@ PROGRAM = "promtool"
 
 @dataclass(frozen=True)
 class Alert:
-    """What an alert is shown: a sample a minute of each series, in the notation of promtool."""
+    """The input of an alert: a sample a minute of each series, in the notation of promtool."""
 
     at: str
     """When it must fire, after the first sample."""
     fires: Mapping[str, str]
     silent: Mapping[str, str]
-    """What resembles the fault and is none."""
+    """A situation that looks like the fault but is not."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the alert that fires, beside its severity."""
+    """Labels of the alert that fires, in addition to its severity."""
 
 
 A, B = '{pod="a"}', '{pod="b"}'

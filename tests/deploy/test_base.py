@@ -1,4 +1,4 @@
-"""deploy/base says what the code says: webhooks, look-ups, parameters, flags; and its Pods are allowed little."""
+"""deploy/base matches the code: webhooks, look-ups, parameters, flags; and its Pods are allowed little."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ REFUSED = {
 
 
 def compared(found: dict[str, Any]) -> JSON:
-    """An object without what helm and kubectl each add of their own."""
+    """An object without the fields that only helm or only kubectl adds."""
     metadata = dict(found["metadata"])
     own = ("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart")
     metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in own}
@@ -365,7 +365,7 @@ def test_helm_test_calls_the_service_without_any_rights() -> None:
 
 
 def test_the_command_of_helm_test_trusts_the_stored_authority_alone(tmp_path: Path) -> None:
-    """Its command with the address of a server here, which has probes on a port of their own as in the cluster."""
+    """Its command with the address of a local server, which has a separate port for probes as in the cluster."""
     (container,) = hooks()[0]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:]]
     (tmp_path / "served").mkdir()

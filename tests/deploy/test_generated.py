@@ -1,4 +1,4 @@
-"""deploy/generate.py writes the files that follow from the policies and from deploy/base, and nobody edits them."""
+"""deploy/generate.py writes the files that depend on the policies and on deploy/base. They are not edited by hand."""
 
 from __future__ import annotations
 

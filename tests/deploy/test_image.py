@@ -1,4 +1,4 @@
-"""The Dockerfile makes an image that serves: its steps are executed, and what they made is started as in a cluster.
+"""The Dockerfile makes an image that serves: its steps are executed, and the result is started as in a cluster.
 
 By an unprivileged user, with a read-only root, and without packages of the build.
 """

@@ -29,7 +29,7 @@ LABELLED = {
     "claimgate_uncaught_faults_total": {"type"},
     "claimgate_exception_days_left": {"what", "owner", "expires"},
 }
-"""Labels of what a healthy server has counted none of; tests/server/test_pages.py counts them."""
+"""Labels of series that a healthy server does not have; tests/server/test_pages.py counts them."""
 
 
 def queries() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """A real API server of this machine's own: etcd, kube-apiserver and kubectl, as envtest starts them.
 
-The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them there is no server, and
-`missing()` says so in one line. Everything listens on the loopback and lives in one folder. By hand: `python -m
+The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them no server starts, and `missing()`
+returns one line about this. Everything listens on the loopback and lives in one folder. By hand: `python -m
 tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
 """
 
@@ -30,7 +30,8 @@ from certs.issue import Pair, authority, serving
 
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 PATIENCE_S = 240
-"""How long a test waits for what takes a moment on a quiet machine; one with much other work is ten times slower."""
+"""How long a test waits for something that is quick on an idle machine; one with much other work is ten times slower.
+"""
 
 
 def assets() -> Path:
@@ -91,8 +92,8 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
     """An API server for as long as a test needs it.
 
     Args:
-        folder: where everything goes; empty, and short enough.
-        flags: further flags of kube-apiserver, such as `--runtime-config=api/all=true`.
+        folder: the folder for all files; empty, and short enough.
+        flags: more flags of kube-apiserver, such as `--runtime-config=api/all=true`.
     """
     etcd_port, peer_port, port = free_ports(3)
     server = ApiServer(f"https://127.0.0.1:{port}", folder, f"http://127.0.0.1:{etcd_port}")
@@ -108,7 +109,9 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
 
 @contextmanager
 def controllers(server: ApiServer, names: str = "namespace-controller,garbage-collector-controller") -> Iterator[None]:
-    """Some controllers: those that delete what was in a deleted namespace, and what a deleted object owned."""
+    """Some controllers: controllers that delete objects of a deleted namespace, and objects that a deleted object
+    owned.
+    """
     command = [
         str(assets() / "kube-controller-manager"),
         f"--kubeconfig={server.kubeconfig}",
@@ -196,7 +199,7 @@ def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> No
 
 
 def trust(server: ApiServer) -> Any:
-    """The TLS context of a client that trusts this server alone."""
+    """The TLS context of a client that trusts only this server."""
     import ssl
 
     return ssl.create_default_context(cafile=str(server.folder / "ca.crt"))

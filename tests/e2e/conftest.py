@@ -36,7 +36,7 @@ class Cluster:
         return [line for line in found if line["message"] == message]
 
     def asked_until(self, name: str) -> set[tuple[str, str]]:
-        """Namespaces and names of all reviews, once that of an object is logged, which is done beside the answer."""
+        """Namespaces and names of all reviews, after the review of an object is logged, which may be after its answer."""
         for _ in range(100):
             asked = {(line["namespace"], line["name"]) for line in self.lines("review")}
             if name in {each for _, each in asked}:
@@ -70,7 +70,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def claimgate(*arguments: str, code: int = 0) -> str:
-    """Run the command line in a process of its own."""
+    """Run the command line in a separate process."""
     command = [sys.executable, "-m", "webhook", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == code, done.stdout + done.stderr

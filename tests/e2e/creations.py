@@ -34,7 +34,7 @@ SORTS: Sorts = {
     "plain": (PODS, lambda name: pod(name, {"cpu": "1"})),
     "own": (PODS, lambda name: pod(name, {"nvidia.com/gpu": "1"})),
     "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # which the API server refuses unless it is translated
-    "wrong": (SANDBOXES, _sandbox),  # which claimgate alone refuses
+    "wrong": (SANDBOXES, _sandbox),  # which only claimgate refuses
 }
 
 
@@ -54,7 +54,7 @@ WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 class Creations:
     """The answers: the number of each outcome, by the phases of request and answer, and by sort.
 
-    Outcomes are `created`, `created as nvidia.com/gpu`, and what was said where the object was refused. A phase that
+    Outcomes are `created`, `created as nvidia.com/gpu`, or the message of the refusal. A phase that
     ends does not count requests in flight, because it is not known to which phase they belong.
     """
 

@@ -34,7 +34,7 @@ def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
 
 
 def go_on_in(made: Creations, phase: str, count: int = 40) -> None:
-    """Wait until so many further objects were requested in this phase."""
+    """Wait until this number of new objects was requested in this phase."""
     made.phase = phase
     before = made.count(phase)
     until(lambda: made.count(phase) > before + count, f"objects are created in {phase}")

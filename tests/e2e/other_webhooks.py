@@ -159,7 +159,7 @@ def _wait_until_called(
     def all_are() -> bool:
         for resource in {one.resource for one in configurations}:
             probe = {**probes[resource], "metadata": {"generateName": "probe-", "namespace": namespace}}
-            # what comes of it is the matter of the test
+            # the test checks the result
             server.kubectl("create", "--dry-run=server", "-f", "-", given=json.dumps(probe), code=None)
         return {one.name for one in configurations} <= {name for name, _ in others.seen}
 

@@ -118,7 +118,9 @@ class Replicas:
         return [ssl.get_server_certificate(("127.0.0.1", one.port)).strip() for one in self.running]
 
     def kill(self) -> None:
-        """Kill one in the middle of its work; it is out of the Service when its end is seen, and another one starts."""
+        """Kill one in the middle of its work; it leaves the Service when its end is detected, and another replica
+        starts.
+        """
         killed = self.running[0]
         killed.process.kill()
         killed.process.wait(10)
@@ -156,7 +158,7 @@ class Replicas:
             time.sleep(0.1)
 
     def ready(self) -> Iterator[Replica]:
-        """Those that the Service sends connections to, the next one first."""
+        """The replicas to which the Service sends connections, the next one first."""
         return (one for one in (*self.running[1:], *self.running[:1]) if not one.unready())
 
 

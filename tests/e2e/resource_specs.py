@@ -150,7 +150,7 @@ def pod_level() -> Iterator[dict[str, Any]]:
 
 
 def shares() -> Iterator[dict[str, Any]]:
-    """The requests of containers, beside the limits of the pod as a whole."""
+    """The requests of containers, compared with the limits of the pod as a whole."""
     for name, side, whole in product(("cpu", "memory", "hugepages-2Mi"), ("limits", "requests"), ("2Mi", "4Mi", "6Mi")):
         pod = {side: {name: whole, **({"cpu": "1"} if name.startswith("huge") else {})}}
         for inner in ("limits", "requests"):

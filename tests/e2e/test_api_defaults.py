@@ -1,4 +1,4 @@
-"""Objects of files become what a real API server makes of them: decoded, encoded and with its defaults.
+"""Objects of files become the same as in a real API server: decoded, encoded and with its defaults.
 
 Fields that an API server adds later are not compared: names, status, the selector of a Job, and additions of its
 admission plugins to Pods.
@@ -85,7 +85,7 @@ def _accepted_volume(volume: JSON) -> JSON:
 
 
 def _objects(random: Random) -> Iterator[tuple[str, JSON]]:
-    """Objects of several kinds around a random template, with fields of their own that are absent, null or empty."""
+    """Objects of several kinds with a random template, and with absent, null or empty fields of their kind."""
     pick = random.choice
     written = random_template(random)
     template, job = _accepted(written, "", "Always"), _accepted(written, "Never", "OnFailure")

@@ -1,6 +1,6 @@
-"""Beside the webhooks of Istio, Kueue and Volcano: who is called first, who again, and what each sees.
-
-docs/beside-others.md tells people what is held here. The others are played by tests/e2e/other_webhooks.py.
+"""Together with the webhooks of Istio, Kueue and Volcano: the order of calls, the repeated calls, and the object of
+each call. docs/beside-others.md documents these results for users. The others are played by
+tests/e2e/other_webhooks.py.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def _are_served(server: ApiServer) -> bool:
-    """Whether all kinds of reports can be listed: the storage of a new kind takes a moment."""
+    """Whether all kinds of reports can be listed: the API server needs a moment to store a new kind."""
     names = [name for pair in APIS.values() for name in pair]
     return all(server.kubectl("get", name, "-A", code=None).returncode == 0 for name in names)
 

@@ -163,7 +163,7 @@ def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> No
 
 
 def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Its namespaces are left out, and elsewhere a variable in an argument is no launcher."""
+    """Its namespaces are left out, and elsewhere a variable in an argument is not a launcher."""
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):
         server.kubectl("create", "namespace", namespace)
@@ -220,7 +220,7 @@ def created(obj: dict[str, Any], client: httpx.Client) -> httpx.Response:
 OF_EACH_PLACE = ("Pod", "Deployment", "CronJob", "PodTemplate")
 """A kind for each place of pod templates: kinds with the same place have the same conditions."""
 INVALID = 422
-"""The API server's own validation, which comes before the validating phase, refused it."""
+"""The API server's own validation, which runs before the validating phase, refused it."""
 
 
 def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_large_object_exhausts_a_condition(shape: str, client: httpx.Client) -> None:
-    # of very many items the API server itself takes more than its own time limit; a condition looks at their number
+    # for very many items the API server exceeds its own time limit; a condition looks at their number
     spec, metadata = SHAPES[shape](BYTES // 20 if shape.startswith("as many") else BYTES)
     pod = next(iter(kinds_with(with_portable_gpu(spec), metadata)))
     answer = created(pod, client).text

@@ -56,7 +56,7 @@ OBJECTS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """An API server that serves the beta versions, too."""
+    """An API server that also serves the beta versions."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("versions"), "--runtime-config=api/all=true") as running:
@@ -77,7 +77,7 @@ def test_an_object_is_converted_as_the_api_server_converts_it(server: apiserver.
 
 
 def get(server: apiserver.ApiServer, plural: str, version: str, name: str) -> Any:
-    """An object in a version, without what the server notes of who wrote which field in which version."""
+    """An object in a version, without managedFields."""
     where = "" if plural == "resourceslices" else "namespaces/default/"
     found = json.loads(server.kubectl("get", "--raw", f"/apis/{GROUP}/{version}/{where}{plural}/{name}").stdout)
     found["metadata"].pop("managedFields", None)

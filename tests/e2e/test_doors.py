@@ -1,4 +1,4 @@
-"""The shipped rules where only one webhook is registered, and where both are: validate alone, mutate alone, both.
+"""The shipped rules where only one webhook is registered, and where both are: only validate, only mutate, both.
 
 One namespace for each; the namespaceSelectors of the configurations say which webhooks it has.
 """

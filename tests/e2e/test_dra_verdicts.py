@@ -1,4 +1,4 @@
-"""The table of verdicts on DRA objects is what this API server says."""
+"""The table of verdicts on DRA objects has the answers of this API server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Faults around a running installation, with enforce and creations without a pause: no creation fails.
 
-The API server is always available. Replicas call it through a proxy, which takes it away from them.
+The API server is always available. Replicas call it through a proxy, which interrupts the connection.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creati
 
 
 def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """A watch that resumes after its revision is gone is refused with 410, and begins with a list: what was changed is seen."""
+    """A watch that resumes after its revision is gone is refused with 410, and begins with a list: the change is seen."""
     made.phase = "compacted"
     server = replicas.server
     assert not any(map(_refused_watches, replicas.running))
@@ -179,7 +179,7 @@ def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
 
 
 def _fill(pipe: int) -> None:
-    """Write until a further byte would wait."""
+    """Write until another byte would block."""
     os.set_blocking(pipe, False)
     with suppress(BlockingIOError):
         while True:

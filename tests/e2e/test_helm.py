@@ -1,4 +1,6 @@
-"""The chart on a real API server: installed, enforced, taken back and removed. Its Pods never run, as in test_install.py."""
+"""The chart on a real API server: installed, enforced, rolled back and removed. Its Pods never run, as in
+test_install.py.
+"""
 
 from __future__ import annotations
 

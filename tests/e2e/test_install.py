@@ -1,7 +1,7 @@
-"""Installing, enforcing, going back, upgrading and removing claimgate, as a cluster lives through it.
+"""Installs, enforces, rolls back, upgrades and removes claimgate in a cluster.
 
-The API server runs no Pods: the server of this cluster never answers, which is what a faulty install looks like, and
-the process that looks after certificates runs beside it with the arguments that its Pod would have.
+The API server runs no Pods: the server of this cluster never answers, as in a faulty installation. The certificates
+process runs with the arguments of its Pod.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def _enforces_and_goes_back(server: ApiServer) -> None:
     for namespace in (
         "kube-system",
         NAMESPACE,
-    ):  # Deployments are registered, and these two namespaces are not asked about
+    ):  # Deployments are registered, but requests of these two namespaces are not sent to the webhook
         server.kubectl("create", "deployment", "needed-to-start", "--image=i", "--namespace", namespace)
     _apply(server, "base")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
 
 
 def _upgrades(server: ApiServer) -> None:
-    """A new image of everything: nothing that was applied is immutable."""
+    """Upgrade every image: no applied field is immutable."""
     rendered = server.kubectl("kustomize", str(DEPLOY / "base")).stdout
     newer = rendered.replace("image: claimgate:", "image: registry.example/claimgate:9.")
     assert newer.count("registry.example") == 2

@@ -57,7 +57,7 @@ def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, 
                 "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
                 "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
             )
-        ]  # the site sets the other one, and what no file has stays
+        ]  # the site sets the other one, and values that no file has stay
         apply(server, base)
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == SITE
         assert server.get("configmap", "gpu-portable", NAMESPACE)["data"]["resource"] == "nvidia.com/gpu"

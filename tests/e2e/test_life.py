@@ -73,7 +73,7 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
 
 
 def test_nothing_fails_while_certificates_params_and_replicas_change(server: ApiServer, tmp_path: Path) -> None:
-    """In enforce, under continuous creations; of a replica that is killed the one review in flight may fail."""
+    """In enforce, under continuous creations; if a replica is killed, only the review in flight may fail."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         objects = rendered(server, "overlays/enforce", replicas.port)
         apply(server, rendered(server, "base", replicas.port))

@@ -1,4 +1,4 @@
-"""Exported policies alone, without the webhook: an API server takes them and says what claimgate says."""
+"""Exported policies without the webhook: an API server accepts them and gives the same answers as claimgate."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _has_what_the_site_set(server: ApiServer) -> None:
 
 
 def _uninstalls(server: ApiServer, replicas: Replicas) -> None:
-    """As the notes say; the policies of the cluster go with their definitions alone."""
+    """As the notes say; the policies of the cluster are deleted only with their definitions."""
     server.kubectl("delete", CONFIGURATIONS, "claimgate")
     _helm(server, "uninstall", "claimgate")
     server.kubectl("delete", "namespace", NAMESPACE)

@@ -1,4 +1,4 @@
-"""The API server's answers about resources are those in tests/data/policies/resources.jsonl."""
+"""The API server's answers about resources equal tests/data/policies/resources.jsonl."""
 
 from __future__ import annotations
 

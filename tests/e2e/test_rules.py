@@ -1,4 +1,4 @@
-"""The three shipped rules in a real cluster, driven with kubectl: what a user types, and what comes back."""
+"""The three shipped rules in a real cluster, driven with kubectl: the command of a user, and its output."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_claims_with_both_and_neither_name_are_refused_in_a_template(cluster: Cl
     both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
     job = pytorchjob("claims", resourceClaims=[both, {"name": "neither"}])
     refused = cluster.server.apply(job, code=1).stderr
-    assert 'The PyTorchJob "claims" is invalid: ' in refused  # of this reason kubectl shows causes alone
+    assert 'The PyTorchJob "claims" is invalid: ' in refused  # for this reason kubectl shows only the causes
     where = re.escape("spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims")
     for number in (0, 1):
         assert re.search(rf"^\* {where}\[{number}\]: .+ \(claimgate: claims-exactly-one/\S+\)$", refused, re.MULTILINE)

@@ -18,7 +18,7 @@ from webhook.schema.sent import as_sent_by_api_server
 pytestmark = pytest.mark.e2e
 UNSEEN = {
     "status is not looked at",
-    # webhooks are sent []; what kubectl gets has been through etcd's protobuf, which knows no empty list
+    # webhooks are sent []; kubectl receives objects from etcd's protobuf, which has no empty lists
     "an empty list that Go writes stays",
 }
 

@@ -1,4 +1,4 @@
-"""A real API server behind a proxy that goes silent: connections stay open, and nothing comes through any more."""
+"""A real API server behind a proxy that goes silent: connections stay open, but no data arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Any JSON that a real API server takes, in each field that is free: no review is an HTTP error, and no denial is lost.
+"""Any JSON that a real API server accepts, in each field without a schema: no review is an HTTP error, and no denial is
+lost.
 
 Another webhook, which is called before claimgate, keeps the bytes that the API server sends.
 """

@@ -1,4 +1,4 @@
-"""Typical mistakes of authors: kube-apiserver warns of those that it can type, and not of the others.
+"""Typical mistakes of authors: kube-apiserver warns about mistakes that it can type, and not about the others.
 
 The warnings are in status.typeChecking, which a controller writes.
 """

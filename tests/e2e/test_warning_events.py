@@ -22,7 +22,7 @@ MISSPELT = {"nvidia.com/gpux": "1"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.missing() or apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("events")) as running:

@@ -70,7 +70,7 @@ def refusals():
 
 
 def test_manifests_are_refused_as_the_api_server_refuses_them(options):
-    """kube-apiserver 1.36.1, POST with dryRun=All: its whole message, or nothing where it takes the manifest."""
+    """kube-apiserver 1.36.1, POST with dryRun=All: its whole message, or nothing if it accepts the manifest."""
     wrong = {}
     for each in refusals():
         found = refusal_of_manifest(each["manifest"], options)

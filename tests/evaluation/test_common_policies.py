@@ -263,7 +263,7 @@ NOT_EVALUATED: Final = {
 }
 """Results that are not known before a controller has created the pods."""
 IN_PART: Final = {("NIMService", "image-registries"), ("SparkApplication", "image-registries")}
-"""The images of containers are known, and those of volumes are not."""
+"""The images of containers are known, but the images of volumes are not."""
 
 
 @cache

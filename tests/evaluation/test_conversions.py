@@ -1,4 +1,4 @@
-"""The conversions here are those of an API server: tests/e2e/test_conversions.py compares with a real one."""
+"""The conversions equal those of an API server: tests/e2e/test_conversions.py compares with a real one."""
 
 import json
 from pathlib import Path

@@ -42,7 +42,7 @@ def lines(name):
 
 
 def outcome(expressions, obj, cluster, **more):
-    """The spec after mutations, or what the first that failed says."""
+    """The spec after mutations, or the message of the first failed mutation."""
     made, decisions = apply_mutating_policies(
         request(obj, **more), policies(mutating(*expressions, rule=RULE)), cluster
     )
@@ -124,7 +124,7 @@ def test_an_unknown_field_of_a_json_patch_fails_a_later_merge_and_is_pruned_at_t
 
 
 def test_an_unknown_field_that_was_sent_does_no_harm():
-    """An API server prunes it before anybody sees it."""
+    """An API server prunes it before it is stored or sent."""
     assert strict("Object{spec: Object.spec{n: 1}}", zz=1)["after"] == {"flag": True, "n": 1}
 
 

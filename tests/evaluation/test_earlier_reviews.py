@@ -114,7 +114,7 @@ def test_a_created_object_counts_as_a_changed_spec() -> None:
 
 
 def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
-    """A file may hold what an API server would have refused, so its objects are decoded first."""
+    """A file may contain objects that an API server would refuse, so its objects are decoded first."""
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     claim = {"resourceClaims": [{"name": "a"}], "containers": [{"name": "a", "resources": {"claims": [{"name": "b"}]}}]}
     for spec in ({"containers": [{"name": "a"}]}, NO_LIMIT, claim):

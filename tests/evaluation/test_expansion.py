@@ -81,7 +81,7 @@ PATCHES = {"expand": "pods, patches"}
 def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
     train_job = request(patched(schedulingGates=[{"name": "a"}]))
     (without,) = decide(policies(validating(NO_GATES, annotations=EXPAND)), train_job)
-    assert (without.evaluation, without.path) == ("unknown", "")  # its pods are those of a runtime that does not exist
+    assert (without.evaluation, without.path) == ("unknown", "")  # its runtime does not exist, so its pods are unknown
     (decision,) = decide(policies(validating(NO_GATES, annotations=PATCHES)), train_job)
     assert decision.path == f"{PATCHED_SPEC}.schedulingGates"
 

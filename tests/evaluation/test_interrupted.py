@@ -27,7 +27,7 @@ PAST = -1.0
 
 
 class After(Deadline):
-    """A deadline that comes after so many looks at the clock."""
+    """A deadline that passes after a number of checks of the clock."""
 
     def __init__(self, looks, overrun=None):
         super().__init__(*([PAST, overrun] if overrun else [PAST]))

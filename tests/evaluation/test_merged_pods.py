@@ -1,4 +1,6 @@
-"""expand: pods reaches the pods that are not in an object, those of a TrainJob, and reports those that it cannot read."""
+"""expand: pods covers pods that are not in an object, such as the pods of a TrainJob, and reports pods that it cannot
+read.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, st
 
 
 def compare(seeds: range, kinds_for_each: int) -> None:
-    """Compare a template and a policy of each seed in a Pod with those in some kinds."""
+    """Compare the verdict for a template in a Pod with the verdicts in some kinds, with a policy for each seed."""
     for seed in seeds:
         random = Random(seed)
         template = random_template(random)
@@ -105,7 +105,7 @@ def compare(seeds: range, kinds_for_each: int) -> None:
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
-    """The parts that the policy does not change are those of the author."""
+    """The policy changes no other parts."""
     for part in ("metadata", "spec"):
         for field, value in (changed.get(part) or {}).items():
             if before[part].get(field) == after[part].get(field):

@@ -1,4 +1,4 @@
-"""A policy with matchConditions is not asked about a Pod that has nothing of what its annotation `concerns` names."""
+"""A policy with matchConditions is not evaluated on a Pod that has none of the parts in its annotation `concerns`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_every_object_of_a_registered_webhook_is_evaluated(word):
 
 
 def _pod(draw):
-    """A Pod with a few of the fields that the words are about."""
+    """A Pod with some of the fields that the concerns name."""
     names = ["cpu", "memory", "gpu", "nvidia.com/gpu", "hugepages-1Gi"]
 
     def resources():

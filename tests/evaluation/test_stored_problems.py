@@ -1,4 +1,4 @@
-"""Which problems of an update the stored object has as well, and what is said of them."""
+"""Problems of an update that the stored object also has, and their results."""
 
 from __future__ import annotations
 

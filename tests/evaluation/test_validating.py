@@ -19,7 +19,7 @@ def decide(found, attributes=None, cluster=CLUSTER, phase=Phase.VALIDATE, **more
 
 
 class Unknowing:
-    """A view that knows nothing."""
+    """A view without any objects."""
 
     def get(self, gvk, namespace, name):
         raise LookupFailed(f"{gvk.kind} is not synced")
@@ -181,7 +181,7 @@ def test_the_budget_of_a_policy_ends_everything():
 
 
 def test_messages_above_the_budget_deny_every_rule():
-    """validator.go: the error of all messages together is an error of every validation, those that hold included."""
+    """validator.go: an error of the messages counts for every validation, including passing ones."""
     rules = [{"expression": "true", "messageExpression": f"string({DEEP})"}] * 20
     found = decide(policies(validating(*rules)), LONG)
     assert {decision.message.partition(":")[0] for decision in found} == {"failed messageExpression"}

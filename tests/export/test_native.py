@@ -93,7 +93,7 @@ def merged(left, right):
 
 
 def workload(row, version, rule, specs):
-    """An object with these PodSpecs where a rule has its templates; beside it what the rule wants to be there."""
+    """An object with these PodSpecs where a rule has its templates; and the fields that the rule needs."""
     made = [each if rule.embeds == "podSpec" else {"metadata": None, "spec": each} for each in specs]
     obj = {
         "apiVersion": f"{row.group}/{version}".removeprefix("/"),
@@ -160,7 +160,7 @@ def test_patches_of_a_runtime_give_the_same(pairs):
 
 
 def assert_same(expected, found, name, *, several):
-    """One policy over several templates speaks of the first of each rule, without its path if the text fails."""
+    """One policy over several templates reports the first template of each rule, without its path if the message fails."""
     if not several:
         assert found == expected, name
     assert bool(found) == bool(expected), (name, expected, found)

@@ -1,4 +1,4 @@
-"""Rules drawn at random with their homes, for a reader who guesses the home from the id: `python -m tests.facts.draw_rules`.
+"""Random rules with their modules, for a person who guesses the module from the id: `python -m tests.facts.draw_rules`.
 
 The seed is printed, so that two readers can get the same rules.
 """

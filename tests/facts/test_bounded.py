@@ -160,7 +160,7 @@ def test_a_list_in_one_review_is_requested_once():
 
 
 class Looks(Deadline):
-    """A deadline that counts how often the clock is read, and for how long it was said that it will not be."""
+    """A deadline that counts the reads of the clock, and the longest announced time without a read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ FACTS = (
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FactRegistry:
-    """The shipped packages and the one of the new fact."""
+    """The shipped packages and the package of the new fact."""
     (tmp_path / "quota").mkdir()
     (tmp_path / "quota" / "fact.py").write_text(FACT)
     monkeypatch.syspath_prepend(tmp_path)

@@ -20,7 +20,7 @@ ENOUGH_S = 0.01
 
 
 class Refusing(Deadline):
-    """A deadline that refuses every call that takes long, as the event loop's does."""
+    """A deadline that refuses every long call, as on the event loop."""
 
     def __init__(self) -> None:
         super().__init__(overrun=InlineBudgetSpent)

@@ -95,7 +95,7 @@ def test_a_rule_record_is_used_in_its_module() -> None:
 
 
 def compared(tree: ast.Module) -> set[str]:
-    """The names that a module uses in comparisons alone."""
+    """The names that a module uses only in comparisons."""
     inside = Counter(
         name.id
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""A reader who has the id of a rule finds its module: ARCHITECTURE.md, "The module of a rule"."""
+"""The module of a rule can be found from its id: ARCHITECTURE.md, "The module of a rule"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACTS = ROOT / "webhook" / "facts"
 
 
 def places_of_ids() -> dict[str, set[str]]:
-    """The modules that write an id of a rule as a text of its own."""
+    """The modules that contain the id of a rule as a whole string."""
     places = defaultdict[str, set[str]](set)
     for path in FACTS.rglob("*.py"):
         for rule in re.findall(r'"([a-z0-9-]+/[a-z0-9-]+)"', path.read_text()):

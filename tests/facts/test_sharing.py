@@ -47,7 +47,7 @@ def param(data: JSON = None) -> Param:
 
 
 def test_facts_of_one_object_share_one_merge() -> None:
-    """The template that podSets shows is the one of the merged JobSet, and no equal one."""
+    """The template in podSets is the identical object of the merged JobSet, not an equal copy."""
     cluster, obj = Counting(runtime()), train_job()
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)
@@ -69,7 +69,7 @@ def test_facts_with_different_params_are_not_shared() -> None:
 
 
 def test_pods_of_one_request_look_up_a_claim_once() -> None:
-    """So they see one cluster, and what the claim asks for is worked out once."""
+    """So they see one cluster, and the requests of the claim are computed once."""
     template = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",

@@ -59,7 +59,7 @@ def modules():
 
 
 def guards(tree):
-    """Calls that ask what shape a value has: the helpers, a path into JSON, `isinstance` with a list or a map."""
+    """Calls that check the shape of a value: the helpers, a path into JSON, `isinstance` with a list or a map."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     return [call.lineno for call in calls if call.func.id in GUARDS or asks_for_a_shape(call)]
 

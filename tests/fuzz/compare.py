@@ -1,4 +1,4 @@
-"""The result of claimgate for a policy and an object, beside that of an API server."""
+"""The result of claimgate for a policy and an object, and the result of an API server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
 
 
 def is_refused(question: Question, kind: str) -> bool:
-    """Whether our loader takes no such policy."""
+    """Whether our loader refuses such a policy."""
     try:
         _loaded(question, kind, "fuzz-0-0")
     except PolicyError:
@@ -74,7 +74,7 @@ def _crashes(policies: PolicySet) -> bool:
 
 
 def _unnamed(told: Told) -> Told:
-    warnings = tuple(sorted(_NAME.sub("x", each) for each in told.warnings))  # of params there is no order
+    warnings = tuple(sorted(_NAME.sub("x", each) for each in told.warnings))  # params have no order
     return replace(told, message=_unordered(_NAME.sub("x", told.message)), warnings=warnings)
 
 

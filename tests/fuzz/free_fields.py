@@ -1,4 +1,4 @@
-"""Reviews with any JSON in the fields that no policy reads, and what both are answered: with it and without.
+"""Reviews with any JSON in the fields that no policy reads, compared with reviews without it: with it and without.
 
 An API server keeps the bytes of a field that it does not look into: of `managedFields`, and of parameters for drivers.
 It reads JSON of 10,000 levels, bytes that are not UTF-8, halves of surrogate pairs, and in such fields any number.

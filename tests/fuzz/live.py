@@ -42,7 +42,7 @@ _SENTINELS: Final[Mapping[str, Any]] = {
 class Told:
     """The answer for an object, or for its policy: `refused`, `crashed`, `denied` or `allowed`.
 
-    `spec` is that of an allowed object.
+    `spec` is the spec of an allowed object.
     """
 
     phase: str
@@ -149,7 +149,7 @@ class Server:
                 self._client.delete(path).raise_for_status()
 
     def _made(self, kind: str, name: str, each: Question, made: list[str]) -> Told | None:
-        """Make a policy and its binding; what is said where the server does not take it."""
+        """Make a policy and its binding; the message if the server does not accept it."""
         path = f"{ADMISSION}/{each.kind.lower()}admissionpolic"
         policy, binding = each.manifests(name, f"{kind.lower()}s")
         try:
@@ -166,7 +166,7 @@ class Server:
         return None
 
     def _wait(self, kind: str, sort: str, made: list[str]) -> None:
-        """Until everything created is tried: a policy created now denies by then, too."""
+        """Until everything created is tried: a policy that is created now also denies by then."""
         name = next(self._names)
         binding = {"validationActions": ["Deny"]} if sort == "Validating" else {}
         assert self._made(kind, name, Question(_SENTINELS[sort], binding), made) is None

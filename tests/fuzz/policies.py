@@ -60,7 +60,7 @@ class Policies:
         self._expressions = Expressions(seed, wrong=0.03)
 
     def draw(self) -> Question:
-        """One policy; of those that are refused, a tenth."""
+        """One policy; a tenth of the refused ones."""
         while is_refused(drawn := self._any_policy(), KIND) and self._random.random() < 0.9:
             pass
         return drawn

@@ -1,4 +1,4 @@
-"""The quick reader of YAML says what the parser says, or leaves the text to it."""
+"""The quick reader of YAML gives the result of the parser, or leaves the text to the parser."""
 
 from pathlib import Path
 from random import Random

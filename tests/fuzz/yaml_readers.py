@@ -26,19 +26,19 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
     except yamltext.YamlError as wrong:
         error = _error(wrong)
         if "appears twice" not in str(wrong) and _is_several(text):
-            # a file of several documents is then read in pieces: which of its mistakes comes first does not matter
+            # a file of several documents is then read in pieces: the order of its mistakes does not matter
             return ("wrong",)
     held = [(_exact(value), [places.position(at, path) for path in _paths(value)]) for at, value in values]
     return ([] if error else held), error, sorted(map(_error, repeated))
 
 
 def compare(text: str) -> bool:
-    """Whether both readers say the same; the quick one alone falls back to the other."""
+    """Whether both readers say the same; only the quick reader falls back to the other."""
     return told(text, yamltext.read_documents) == told(text, parse_documents)
 
 
 def is_quick(text: str) -> bool:
-    """Whether the quick reader takes the text, or the first of its documents."""
+    """Whether the quick reader accepts the text, or its first document."""
     try:
         block_style.read_block_document(text.split("\n---", 1)[0])
     except UnsupportedStyleError:

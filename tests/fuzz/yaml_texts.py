@@ -233,7 +233,7 @@ def mutated(random: Random, written: str, times: int) -> str:
 
 
 class _Writer:
-    """Writes documents; `oddity` is how often a key, a scalar or an indentation is one that manifests seldom have."""
+    """Writes documents; `oddity` is how often a key, a scalar or an indentation is unusual for manifests."""
 
     def __init__(self, random: Random, oddity: float) -> None:
         self._random, self._oddity = random, oddity

@@ -1,4 +1,4 @@
-"""Large files come in parts of whole documents, and together the parts are the file."""
+"""Large files are read in parts of whole documents, and the parts together are the file."""
 
 import io
 import sys

@@ -31,7 +31,7 @@ def binding(name: str, policy_name: str, **spec: Any) -> dict[str, Any]:
 
 
 def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation: int = 1) -> dict[str, Any]:
-    """An object as an API server has it."""
+    """An object as an API server stores it."""
     metadata = {
         "name": name,
         "uid": f"{kind}-{name}",
@@ -42,7 +42,7 @@ def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation:
 
 
 def compiler(clock: Callable[[], float] = time.thread_time) -> Compiler:
-    """One that does not ask `authorizer`."""
+    """A policy that does not use `authorizer`."""
     return Compiler(OPTIONS, may_ask=False, clock=clock)
 
 

@@ -1,4 +1,4 @@
-"""Each stored object is compiled on its own: what is wrong with one is said of that one, and takes no other away."""
+"""Each stored object is compiled on its own: a mistake in one object is reported for this object, and removes no other."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def with_status(
 def test_the_last_generation_that_compiled_is_in_force_for_every_replica() -> None:
     good, bound = policy("p", "object.metadata.name == 'a'"), binding("b", "p")
     broken = with_status(policy("p", "nonsense"), 2, good)
-    for made in (live(broken, bound), live(broken, bound)):  # one that started later has the status alone
+    for made in (live(broken, bound), live(broken, bound)):  # a process that started later has only the status
         (one,) = made.policies.validating
         assert one.rules[0].expression.source == "object.metadata.name == 'a'"
         assert message(made, "p").endswith("generation 1 is in force, the last that compiled")
@@ -197,7 +197,7 @@ def test_kinds_that_are_not_served_have_no_objects() -> None:
 
 
 class Slow:
-    """A clock of a processor on which each look takes some seconds of work."""
+    """A processor clock on which each read counts as some seconds of work."""
 
     def __init__(self) -> None:
         self.now = self.step = 0.0
@@ -216,7 +216,7 @@ def many(name: str, day: int = 1) -> dict[str, Any]:
 def test_a_policy_that_compiles_too_long_is_refused_and_others_stay() -> None:
     clock = Slow()
     compiling = compiler(clock)
-    clock.step = 0.03  # each expression takes two looks
+    clock.step = 0.03  # each expression reads the clock twice
     made = combine_file_and_stored_policies(NOTHING, compiling.compile(of(many("slow"), policy("good"))))
     assert [each.name for each in made.policies.validating] == ["good"]
     assert "compiling it takes longer than 1 s" in message(made, "slow")
@@ -233,7 +233,7 @@ def test_a_policy_without_time_compiles_after_an_older_one_is_deleted() -> None:
     assert served == [f"p{day}" for day in range(1, len(served) + 1)]
     assert 1 < len(served) < len(values)
     assert "all policies up to this one" in first[-1].errors[0]
-    again = compiling.compile(of(*values))  # what is compiled already takes no time
+    again = compiling.compile(of(*values))  # compiled policies need no time
     assert len([each for each in again if each.policy]) > len(served)
 
 

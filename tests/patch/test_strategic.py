@@ -194,7 +194,7 @@ PLACES = {
 
 
 def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
-    """Each patch takes a third of the gap between the same two items."""
+    """Each patch uses a third of the gap between the same two items."""
     merged, indexes, counting = patch_of("first", "last"), ListIndexes(), Counting()
     names = ["first", "last"]
     for number in range(2_500):

@@ -1,4 +1,4 @@
-"""Only what a change made different is written."""
+"""Only changed values are written."""
 
 from __future__ import annotations
 

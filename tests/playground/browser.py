@@ -1,4 +1,4 @@
-"""A headless Chromium driven over WebDriver: enough of it to look at a page as a person would.
+"""A headless Chromium driven over WebDriver: enough of it to test a page like a user.
 
 Knows Debian's `chromium` and `chromedriver`; without them, these tests are skipped.
 """
@@ -93,7 +93,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser with a profile of its own, which is gone afterwards."""
+    """A browser with a temporary profile."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

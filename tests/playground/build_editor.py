@@ -1,7 +1,7 @@
 """Builds `webhook/playground/page/editor.js` from the packages in THIRD_PARTY.md, in a temporary folder.
 
-Needs node and npm. Fails where a package has another checksum than the table, and says whether the file is the same:
-`python -m tests.playground.build_editor`, with `--write` to replace it.
+Needs node and npm. Fails if the checksum of a package differs from the table, and reports whether the file is
+unchanged: `python -m tests.playground.build_editor`, with `--write` to replace it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ print(evaluated(large, memory_bytes=8 << 20, timeout_s=120).json())
 
 
 def test_an_evaluation_with_too_much_memory_is_stopped():
-    """In a process of its own: a child may use again what this one has free after thousands of tests."""
+    """In a separate process: a child may reuse the memory that is free in this process after thousands of tests."""
     told = subprocess.run(
         [sys.executable, "-c", MUCH], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )

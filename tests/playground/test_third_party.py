@@ -1,4 +1,4 @@
-"""The one third-party file is what its table says, and the page loads nothing from elsewhere."""
+"""The third-party file matches its table, and the page loads nothing from other hosts."""
 
 import base64
 import hashlib

@@ -1,4 +1,6 @@
-"""docs/gitops.md holds: custom kinds stay as they were sent, and the difference rule covers what is changed elsewhere."""
+"""The statements of docs/gitops.md are true: custom kinds stay as they were sent, and the difference rule covers what
+is changed elsewhere.
+"""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The shipped policies say all that they read: a view that holds nothing else gives the same verdicts."""
+"""The shipped policies say all that they read: a view with only these objects gives the same verdicts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """Objects that no live view holds: all that create pods, and definitions for a check of files."""
+    """Objects that no live view has: all that create pods, and definitions for a check of files."""
     if asked.attributes.kind.group == "kubeflow.org":
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):

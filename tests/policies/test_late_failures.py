@@ -1,5 +1,5 @@
-"""Every rule of the shipped policies has the time when an object that breaks it fails, and docs/late-failures.md has
-it, too.
+"""Every rule of the shipped policies has the moment when an object that breaks it fails, and docs/late-failures.md also
+has it.
 """
 
 from __future__ import annotations

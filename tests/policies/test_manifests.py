@@ -1,4 +1,4 @@
-"""Everything the shipped policies say of the published manifests, reviewed one by one: tests/data/golden/manifests.
+"""All findings of the shipped policies about published manifests, reviewed one by one: tests/data/golden/manifests.
 
 A folder is audited with its own objects as the view of the cluster. After a change, `pytest --update-golden
 tests/policies/test_manifests.py` rewrites the files; the difference is reviewed like code.
@@ -29,7 +29,7 @@ POLICIES = shipped_policies()
 FOLDERS = ("kubeflow", "dra", "kueue", "volcano", "opensandbox")
 
 INVALID = {
-    # file -> why it is not valid (the reference's section 7 and the index's notes); denials are expected here alone
+    # file -> why it is not valid (the reference's section 7 and the index's notes); only these files have denials
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-claims.yaml": "resource.k8s.io/v1alpha2",
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-job-1.yaml": "`source:` of v1alpha2",
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-job.yaml": "`source:` of v1alpha2",
@@ -92,7 +92,7 @@ def findings(folder: str) -> tuple[Found, ...]:
 
 
 def written(found: Iterable[Found]) -> str:
-    """Objects, and below each what is said of it."""
+    """Objects, and below each object its findings."""
     grouped = groupby(found, key=lambda each: (each.file, each.about))
     return "".join(f"{file}: {about}\n{''.join(map(str, said))}" for (file, about), said in grouped)
 

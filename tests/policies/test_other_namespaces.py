@@ -1,5 +1,5 @@
-"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit names the others,
-too.
+"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit also names the
+others.
 
 Each case of each suite gets more objects in another namespace: a copy of every object of the case, and for each kind
 that policies look up one with each name in the object of the case, unchanged and slightly changed.

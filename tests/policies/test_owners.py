@@ -1,4 +1,4 @@
-"""An owner that a user wrote takes no rule away: it counts only where its kind makes such objects."""
+"""An owner reference that a user wrote does not disable a rule: it counts only where its kind makes such objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWNERS = {
     "a kind that nobody knows": {"apiVersion": "example.com/v1", "kind": "Owner"},
     "a kind that makes other objects": {"apiVersion": "tekton.dev/v1", "kind": "PipelineRun"},
 }
-"""Whom no object of the suites could come from."""
+"""Owners that could not have created any object of the suites."""
 
 
 def _told(verdict):

@@ -84,6 +84,6 @@ def test_a_template_of_a_custom_kind_gets_the_same_verdict(case: dict) -> None:
 
 
 def test_portable_gpu_is_translated_before_validation() -> None:
-    """The one row that differs in the whole way of a review: `gpu` becomes the vendor's resource first."""
+    """The only row with another result in a complete review: `gpu` becomes the vendor's resource first."""
     case = next(each for each in CASES if each["name"] == "derived: gpu key unqualified")
     assert answer(case["object"], "auto") == (True, "")

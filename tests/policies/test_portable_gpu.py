@@ -45,7 +45,7 @@ NONE_OF_A_SHARD = ("0", "-0")
 
 
 def review(limits: dict, place: str) -> tuple[str, dict]:
-    """`allowed`, `warned` or the code of the denial, and the limits that come out."""
+    """`allowed`, `warned` or the code of the denial, and the resulting limits."""
     plain = {"spec": {"containers": [{"name": "sandbox", "image": "x"}]}}
     asking = {"spec": {"containers": [{"name": "sandbox", "image": "x", "resources": {"limits": limits}}]}}
     obj = {
@@ -67,7 +67,9 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
 
 
 def without_nulls(limits: dict) -> dict:
-    """In a patch a null takes away what the template has, so the renamed key keeps it; in a template it is nothing."""
+    """In a patch a null removes the value of the template, so the renamed key keeps the null; in a template it is
+    nothing.
+    """
     return {name: amount for name, amount in limits.items() if amount is not None}
 
 

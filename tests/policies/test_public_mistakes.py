@@ -33,7 +33,7 @@ def shipped_policies() -> PolicySet:
 
 
 def told(row: JSON, obj: JSON) -> Iterator[str]:
-    """The rules that deny or warn of an object, and what a policy says that reports no rule."""
+    """The rules that deny or warn about an object, and the messages of policies without rules."""
     files = ClusterWithAssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     if "old" in row:

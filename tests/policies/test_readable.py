@@ -51,7 +51,7 @@ def broken(folder: str) -> Iterator[str]:
 
 @all_rows("folder", FOLDERS)
 def test_a_missing_config_map_denies_nothing(folder: str) -> None:
-    """The rules of a policy over checks have defaults, so that a deleted ConfigMap locks nobody out."""
+    """The rules of a policy with checks have defaults, so that a deleted ConfigMap does not block users."""
     bindings = [binding for policy in policies(folder) if policy.checks for binding in policy.bindings]
     assert [binding.name for binding in bindings if binding.param_source and binding.param_source.denies_absence] == []
 

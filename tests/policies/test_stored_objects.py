@@ -31,7 +31,7 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
-    """As it is deleted: its controller takes the finalizer away."""
+    """During its deletion: its controller removes the finalizer."""
     gone = {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     return {**obj, "metadata": gone}, {**obj, "metadata": {**gone, "finalizers": ["example.org/x"]}}
 
@@ -169,8 +169,8 @@ def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> Non
         ("train-job/claim-count", "TrainJob", False),  # the CustomResourceDefinition, which reads what changed
         ("training-runtime/one-policy", "TrainingRuntime", False),
         ("volcano-job/min-available", "Job", True),
-        ("volcano-job/task-name-twice", "Job", False),  # validateJobUpdate reads numbers of pods alone
-        ("volcano-pod-group/queue-open", "PodGroup", False),  # the webhook is registered for CREATE alone
+        ("volcano-job/task-name-twice", "Job", False),  # validateJobUpdate reads only numbers of pods
+        ("volcano-pod-group/queue-open", "PodGroup", False),  # the webhook is registered only for CREATE
         ("volcano-queue/quantity", "Queue", True),
         ("volcano-queue/parent-exists", "Queue", False),  # read where the parent changed
         ("kueue-queue/preemption", "ClusterQueue", True),

@@ -186,7 +186,7 @@ def with_odd(value: Any, at: FieldPath, odd: Any) -> Any:
 
 
 def broken(obj: dict, every: int = 1) -> Iterator[tuple[str, dict]]:
-    """An object with one node replaced, which keeps saying what it is; every n-th of all ways."""
+    """An object with one node replaced, without apiVersion and kind; every n-th of all ways."""
     places = [at for at in nodes(obj) if at[0] not in ("apiVersion", "kind")]
     ways = [(at, odd) for at in places for odd in ODD if type(odd) is not type(get(obj, at))]
     yield from ((f"{path_as_text(at)} = {odd!r}", with_odd(obj, at, odd)) for at, odd in some(ways, 2 * every))

@@ -1,6 +1,6 @@
 """The policies on training jobs refuse what the operators' own code refuses, and beyond it only what fails later.
 
-tests/data/training/upstream.jsonl holds random jobs and what upstream's validation says of each.
+tests/data/training/upstream.jsonl has random jobs and the result of upstream's validation for each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOOR = LocalAnswerer(
     cluster=ClusterWithAssumedNamespaces(FilesCluster()),
 )
 LATER = {
-    # what that code does not look at -> what comes of it
+    # fields that upstream does not check -> the consequence
     "roles-required": "no pod is ever made",
     "restart-policy": "no API server takes the pods",
     "not-negative": "the job fails at its first look",

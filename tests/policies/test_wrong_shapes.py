@@ -1,7 +1,6 @@
-"""With any value at any place: a review ends with an answer, and no rule about pods fails with an error of CEL.
-
-Every place of one large pod template gets every shape, in a kind with a schema that allows it and in one of Kubernetes'
-own. A schema stops most of this in a cluster; files that are audited have none.
+"""With any value at any place, a review ends with an answer, and no rule about pods fails with a CEL error. Every place
+of one large pod template gets every shape, in a kind with a free schema and in a built-in kind. In a cluster, a schema
+refuses most of these values. Audited files have no schema.
 """
 
 from __future__ import annotations

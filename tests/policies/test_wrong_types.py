@@ -127,7 +127,7 @@ VIEW = ClusterWithAssumedNamespaces(FilesCluster([POOL], is_whole=True))
 
 
 def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """The paths of everything inside a value, but what says which object it is."""
+    """The paths of everything inside a value, except apiVersion, kind and names."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if (*at, step) not in FIXED:

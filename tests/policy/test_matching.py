@@ -253,7 +253,7 @@ def test_an_object_in_a_file_may_use_a_removed_api():
 
 
 def test_an_exclusion_is_not_assumed():
-    """Otherwise a rule about a version that is not served would exclude those that are."""
+    """Otherwise a rule about an unserved version would exclude served versions."""
     gadgets = {"api_groups": ["example.com"], "resources": ["gadgets"]}
     excluded = [rule(**gadgets, api_versions=["v1beta1"])]
     found = asked(

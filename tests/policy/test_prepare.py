@@ -1,5 +1,5 @@
-"""The work of a server before its first review: nothing of it is left for a review, whose worker would do it for itself
-alone.
+"""The work of a server before its first review: nothing of it is left for a review, because each worker would repeat
+the work.
 """
 
 from __future__ import annotations

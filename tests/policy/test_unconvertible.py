@@ -1,4 +1,4 @@
-"""Versions that one policy has the webhook asked about and another cannot be given: said before any review comes."""
+"""Versions that one policy has the webhook asked about and another cannot be given: reported before the first review."""
 
 from tests.literals import policies, shipped_policies, validating
 from tests.rows import all_rows

@@ -1,1 +1,1 @@
-"""How often rules speak of public manifests, and how often what they said was found useful."""
+"""How often rules report public manifests, and how often the findings were judged useful."""

@@ -18,7 +18,7 @@ from tests.precision.judged import judged
 from webhook.facts.registry import SHIPPED
 
 _EXCLUDED: Final = ("podsets.json", "expected_static.json", "*.tsv")
-"""Files beside manifests that are not manifests."""
+"""Files next to manifests that are not manifests."""
 _LONGEST: Final = 160
 _EXAMPLES: Final = 5
 

@@ -31,7 +31,7 @@ class Judged(NamedTuple):
 
 
 class StillTold(NamedTuple):
-    """The numbers of useful warnings of a rule, and those that are not reported any more, with their reasons."""
+    """The numbers of useful warnings of a rule, and the warnings that are no longer reported, with their reasons."""
 
     useful: int
     lost: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The HTML report: it holds everything without a script, runs nothing else, and obeys nothing that objects say."""
+"""The HTML report: it is complete without scripts, runs no other scripts, and escapes all text of objects."""
 
 from __future__ import annotations
 

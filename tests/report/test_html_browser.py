@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: filters, search, keyboard alone, print, without a script, and no barrier for axe.
+"""The HTML report in a real browser: filters, search, keyboard only, print, without scripts, and no findings of axe.
 
 `make browser` runs these; pictures go to CLAIMGATE_PICTURES, and axe-core is read from CLAIMGATE_AXE.
 """

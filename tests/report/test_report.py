@@ -1,4 +1,4 @@
-"""Reports: what each decision is called, and that every format says the same."""
+"""Reports: the name of each result, and that every format reports the same."""
 
 import json
 from pathlib import Path

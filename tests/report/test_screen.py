@@ -95,7 +95,7 @@ def shown(*, width, **variables):
 def _read(terminal):
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # there is no writer any more
+    except OSError:  # the other end has no writer any more
         return b""
 
 

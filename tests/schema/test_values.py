@@ -1,4 +1,4 @@
-"""Values: what a data file can declare of a field, and what is said of each breach."""
+"""Values: the declarations of a data file about a field, and the message of each violation."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdic
 
 @dataclass(frozen=True)
 class Given:
-    """A reviewer made of one function; what is interrupted is denied."""
+    """A reviewer made of one function; an interrupted review is denied."""
 
     answer: Review
     asks: Callable[[Authorizer], Verdict] | None = None

@@ -141,7 +141,7 @@ def reviews(cluster: Cluster) -> AccessReviews:
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
     """Questions of one user hold all places and the queue; the other user's question is among the next eight.
 
-    All places become free together, and which thread notes its question first is not for us to say.
+    All places become free together, and the order in which threads record their questions is not defined.
     """
 
     async def run() -> None:
@@ -163,7 +163,8 @@ def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
 
 
 def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
-    """The API server took ten seconds for a question of `slow`: no fault of its, so others go first for 30 ms alone.
+    """The API server took ten seconds for a question of `slow`: this is not its fault, so others go first for only 30
+    ms.
 
     Both namespaces are light. Each of the other's calls counts 10 ms, so that `slow` is fourth or fifth of six.
     """

@@ -127,7 +127,7 @@ def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
-    """32 MiB stay; of the address with the most bytes, the connection that reads now goes, or else another."""
+    """32 MiB stay; of the address with the most bytes, the connection that reads now is closed, otherwise another one."""
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

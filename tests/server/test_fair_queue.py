@@ -1,4 +1,4 @@
-"""Who is next."""
+"""The order of waiting requests."""
 
 from __future__ import annotations
 

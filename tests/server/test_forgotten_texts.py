@@ -50,7 +50,7 @@ def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JS
 
 
 def held() -> list[str]:
-    """The beginnings of long texts that something still holds."""
+    """The beginnings of long texts that are still referenced."""
     gc.collect()
     found = [text for each in gc.get_objects() for text in _texts(each)]
     return sorted({text[: len(MARK) + 60] for text in found})

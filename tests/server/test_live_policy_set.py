@@ -1,4 +1,4 @@
-"""Files and stored objects are one set: each side changes without the other, and neither takes the other away."""
+"""Files and stored objects are one set: each side changes without the other, and neither removes the other."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from webhook.server.request_body import FREE_BYTES
 NAMESPACES = "/api/v1/namespaces"
 MATCH = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["free"]}]}}
 DENIES = policies(validating("false", failurePolicy="Ignore", matchConstraints={"resourceRules": [PODS], **MATCH}))
-"""Denies Pods except those of namespaces of the team `free`; an unknown namespace lets them pass."""
+"""Denies Pods except in namespaces of the team `free`; an unknown namespace lets them pass."""
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:

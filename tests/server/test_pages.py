@@ -114,7 +114,7 @@ def test_openapi_has_the_paths_of_the_server_and_its_references_resolve() -> Non
 
 
 def test_docs_are_served_without_another_host() -> None:
-    """A cluster without internet shows them, too: the page has no script, and what it names is its own."""
+    """A cluster without internet also shows them: the page has no script, and refers only to its own files."""
     running = Running()
     answer = running.call("GET", "/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")

@@ -36,7 +36,7 @@ class Book:
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
         await asyncio.sleep(0)
-        assert tenant.user in ("alice", "")  # the beginning of a long body may not say who sent it
+        assert tenant.user in ("alice", "")  # the beginning of a long body may not name its user
         self.until.append(until)
         self.asked.append((question.path, user))
         return (

@@ -1,4 +1,6 @@
-"""Values made from files: quiet changes are taken up whole, broken ones leave the last good value."""
+"""Values made from files: changes are loaded as a whole after they settle, and broken changes keep the last valid
+value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies and the memory they share: what is free, who waits for how long, who is served next, what is given back."""
+"""Bodies and the memory they share: free memory, waiting times, the order of service, and released memory."""
 
 from __future__ import annotations
 

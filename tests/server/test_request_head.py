@@ -1,4 +1,4 @@
-"""Requests that are refused as HTTP: the text has the reason, and the answers to earlier requests come first."""
+"""Requests that are refused as HTTP: the text has the reason, and earlier requests are answered first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two lanes: what takes long leaves the event loop, and a child process never takes the answer with it."""
+"""Two lanes: long reviews leave the event loop, and a review is answered even if its child process dies."""
 
 from __future__ import annotations
 

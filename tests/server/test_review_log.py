@@ -1,6 +1,4 @@
-"""The log line of a review: who asked for what, the verdict and the reason, and nothing of the object unless it is
-requested.
-"""
+"""The log line of a review: user, request, verdict and reason, and nothing of the object unless it is requested."""
 
 import json
 
@@ -50,7 +48,7 @@ def test_a_dry_run_says_so():
 
 
 def test_rules_with_an_exception_are_listed_separately():
-    """Who wrote the exception, and why, stays in the configuration."""
+    """The owner and reason of an exception stay in the configuration."""
     broken = Decision(policy="p", rule="a/b", binding="", evaluation="deny")
     excepted = replace(broken, rule="a/c", lets_pass=True, exception="excepted until 2027-01-31 by us: hunter2")
     written = fields(Verdict(allowed=False, decisions=(broken, excepted)))

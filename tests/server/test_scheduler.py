@@ -214,7 +214,7 @@ def test_light_tenants_get_a_longer_slice_and_all_tenants_do_during_compilation(
 
 def test_a_long_turn_ends_a_round_of_several_light_tenants():
     async def scenario() -> list[list[Tenant]]:
-        """Each look at the sockets, and who was worked on since the one before."""
+        """Each poll of the sockets, with the tenants that were served since the previous poll."""
         scheduler, done = Scheduler(), []
         tenants = [Tenant(name, f"user-{name}") for name in "abcdef"]
         tasks = [asyncio.create_task(review(scheduler, tenant, LIGHT_S, done)) for tenant in tenants]

@@ -1,4 +1,4 @@
-"""Slow clients are ended on time, by real sockets; what waits for the server is not."""
+"""Slow clients are ended on time, by real sockets; a connection that waits for the server is not closed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HURRIED = ConnectionTimeouts(
 
 
 def until(claim: object, *, within_s: float = 10) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     end = time.monotonic() + within_s
     while not claim():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -331,7 +331,7 @@ def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> Non
         heard = b""
         while heard.count(b"HTTP/1.1 200 ") < 2 or not heard.endswith(b"}"):
             heard += client.recv(65536)
-        time.sleep(0.7)  # idle is no fault
+        time.sleep(0.7)  # an idle connection is not a fault
         client.sendall(SMALL)
         assert answer(client).startswith(b"HTTP/1.1 200 ")
         client.close()

@@ -47,7 +47,7 @@ MOST_ENTRIES = {
 """The tables that grow with what users send, and the most entries that all of one name have more than before: other tests
 have some in this process. A row needs a bound in docs/caches.md or docs/sizing.md."""
 FEW = 20
-"""The allowed increase of entries or objects: those of current timers, tasks and frames."""
+"""The allowed increase of entries or objects: the tables of current timers, tasks and frames."""
 
 Answer = Callable[[Attributes, Phase, Deadline], Verdict]
 

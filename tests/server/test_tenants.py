@@ -55,7 +55,7 @@ def test_every_page_has_an_account():
 def test_a_busy_client_delays_no_probes_or_handshakes_of_others():
     flood, kubelet = page_tenant("/healthz", "192.0.2.1"), page_tenant("/healthz", "192.0.2.2")
     assert flood.namespace != kubelet.namespace
-    assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # what else an address asks for is not counted
+    assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # other requests of an address are not counted
     shaking = handshake_tenant("192.0.2.1")
     assert shaking.namespace != handshake_tenant("192.0.2.2").namespace
     assert shaking.user not in {"192.0.2.1", page_tenant("/docs", "192.0.2.1").user}

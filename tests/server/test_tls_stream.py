@@ -26,7 +26,7 @@ class Client:
         self.server = TlsStream(Certificates(Pki(folder).files).context)
 
     def shake_hands(self) -> bool:
-        """Go one step on, and return what the client has to send then."""
+        """Advance one step, and return the bytes that the client then sends."""
         with suppress(ssl.SSLWantReadError):
             self.tls.do_handshake()
             return True
@@ -71,7 +71,7 @@ def test_any_number_of_short_requests_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "is_refused"), [(1, True), (32, False)])
 def test_a_hello_in_too_many_records_ends_the_connection(tmp_path: Path, size: int, is_refused: bool) -> None:
-    """OpenSSL takes a hello of 131 KB in records of one byte, and a quarter of a second for it."""
+    """OpenSSL accepts a hello of 131 KB in records of one byte, which takes a quarter of a second."""
     client = Client(tmp_path)
     client.shake_hands()
     head, hello = client.outgoing.read(3), client.outgoing.read()[2:]

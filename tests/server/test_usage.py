@@ -1,4 +1,4 @@
-"""Who used how much of late."""
+"""The recent use of tenants."""
 
 from __future__ import annotations
 

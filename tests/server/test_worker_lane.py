@@ -1,4 +1,4 @@
-"""Who gets a worker when: the tenant that used least, and the last worker is for light ones."""
+"""When each tenant gets a worker: the tenant that used least, and the last worker is for light ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def work(seconds: float) -> bytes:
 
 
 def used_much(lane: WorkerLane, tenant: Tenant) -> None:
-    """Let a tenant have used so much that it stays heavy for as long as any test takes."""
+    """Give a tenant enough usage to stay heavy during a whole test."""
     lane._usage.add(tenant, 1e6, time.monotonic())
 
 

@@ -1,4 +1,4 @@
-"""Flags win over the environment, the environment over the defaults; what cannot be used names where it is from."""
+"""Flags win over the environment, the environment over the defaults; an invalid value is reported with its source."""
 
 from dataclasses import dataclass
 from pathlib import Path

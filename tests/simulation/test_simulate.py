@@ -27,7 +27,7 @@ def simulated(capsys, *arguments):
 
 
 def against(answer):
-    """The rules that are broken, by what they are about."""
+    """The broken rules, by aspect."""
     return {aspect: [each["rule"] for each in listed] for aspect, listed in answer["aspects"].items() if listed}
 
 

@@ -1,4 +1,6 @@
-"""Judging an answer: what a case does not mention is not looked at, what differs is said so that one can act on it."""
+"""Judging an answer: fields that a case does not mention are not compared, and differences are reported with enough
+detail to fix them.
+"""
 
 import pytest
 from msgspec.structs import replace

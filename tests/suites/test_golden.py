@@ -77,7 +77,7 @@ def test_an_answer_that_differs_is_a_failure_until_it_is_updated(tmp_path, capsy
 
 @pytest.mark.parametrize("place", ["", "000-MPIJob-research-slots", "000-MPIJob-research-slots/cluster"])
 def test_nothing_is_recorded_through_a_link(tmp_path, capsys, monkeypatch, place):
-    """Neither where the folder itself is one, nor where one of those in it is."""
+    """Neither if the folder itself is a link, nor if a folder in it is a link."""
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     for folder in (outside, inside):
         folder.mkdir()

@@ -22,7 +22,7 @@ Write = Callable[..., str]
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Write:
-    """Write policies and the text or the cases of a suite beside them; return the folder."""
+    """Write policies, and the text or the cases of their suite; return the folder."""
 
     def write(policies: list[Any], *cases: Any, text: str = "") -> str:
         folder = tmp_path / "policy"

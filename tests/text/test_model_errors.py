@@ -1,4 +1,4 @@
-"""Mistakes of shape are described in the words of YAML, never in those of a validating library or of Python."""
+"""Mistakes of shape are described with the terms of YAML, never with those of a library or of Python."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Lists and maps behave as those of Python, and their walks are charged."""
+"""Lists and maps behave like those of Python, and their walks are charged."""
 
 import pytest
 

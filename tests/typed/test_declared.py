@@ -1,4 +1,4 @@
-"""The fields of typed objects are those in the schemas of their kinds, with the same types."""
+"""The fields of typed objects are in the schemas of their kinds, with the same types."""
 
 import importlib
 import pathlib
@@ -74,7 +74,7 @@ def wrong_inside(field, inner, where):
 
 @pytest.mark.parametrize("kind", whole_objects(), ids=lambda kind: kind.__qualname__)
 def test_a_kind_has_the_fields_of_its_schema(kind):
-    """A field that one version of a kind lacks must be in another one: a typed object reads all of them."""
+    """A field that one version of a kind lacks must be in another version: a typed object reads all of them."""
     declared = [found for version in VERSIONS if (found := type_of(kind.gvk._replace(version=version))) is not None]
     if not declared:
         pytest.skip(f"no schema here declares {kind.gvk}")

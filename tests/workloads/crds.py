@@ -15,7 +15,7 @@ from typing import Any
 from webhook.yamltext import yamlfile
 
 _COUNTS = re.compile(r"(replicas|instances|size|parallelism|completions|numOfHosts|slices|poolMax)$", re.IGNORECASE)
-_AROUND = {"apiVersion", "kind", "metadata", "spec"}  # fields that may be beside the PodSpec of a template
+_AROUND = {"apiVersion", "kind", "metadata", "spec"}  # fields that may be next to the PodSpec of a template
 _OWN = {"containers", "initContainers", "ephemeralContainers", "volumes"}  # of a PodSpec: no further pods inside
 
 

@@ -40,7 +40,7 @@ def _place_of_condition(rule: PodSetRule) -> str:
 
 
 def _with_value(obj: JSON, path: str, value: JSON) -> JSON:
-    """Return a value of any form with another one at a template path."""
+    """Return a value of any form, with another value at a template path."""
     if not path:
         return value
     step, _, rest = path.partition(".")

@@ -148,7 +148,7 @@ def test_kinds_left_out_have_no_whole_pods_in_the_table() -> None:
 
 
 def test_the_paths_are_what_the_published_crds_say() -> None:
-    """Those that are here whole; the others were read by the same code."""
+    """The definitions that are complete here; the others were read by the same code."""
     files = sorted((DATA / "crds").glob("*.yaml"))
     assert files
     for file in files:

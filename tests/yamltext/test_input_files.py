@@ -24,7 +24,7 @@ SECRET = "the-token-of-the-job"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a file, and beside it a secret that links may lead to."""
+    """A folder with a file, and a secret outside the folder that links may lead to."""
     (tmp_path / "secret.yaml").write_text(SECRET)
     made = tmp_path / "tree"
     (made / "sub").mkdir(parents=True)

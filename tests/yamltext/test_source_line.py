@@ -85,7 +85,7 @@ def test_no_place_of_the_file_shows_a_secret():
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_lines_of_json(indent, tmp_path):
-    """One value after the other, each with lines of its own or all on one."""
+    """One value after the other, each on its own lines or all on one line."""
     import json
 
     values = [each.value for each in yamlfile.load(POD.replace(", value: hunter2, value: hunter2", ", value: hunter2"))]

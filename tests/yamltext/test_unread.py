@@ -150,7 +150,7 @@ def test_an_expression_about_an_unread_part_is_an_error(expression: str) -> None
 
 
 def test_a_text_without_its_end_is_read_once() -> None:
-    """A quote in it would begin another one, which has no end either."""
+    """A quote in it would begin another string, which also has no end."""
     text = "[" * 300 + '"' + '\\"' * 10_000
     whole, parts = cut_deep_parts(text, 200, "deep", Deadline())
     assert (whole, [*parts]) == ("[" * 200, [])

@@ -1,7 +1,7 @@
 """No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
 
 One server with the shipped policies and slow ones of a site's own, over TLS on loopback; victims and attackers in
-processes of their own. Every section ends without input; every missed target is printed and makes the exit code 1.
+separate processes. Every section ends without input; every missed target is printed and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.bench.bounds.victims import questions
 AFTER_S = 3.0
 SECTIONS = ("starts", "victims", "connections", "crowds", "cuts", "live", "growth", "updates")
 APART = {"starts", "live", "growth", "updates"}
-"""Sections with servers of their own."""
+"""Sections with separate servers."""
 TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1, "near": 1}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
 
@@ -82,7 +82,7 @@ def _short(name: str, size: int) -> str:
 
 
 def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report: Report) -> None:
-    """Victims beside every attack."""
+    """Victims during every attack."""
     report.section("victims", *rows.ABOUT)
     planning = planned(chosen.only, each=chosen.each)
     for attack in (one for _, together in planning for one in together):
@@ -98,7 +98,7 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
 
 
 def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
-    """Victims beside every attack below the review, and the memory that is left afterwards."""
+    """Victims during every attack on connections, TLS and HTTP, and the memory afterwards."""
     report.section(
         "connections",
         f"as above, with a target of p99 < {DIRECT_P99_MS} ms; connections of the attackers may be cut or refused",
@@ -134,7 +134,7 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
 
 
 def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Victims beside a user who fills the live view; the most memory that each server took."""
+    """Victims while a user fills the live view; the most memory that each server took."""
     return [_viewed(folder, name, chosen, report) for name in live_view.begin(chosen.only, report)]
 
 

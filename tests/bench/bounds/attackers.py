@@ -1,6 +1,6 @@
 """Attackers: processes that send hostile bodies as fast as they are answered, and check the answers.
 
-They are nicer than the victims (`nice`), so that a busy client is not taken for a slow server.
+They have a lower priority than the victims (`nice`), so that a busy client does not look like a slow server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Heard:
 
     Attributes:
         faults: what was wrong, counted.
-        waited: which answers came late, and would have come in time, had the server not waited for a processor.
+        waited: answers that were late only because the server waited for a processor.
     """
 
     answers: Counter[str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class Heard:
         self.longest = max(self.longest, other.longest)
 
     def missed(self) -> list[str]:
-        """The targets that were missed: faults, and apart from them what a quiet machine would show in time."""
+        """The targets that were missed: faults, and separately the faults that an idle machine would not show."""
         shown = [f"attackers: {counted(self.faults, 6)}"] if self.faults else []
         return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 

@@ -29,8 +29,8 @@ class Attack:
         is_ignored: that policy must not deny when it fails.
         is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
         may_refuse: of a review that varies, some may be refused.
-        vary: the body of a number, where each request has another one.
-        small: a body of the same kind that is quickly answered, to see that the row means what it says.
+        vary: the body for a number, if each request has a different body.
+        small: a similar body with a quick answer, to check that the attack is the cause of the delay.
     """
 
     name: str

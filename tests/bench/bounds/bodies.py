@@ -30,7 +30,7 @@ def quotes(size: int) -> bytes:
 
 
 def pod_text(size: int, piece: str, *, script: bool = False, end: str = "") -> JSON:
-    """A Pod with one long argument, or one long script of a shell, with an end of its own."""
+    """A Pod with one long argument or shell script, with a unique end."""
     words = ["/bin/bash", "-c"] if script else ["torchrun"]
     return pod({"containers": [container("main", command=words, args=[piece * (size // len(piece)) + end])]})
 

@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 
 UID = b"@@@@@@@@-0000-4000-8000-000000000000"
-"""Stands in prepared bodies where each request has a uid of its own, of the same length."""
+"""The placeholder in prepared bodies for the uid of each request, of the same length."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
-        """Send and read the whole answer; one that comes before everything is sent ends the sending and the connection,
-        as it does for Go's client.
+        """Send and read the whole answer; an answer that arrives before everything is sent ends the sending and the
+        connection, as with Go's client.
 
         Raises:
             OSError: no answer; the connection is closed.
@@ -160,7 +160,7 @@ def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[b
         if not readable and not writable:
             raise TimeoutError("nothing could be sent")
         if readable:
-            with suppress(ssl.SSLWantReadError):  # a session ticket is no answer
+            with suppress(ssl.SSLWantReadError):  # a session ticket is not an answer
                 heard = _more(connected)
         if writable and not heard:
             with suppress(ssl.SSLWantWriteError):
@@ -194,7 +194,7 @@ _SOURCE = ["127.0.0.1"]
 
 
 def come_from(address: str) -> None:
-    """From now on this process connects from another address of loopback, as an API server has one of its own."""
+    """From now on this process connects from another loopback address, because an API server has its own address."""
     _SOURCE[0] = address
 
 

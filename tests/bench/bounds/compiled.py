@@ -1,7 +1,7 @@
 """Texts of users that the server compiles: selectors and patterns, each body a different one, from a number.
 
 The numbers choose letters, classes, counts and operators, so that a defence that recognises a text recognises nothing
-here; what the bodies have in common is how much work they are.
+here; all bodies are the same amount of work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attacks below the review: connections that are slow, silent, endless, too many, or speak no TLS.
 
-Each behaviour runs in four processes beside the victims. The results of its connections are counted, not judged: a
-server may cut or refuse them. Judged are the victims, the probes and the memory.
+Each behaviour runs in four processes at the same time as the victims. The results of its connections are counted, not
+judged: a server may cut or refuse them. Judged are the victims, the probes and the memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def endless_handshakes(address: Address, _index: int, end: float) -> Counter[str
 
 
 def garbage(address: Address, index: int, end: float) -> Counter[str]:
-    """Bytes that are no TLS, and half a ClientHello."""
+    """Bytes that are not TLS, and half a ClientHello."""
     counts: Counter[str] = Counter()
     texts = (
         b"GET / HTTP/1.1\r\n\r\n",

@@ -33,7 +33,7 @@ HELLOS = 900
 
 
 def _threads(count: int, work: Callable[[random.Random, Counter[str]], None]) -> Counter[str]:
-    """Do it in so many threads, each with a chance of its own."""
+    """Run it in this number of threads, each with its own random numbers."""
     counts: Counter[str] = Counter()
     chances = [random.Random(f"{time.time_ns()} {number}") for number in range(count)]
     running = [threading.Thread(target=work, args=(chance, counts)) for chance in chances]
@@ -63,7 +63,7 @@ def _small_pod(chance: random.Random) -> bytes:
 
 
 def accounts(connections: int, make: Callable[[random.Random], bytes]) -> Many:
-    """Service accounts of one namespace, another one for each review, over so many connections."""
+    """Service accounts of one namespace, a different one for each review, over this number of connections."""
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         def one(chance: random.Random, counts: Counter[str]) -> None:
@@ -173,7 +173,7 @@ def _near(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def honest() -> Question:
-    """A Pod of 200 KB of a user who sends few."""
+    """A Pod of 200 KB, from a user who sends few."""
     made = POD_LISTS["containers"](count_for(POD_LISTS["containers"], LARGE))
     return Question(
         "200 KB Pod", "/validate", review(made, namespace="honest", userInfo={"username": "hanna"}), allowed

@@ -1,7 +1,7 @@
 """The time after which a server cuts a client that stops, as the client sees it: the end of its TCP connection.
 
-A TLS goodbye is not the end: a server that waits for the client's own keeps the connection and what it holds. So bytes are
-read below TLS here, until there are no more.
+A TLS goodbye is not the end: a server that waits for the close of the client keeps the connection and its buffers. So
+bytes are read below TLS here, until there are no more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Slow:
                 break
             if self.each_second and elapsed >= next_s:
                 next_s += 1
-                with contextlib.suppress(OSError):  # whether it still goes is seen by reading
+                with contextlib.suppress(OSError):  # reading shows whether the connection is still open
                     made.send(self.each_second)
         else:
             return

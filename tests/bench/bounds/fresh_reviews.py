@@ -1,8 +1,10 @@
-"""Reviews in which no name comes twice: of objects, namespaces, users, labels, annotations, images, arguments, resources, queues.
+"""Reviews in which no name is repeated: of objects, namespaces, users, labels, annotations, images, arguments,
+resources, queues.
 
 The objects are those of the shipped policies' suites and of every list that a user can lengthen, so that each kind and
-each rule comes with ever new texts. In half of them, all names get the same new end, so that references by name still
-work; in the others, any text may get it, so that there are many findings. Bodies are made once and filled in for each
+each rule gets always new texts. In half of them, all names get the same new end, so that references by name still work;
+in the others, any text may get a new value, so that there are many findings. Bodies are made once and filled in for
+each
 review: a client must cost less than the server.
 """
 
@@ -22,7 +24,9 @@ from webhook.apimachinery.attributes import JSON
 
 ROOT = Path(__file__).parents[3]
 TOKEN, DIGITS, PADDING = "qzjqzjqz", "70707070", "paddingpadding"
-"""Stand where each review has eight hexadecimal digits of its own, eight decimal ones, and a text of any length."""
+"""Placeholders for unique values of each review: eight hexadecimal digits, eight decimal digits, and a text of any
+length.
+"""
 _FIXED = frozenset({"apiVersion", "kind", "operator", "effect", "restartPolicy", "matchAttribute", "apiGroup", "op"})
 _NAMES = frozenset(
     ["name", "namespace", "image", "key", "value", "claimName", "queue", "queueName", "path", "nodeName"]
@@ -50,7 +54,7 @@ class FreshReviews:
         self._ordinary = [_request(each, None, True, chance) for each in ordinary]
 
     def __len__(self) -> int:
-        """Return after how many reviews an object comes again, with other names."""
+        """Return after how many reviews an object is repeated, with other names."""
         return len(self._bodies) * self._every
 
     def body(self, number: int) -> bytes:

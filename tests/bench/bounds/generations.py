@@ -1,7 +1,6 @@
-"""Policies and objects that carry a number, to see that every answer comes from one whole set of them.
-
-Each generation is written beside the last and taken into service by moving one link, as a kubelet does it with a ConfigMap.
-Two policies say the number of their files, two bindings the number of their param; in one answer they must agree.
+"""Policies and objects with a number, to check that every answer comes from one complete set. Each generation is
+written next to the last one and activated by moving one link, as a kubelet does with a ConfigMap. Two policies say the
+number of their files, two bindings the number of their param; in one answer they must agree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How the time of an answer grows with each list that a user can lengthen: n things against 4 n, up to 3 MB.
 
 One caller, a server without other load, and a deadline far away, so that nothing is stopped: the time is that of the
-work. A list that takes long already at n is measured at a smaller one, so that a quadratic server is found within
-seconds.
+work. A list that is already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def _ratio(times: tuple[float, float]) -> float:
 
 
 class _Asking:
-    """The one caller."""
+    """The only caller."""
 
     def __init__(self, address: Address) -> None:
         self._to = Connection(address.port, address.trust(), 25)
@@ -123,7 +122,7 @@ class _Asking:
         """Seconds of one round over both paths.
 
         Raises:
-            OSError: no answer, or one that is no AdmissionReview.
+            OSError: no answer, or an answer that is not an AdmissionReview.
         """
         elapsed_s = 0.0
         for path in PATHS:
@@ -136,7 +135,7 @@ class _Asking:
     def largest(self, grown: Grown) -> int:
         """The n to begin with, found from below: as large as may be, and not beyond where time grows faster than n."""
         n = max(LEAST, grown.start // STEPS)
-        self.once(grown.body(n))  # the first is also that of the connection and of policies used for the first time
+        self.once(grown.body(n))  # the first time also includes the connection and the first use of policies
         few_s = self.once(grown.body(n))
         while n < grown.start:
             more = min(4 * n, grown.start)

@@ -42,7 +42,7 @@ def metadata(name: str, namespace: str = "", version: int = 1, **rest: JSON) -> 
 
 
 def budget(number: int, version: int = 1) -> JSON:
-    """A PodDisruptionBudget that selects an application of its own."""
+    """A PodDisruptionBudget that selects its own application."""
     selector = {"matchLabels": {"app": f"app-{number}", "tier": f"{number % 7}"}}
     made = metadata(f"budget-{number}", NAMESPACE, version)
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": made, "spec": {"selector": selector}}
@@ -185,7 +185,7 @@ def pod_with_claim(name: str) -> bytes:
 
 
 def asked_by_victims() -> list[Question]:
-    """Ordinary Pods, a Pod with a claim of a namespace that is not filled, a small Deployment of the one that is."""
+    """Ordinary Pods, a Pod with a claim in another namespace, and a small Deployment in the filled namespace."""
     ports, probe = [{"containerPort": 8000}], {"httpGet": {"port": 8000}}
     vllm = {
         **container("vllm", ports=ports, readinessProbe=probe, resources=gpus(1)),
@@ -211,7 +211,7 @@ def asked_by_victims() -> list[Question]:
 
 
 def wait_until_ready(server: Server) -> list[str]:
-    """Wait until the lists have come; what is wrong when they do not."""
+    """Wait until the lists have arrived; what is wrong when they do not."""
     end, body = time.monotonic() + READY_S, b""
     while time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 10)

@@ -1,8 +1,8 @@
 """A user who fills the live view with objects of their own, and reviews that look them up.
 
-An API server of the measurement's own, in a process of its own, has the objects of two namespaces and sends what the
-user makes: runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Each run draws new sizes,
-names and fields.
+A test API server in a separate process has the objects of two namespaces and sends the objects that the user creates:
+runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Each run draws new sizes, names and
+fields.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def runtime(chance: random.Random, name: str, size: int, version: int) -> JSON:
 
 
 def claim(chance: random.Random, name: str, version: int) -> JSON:
-    """A claim of many requests, each with a selector of its own."""
+    """A claim of many requests, each with a unique selector."""
     requests = [
         {
             "name": f"r{i}",
@@ -94,7 +94,7 @@ def claim(chance: random.Random, name: str, version: int) -> JSON:
 
 
 def fill_with_runtimes(server: ApiServer, chance: random.Random, stop: threading.Event) -> None:
-    """Create runtimes at the pace that an API server takes."""
+    """Create runtimes at the rate that an API server accepts."""
     for number in range(FILLED * 4):
         if stop.wait(1 / FILL_PER_S):
             return
@@ -177,7 +177,7 @@ def cluster(folder: Path, row: str) -> Iterator[Cluster]:
 
 
 def flags_of_row(name: str) -> tuple[str, ...]:
-    """Flags that the server needs for a row, beside those of all rows."""
+    """Flags that the server needs for a row, in addition to the flags of all rows."""
     return large_view.VIEWS[name].flags if name in large_view.VIEWS else ()
 
 
@@ -226,7 +226,7 @@ def begin(only: str, report: Report) -> list[str]:
 
 
 def measure(server: Server, held: Cluster, name: str, sampler: Sampler, report: Report) -> None:
-    """One row, on a server and an API server of its own."""
+    """One row, on a new server and a new API server."""
     is_large = name in large_view.VIEWS
     missed = large_view.wait_until_ready(server) if is_large else []
     asked = large_view.asked_by_victims() if is_large else questions()

@@ -3,8 +3,8 @@ each long callback.
 
 A line for each callback of the loop that took the processor for LONG_S or more: milliseconds of processor time, of the
 clock, the owner of the callback, and its place at a sample. Also for each round of the loop, all callbacks between two
-looks at the sockets: the number and time of each kind. Time in which the loop's thread waited for a processor is the
-clock's alone.
+looks at the sockets: the number and time of each kind. Time in which the loop's thread waited for a processor counts
+only on the wall clock.
 
 LOOP is `asyncio` or `uvloop`, which is what people run. uvloop does not report its callbacks, so a timer of one
 millisecond marks the end of a round, and a long round is recorded with its place at a sample.
@@ -69,7 +69,7 @@ class Recorder:
                 )
 
     def look_on(self) -> None:
-        """From now on, note in a thread where the loop is when it takes long."""
+        """From now on, a thread records the place of the loop during long steps."""
         threading.Thread(target=self._look, daemon=True).start()
 
     def _timed(self, handle: asyncio.Handle, inner: Callable[[asyncio.Handle], None]) -> None:

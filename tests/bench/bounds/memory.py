@@ -43,8 +43,8 @@ def family(pid: int) -> list[int]:
 
 
 def look(pid: int) -> Sample:
-    """Memory right now. Where a process begins or ends meanwhile, its pages count twice or not at all, so that is looked
-    at again; one that always does counts as it was seen last.
+    """Memory right now. If a process starts or ends during the measurement, its pages count twice or not at all, so the
+    measurement is repeated. After several repetitions the last value counts.
     """
     for _ in range(_LOOKS):
         pids = family(pid)
@@ -72,7 +72,7 @@ def _pss(pid: int) -> int:
 
 @dataclass
 class Sampler:
-    """Looks again and again in a thread of its own, and keeps every sample with what was going on."""
+    """Measures again and again in a separate thread, and keeps every sample with the current step."""
 
     pid: int
     period_s: float = 0.25

@@ -1,4 +1,4 @@
-"""Objects just below a bound of what is tried on the loop, each another one, from a number: as an attacker draws them.
+"""Different objects just below a size bound of the event loop, made from a number: as an attacker draws them.
 
 64 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
 The numbers choose sizes, letters, users, namespaces and which fields are filled.

@@ -2,7 +2,7 @@
 
 Small reviews of all kinds over TLS, in both phases, with now and then a large one for a worker, a body that is not a
 review, an unknown kind, a page, and a new connection; beside an API server with namespaces and runtimes that come and
-go. A caller who wants to know what grew gets the samples as lines of JSON, and the server's tables beside them.
+go. To find the cause of growth, the samples are written as lines of JSON, together with the server's tables.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sample:
 
     Attributes:
         pss: of the server and all that descends from it.
-        own: pages of the server's own process that no file holds.
+        own: pages of the server's own process that no file backs.
         heap: of these, those of the C library's heap.
         others: pss of the processes that fork workers, and of workers.
     """
@@ -97,7 +97,7 @@ class _Sender:
             thread.start()
 
     def join(self) -> None:
-        """Wait until the last answer has come."""
+        """Wait until the last answer has arrived."""
         for thread in self._threads:
             thread.join()
 
@@ -152,7 +152,7 @@ class _Sender:
 
 
 def _processor_s() -> float:
-    """Seconds of processors that this process and all that descends from it used, those that ended included."""
+    """Processor seconds of this process and all its descendants, including ended ones."""
     ticks = 0
     for pid in family(os.getpid()):
         try:
@@ -217,7 +217,7 @@ def _verdict(taken: list[Sample], counts: Counter[str], server: Server, report: 
 
 
 def _serve_cluster(pipe: Pipe, folder: Path) -> None:
-    """An API server with namespaces that come and go, each with a runtime."""
+    """An API server that creates and deletes namespaces, each with a runtime."""
     server, chance, number = ApiServer(), random.Random(1), 0
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)

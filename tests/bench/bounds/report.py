@@ -11,7 +11,9 @@ from tests.bench.bounds.waiting import Took
 
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
 DIRECT_P99_MS = 150
-"""Of victims beside clients that send to the port themselves, past the API server: docs/scheduling.md promises it."""
+"""For victims during attacks of clients that connect to the port directly, without the API server: docs/scheduling.md
+promises it.
+"""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -54,7 +56,7 @@ def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list
 
 @dataclass
 class Report:
-    """Prints rows as they come, and keeps the targets that were missed."""
+    """Prints each row at once, and keeps the missed targets."""
 
     failures: list[tuple[str, str, str]] = field(default_factory=list)
     targets: int = 0

@@ -1,6 +1,6 @@
 """AdmissionReviews as bytes: the envelope of the API server around any object, of any size.
 
-Knows nothing of what makes an object hostile.
+Does not know which objects are hostile.
 """
 
 from __future__ import annotations

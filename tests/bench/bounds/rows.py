@@ -154,7 +154,7 @@ def check_small(address: Address, attack: Attack) -> str:
 
 
 def warm(server: Server, asked: list[Question]) -> None:
-    """Ask until answers come quickly: a server that has just started still prepares its policies."""
+    """Send requests until the answers are quick: a server that has just started still prepares its policies."""
     end, quick, to = time.monotonic() + WARM_S, 0, Connection(server.address.port, server.address.trust(), WARM_S)
     for number in range(10**6):
         sent = asked[number % len(asked)].prepared().with_uid(uid(number))

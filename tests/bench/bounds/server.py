@@ -1,4 +1,4 @@
-"""The server under measurement: `claimgate serve` in a process of its own, with certificates, policies and a context.
+"""The server under measurement: `claimgate serve` in a separate process, with certificates, policies and a context.
 
 Knows flags and the first log line of the server. It sees the server as a caller and the kernel see it: an address, a
 process id and nothing else.
@@ -43,7 +43,7 @@ class Address:
         return ssl.create_default_context(cafile=self.ca)
 
     def health_trust(self) -> ssl.SSLContext | None:
-        """None where probes are answered on a port of their own, which speaks plain HTTP as a kubelet asks it."""
+        """None if probes have a separate port with plain HTTP, as for a kubelet."""
         return self.trust() if self.health_port == self.port else None
 
 
@@ -156,7 +156,7 @@ def serving(
 
 
 def _program(tree: Path) -> list[str]:
-    """How a checkout is run: by its own environment, or by the one that this runs in."""
+    """How a checkout is run: in its own environment, or in the environment of the caller."""
     installed = tree / ".venv" / "bin" / "claimgate"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
 

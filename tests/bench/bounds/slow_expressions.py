@@ -1,7 +1,7 @@
 """Expressions that are slow on long input, each the whole of a policy that speaks only about Pods with its label.
 
-The validation of each is false where it is evaluated to its end. So a Pod that is allowed under failurePolicy Fail was
-allowed by a policy that never finished, and a Pod that is denied by an error under Ignore was denied by one that must not.
+The validation of each is false where it is evaluated to its end. So an allowed Pod under failurePolicy Fail means that
+an unfinished policy allowed it, and a Pod that an error denies under Ignore means that a policy denied it wrongly.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def allocated() -> dict[str, int]:
 
 
 class Recorder:
-    """Looks again and again in a thread of its own."""
+    """Measures again and again in a separate thread."""
 
     def __init__(self, lines: IO[str]) -> None:
         self._lines = lines
@@ -97,7 +97,7 @@ class Recorder:
         return found
 
     def _walk_in_child(self) -> None:
-        """Write the tables' entries from a forked process, because the walk itself takes megabytes."""
+        """Write the tables' entries from a forked process, because the walk itself needs megabytes."""
         starts = list(census.roots(("tests",)))  # a child has no frames of other threads
         if (child := os.fork()) == 0:
             walked = census.take(starts)

@@ -1,4 +1,4 @@
-"""The benchmark of bounds measures what it says: its bodies are read, its policies compile and speak, its judge is strict."""
+"""The benchmark of bounds measures correctly: its bodies are read, its policies compile and speak, its judge is strict."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A user who changes a param of 100 KB hundreds of times: its parsed values must not stay.
 
-The objects come from a folder that the server looks at often, as those of a cluster come from a watch.
+The objects are in a folder that the server polls often, as a replacement for a watch of a cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARAM = "dra-claims"
 
 
 def param(number: int) -> JSON:
-    """A ConfigMap of 100 KB, another one each time: lists of rules, and what it says of the cluster."""
+    """A ConfigMap of 100 KB, different each time: lists of rules, and assumptions about the cluster."""
     chosen = random.Random(number)
     ids = chosen.choices(IDS, k=SIZE // 60)
     names = {f"resource.team-{chosen.randrange(10**9)}": "example.com/gpu" for _ in range(SIZE // 200)}
@@ -47,7 +47,7 @@ def write(folder: Path, number: int) -> None:
 
 
 def measure(server: Server, folder: Path, report: Report) -> None:
-    """Update, ask, and compare the memory of the beginning with that of the end."""
+    """Update, send reviews, and compare the memory at the beginning with that at the end."""
     to, bodies = Connection(server.address.port, server.address.trust(), 10), questions()
     settled, slowest = 0.0, 0.0
     for number in range(UPDATES):

@@ -1,7 +1,7 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
-Each runs in a separate process: of several threads of one process, those that wait for Python's lock would wait for the
-processor of the one that holds it, which cannot be measured. With each answer it is noted how long client and server
+Each runs in a separate process: with several threads in one process, the wait for Python's lock could not be measured.
+With each answer it is noted how long client and server
 waited for a processor meanwhile: what the machine adds to every figure. A victim that waits long sends less; the
 reviews that it would have sent meanwhile count with what was left to wait, or a stall of seconds would be one sample
 among thousands.
@@ -31,7 +31,7 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 CONNECTIONS, PER_SECOND = 4, 200
 TIMEOUT_S = 5.0
 ADDRESS = "127.0.0.2"
-"""Attackers have another one: addresses distinguish handshakes."""
+"""Attackers have another address: addresses distinguish handshakes."""
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 Stop = Callable[[float], bool]

@@ -33,7 +33,7 @@ class Took:
 
     @property
     def answer_s(self) -> float:
-        """Less what the client waited for itself, which is no fault of a server's."""
+        """Without the time that the client itself waited, which is not a fault of the server."""
         return max(0.0, self.seconds - self.client_s)
 
     @property

@@ -80,7 +80,7 @@ def _env_patch(n: int) -> JSON:
 
 
 def _variable_patch(i: int) -> JSON:
-    """One that adds a variable behind the first."""
+    """A patch that adds a variable after the first."""
     containers = [{"name": "node", "env": [{"name": "FIRST", "value": "1"}, {"name": f"E_{i}", "value": "1"}]}]
     jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {"containers": containers}}}}}]
     spec = {"template": {"spec": {"replicatedJobs": jobs}}}

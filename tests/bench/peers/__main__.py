@@ -1,9 +1,9 @@
-"""claimgate beside Gatekeeper and Kyverno: `python -m tests.bench.peers` prints one table of one run.
+"""claimgate compared with Gatekeeper and Kyverno: `python -m tests.bench.peers` prints one table of one run.
 
 Sixteen equal CEL policies each (policies.py), the same AdmissionReviews over TLS, one controller at a time, on the cores
-of this machine. First ordinary Pods of 6 KB that differ: reviews for each second of a processor's time. Then victims,
-small reviews at a bounded rate, beside each of the attacks below. Needs Go to build the other two, and the API server's
-binaries of the e2e tests.
+of this machine. First ordinary Pods of 6 KB that differ: reviews for each second of a processor's time. Then victims
+send small reviews at a bounded rate during each of the attacks below. Needs Go to build the other two, and the API
+server's binaries of the e2e tests.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sources and programs live in a cache folder outside of the checkout (CLAIMGATE_PEERS, or `claimgate-peers` in
 $XDG_CACHE_HOME). Go verifies each module against its checksum database. A module that replaces others cannot be
-installed with `go install`, so it is copied out of Go's module cache and built there, with the versions of its own go.mod.
+installed with `go install`, so it is copied out of Go's module cache and built there, with the versions of its go.mod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Built:
 
 
 def cache() -> Path:
-    """Where everything goes."""
+    """The target folder."""
     if chosen := os.environ.get("CLAIMGATE_PEERS"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "claimgate-peers"

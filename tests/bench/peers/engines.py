@@ -160,7 +160,7 @@ def _define(server: ApiServer, files: list[Path]) -> None:
     end = time.monotonic() + START_S
     wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     while server.kubectl(*wait, code=None).returncode and time.monotonic() < end:
-        time.sleep(0.5)  # one that has no conditions yet is an error
+        time.sleep(0.5)  # a policy without conditions is an error
 
 
 def _made_kinds(server: ApiServer) -> int:
@@ -181,7 +181,7 @@ def _webhook_path(server: ApiServer) -> str:
 
 
 def _denies(engine: Engine) -> bool:
-    """Whether its last policy denies a Pod that breaks it, and nothing denies one that does not."""
+    """Whether its last policy denies a bad Pod, and no policy denies a good Pod."""
     good = review("plain Pod", 0)
     sent = json.loads(good)
     sent["request"]["object"]["metadata"]["labels"][f"forbidden-{policies.COUNT - 1}"] = "x"

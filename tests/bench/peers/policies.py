@@ -56,7 +56,7 @@ def constraints() -> Iterator[Any]:
 
 
 def validating_policies() -> Iterator[Any]:
-    """Kyverno's policies, for Pods alone and at admission alone."""
+    """Kyverno's policies, only for Pods and only at admission."""
     for number in range(COUNT):
         yield {
             "apiVersion": "policies.kyverno.io/v1",

@@ -59,7 +59,7 @@ def mpirun(**words: object) -> dict:
             ["/opt/conda/bin/torchrun", "--standalone", "--nproc_per_node", "2", "t.py"],
             torchrun(processes=2, per_node="2", address="localhost"),
         ),
-        # what follows the program is the program's
+        # words after the program belong to the program
         (["torchrun", "t.py", "--nproc_per_node", "4"], torchrun()),
         (["torchrun", "--", "t.py"], torchrun()),
         (["torchrun", "-t", "3", "t.py", "--nnodes", "2"], torchrun()),
@@ -205,7 +205,7 @@ def test_commands_determine_how_processes_start(command: object, expected: dict)
             ["mpirun", "--mca", "btl", "tcp", "--mca", "rmaps_base_oversubscribe", "1", "-np", "8", "a"],
             mpirun(ranks=8, oversubscribed=True),
         ),
-        # hosts of its own
+        # its own hosts
         (["mpirun", "-np", "8", "-H", "a:8", "a"], mpirun(ranks=8, hosts=True, named_hosts="a:8")),
         (["mpirun", "-np", "8", "--hostfile", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
         (["mpirun", "-np", "8", "--hostfile", "/etc/mpi/hostfile", "a"], mpirun(ranks=8)),
@@ -371,7 +371,7 @@ def test_every_random_command_has_a_launch_fact(found: list[str], joint: str) ->
 
 def test_a_cached_command_does_not_keep_the_deadline_of_its_review():
     class OfReview(Deadline):
-        """One that shows whether anything still refers to it."""
+        """An object that shows whether it is still referenced."""
 
     deadline = OfReview()
     seen = weakref.ref(deadline)

@@ -80,7 +80,7 @@ def fit(devices: tuple[PooledDevice, ...]) -> bool:
 
 
 def most(devices: list[PooledDevice]) -> int:
-    """The largest choice of devices that one node reaches, without those of taints."""
+    """The largest number of devices that one node can use, without tainted devices."""
     free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields.taints)]
     best = 0
     for node in NODES:

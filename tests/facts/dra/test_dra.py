@@ -324,7 +324,7 @@ def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed
 
 
 def test_published_claims_are_all_read() -> None:
-    """Every published request is exact or a choice, of known count or All; the oldest shape alone is not read."""
+    """Every published request is exact or a choice, of known count or All; only the oldest form is not read."""
     kinds: dict[str, int] = {}
     for file in sorted(MANIFESTS.rglob("*.yaml")):
         for obj in documents(file):

@@ -1,4 +1,4 @@
-"""Configurations for NVIDIA's driver: what its optional webhook says of them is said here too, and what its plugin adds.
+"""Configurations for NVIDIA's driver: the rules of its optional webhook and of its plugin.
 
 The first rows are those of kubernetes-sigs/dra-driver-nvidia-gpu@95932046 cmd/webhook/main_test.go.
 """

@@ -67,7 +67,7 @@ def with_old(attributes: Any, old: JSON) -> Any:
 
 
 def settle(job: JSON, objects: list[JSON]) -> None:
-    """Admit a job as Kueue did, or leave it pending: what the status of its ClusterQueue says then."""
+    """Admit a job as Kueue did, or leave it pending: the status of its ClusterQueue at that time."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
@@ -87,7 +87,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
 
 
 def status_of(name: str, objects: list[JSON]) -> JSON:
-    """The status of a ClusterQueue, in a new object: those of a view never change."""
+    """The status of a ClusterQueue, in a new object: the objects of a view never change."""
     index = next(
         at for at, each in enumerate(objects) if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name
     )

@@ -1,4 +1,4 @@
-"""The nodes that Kueue sees: ready ones that pods may be scheduled on, read once for each state of them."""
+"""The nodes that Kueue sees: ready and schedulable nodes, read once for each state."""
 
 from __future__ import annotations
 

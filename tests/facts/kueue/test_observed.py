@@ -15,7 +15,7 @@ FIELD = re.compile(r"(?:spec|metadata)(?:[.][a-zA-Z]+|\[[^\]]+\])*")
 
 
 def said(verdict: Verdict) -> str:
-    """The class of what was said: `refused`, `never`, `not-now`, `unmanaged` or `silent`."""
+    """The class of the findings: `refused`, `never`, `not-now`, `unmanaged` or `silent`."""
     if not verdict.allowed:
         return "refused"
     codes = {re.sub(r"/.*", "", code) for code in spoken(verdict)}

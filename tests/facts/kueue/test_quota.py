@@ -1,4 +1,4 @@
-"""The bounds of quota are equal to those of trying every amount, and more quota never allows less."""
+"""The bounds of quota equal a search over every amount, and more quota never allows less."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANY = settings(max_examples=2 * settings().max_examples)
 @MANY
 @given(members(), st.data())
 def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
-    """Into an empty tree, beside what is in use, and without what one ClusterQueue uses itself."""
+    """In an empty tree, with the current usage, and without the usage of one ClusterQueue."""
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]
@@ -102,7 +102,7 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
 
 
 def test_a_deep_tree_is_processed_without_deep_recursion() -> None:
-    """Thousands of cohorts, each below the one before."""
+    """Thousands of cohorts, each below the previous one."""
     root = node = QuotaNode(name="0", is_cohort=True, quotas={PAIR: FlavorQuota(nominal=1)})
     for index in range(1, 5000):
         child = replace(node, name=str(index), parent=None, children=[])

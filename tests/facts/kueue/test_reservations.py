@@ -1,4 +1,4 @@
-"""The usage of Workloads, and those that wait before an object: by their conditions, ended pods, and owners."""
+"""The usage of Workloads, and the Workloads that wait before an object: by their conditions, ended pods, and owners."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ PENDING = {
 
 @all_rows("workloads, pending, before", PENDING.values(), ids=list(PENDING))
 def test_a_strict_queue_counts_waiting_jobs(workloads: list[JSON], pending: int | None, before: int) -> None:
-    """Where Workloads that hold quota are missing, those that wait are counted by the status, too."""
+    """If Workloads with quota are missing, the waiting Workloads are also counted from the status."""
     status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
     spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}
     found = predict_admission(

@@ -74,7 +74,9 @@ def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
 
 
 def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
-    """Whether an amount could be added: what a node keeps is used first, the rest comes from above within its limit."""
+    """Whether an amount could be added: the own quota of a node is used first, and the rest is borrowed within its
+    limit.
+    """
     used = 0 if is_empty else node.used
     if node.parent is None:
         return used + amount <= node.subtree

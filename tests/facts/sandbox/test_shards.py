@@ -1,4 +1,4 @@
-"""Pods of patched shards as OpenSandbox's controller makes them, and what is said of their patches."""
+"""Pods of patched shards as OpenSandbox's controller makes them, and the findings about their patches."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def schema(kind: str) -> dict:
 
 
 def disagreements(shape: train_job_and_runtime_fields.ObjectShape, published: dict, at: str) -> list[str]:
-    """Fields that only the table or only the CRD has; the CRD is that of release 2.3."""
+    """Fields that only the table or only the CRD has; the CRD of release 2.3."""
     found = []
     own = published.get("items", published).get("properties", {})
     if shape.known is not None:

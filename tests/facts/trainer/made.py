@@ -44,7 +44,7 @@ def job(name: str = "j", **spec: object) -> dict:
 
 @dataclass(frozen=True)
 class Made:
-    """A TrainJob on its runtime, what its node claims, and every problem but those that miss an object."""
+    """A TrainJob with its runtime, the claims of its node, and all problems except those about a missing object."""
 
     job: MergedTrainJob
     claims: tuple[NodeDeviceClaim, ...]

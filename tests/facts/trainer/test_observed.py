@@ -37,7 +37,7 @@ def test_findings_match_the_observed_outcome() -> None:
 
 @all_rows("row", rows("updates"), ids=lambda row: row["case"])
 def test_an_update_gets_its_consequence_as_a_finding(row: dict[str, Any]) -> None:
-    """Refused, or taken and then refused by JobSet for ever, or taken."""
+    """Refused; accepted by Trainer but refused by JobSet again and again; or accepted."""
     seen = row["observed"]
     verdict = answer_request(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
     assert spoken(verdict) == ("deny" if not seen["allowed"] else "warn" if seen["jobsetRefused"] else "none")

@@ -1,4 +1,4 @@
-"""Schedules as robfig/cron v3.0.1 ParseStandard takes them."""
+"""Schedules as robfig/cron v3.0.1 ParseStandard reads them."""
 
 from __future__ import annotations
 

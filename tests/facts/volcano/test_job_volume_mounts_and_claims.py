@@ -1,4 +1,6 @@
-"""Volumes of a Job of Volcano as the rules about storage see them: in every container, the first of each claim alone."""
+"""Volumes of a Job of Volcano as the rules about storage see them: in every container, and only the first volume of
+each claim.
+"""
 
 from __future__ import annotations
 

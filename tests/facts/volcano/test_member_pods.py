@@ -16,7 +16,7 @@ from webhook.facts.volcano.pod_group import check_pod_group
 
 
 class Watched(FilesCluster):
-    """A view of what a live one holds: PodGroups and queues, and no pods."""
+    """A view with the objects of a live view: PodGroups and queues, and no pods."""
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         if gvk.group in ("", "batch", "apps"):

@@ -29,7 +29,7 @@ DATA = Path(__file__).parents[2] / "data" / "volcano" / "observed.jsonl"
 ROWS = [json.loads(line) for line in DATA.read_text().splitlines()]
 DENIED = ("denied", "denied-schema", "denied-apiserver")
 DIFFERENT = {
-    # id -> why something else is said than the real webhooks say
+    # id -> why the result differs from the real webhooks
     "volcano/cronjob/tmpl-gpu": "a resource `gpu` is denied in the pod templates of every kind: no pod can ever have it",
     "volcano/jobtemplate/gpu": "a resource `gpu` is denied in the pod templates of every kind: no pod can ever have it",
 }
@@ -149,7 +149,7 @@ def _texts(number: int) -> Iterator[str]:
 
 
 def test_the_defaults_are_those_of_volcano() -> None:
-    """The object that is validated is the one that Volcano's mutating webhooks and the schema make."""
+    """The validated object is the object after Volcano's mutating webhooks and the defaults of the schema."""
     wrong = {}
     for row in ROWS:
         if row["observed"]["allowed"] and row["object"] and "volcano.sh/" in row["object"]["apiVersion"]:
@@ -164,7 +164,7 @@ def test_the_defaults_are_those_of_volcano() -> None:
 
 
 UNDECLARED = {"minAvailible", "state"}
-"""Fields of the rows that no schema has, which the API server drops; a Queue's status goes too."""
+"""Fields of the rows that no schema has, which the API server drops; a Queue's status is also removed."""
 
 
 def _mutated(row: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The queues of a cluster: who is above and below whom, and how long the amounts of many are read."""
+"""The queues of a cluster: parents and children, and the time to read the amounts of many queues."""
 
 from collections.abc import ItemsView
 from typing import Any

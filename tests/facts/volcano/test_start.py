@@ -64,7 +64,7 @@ class Simulation:
 
 @st.composite
 def specs(draw: st.DrawFn) -> JSON:
-    """Jobs that Volcano takes: an acyclic graph of tasks, and minima within what there is."""
+    """Jobs that Volcano accepts: an acyclic graph of tasks, and minima within the replicas."""
     names = NAMES[: draw(st.integers(1, len(NAMES)))]
     tasks: list[dict[str, Any]] = []
     for index, name in enumerate(names):

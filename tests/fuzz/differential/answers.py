@@ -132,7 +132,7 @@ def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterat
 
 
 def fresh_answers(epoch: Epoch, cases: Sequence[Sequence[Step]]) -> list[str]:
-    """The answers to the last step of each case, by a process of its own that answers the steps of one case in order."""
+    """The answers to the last step of each case. A new process answers the steps of each case in order."""
     connection, theirs = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer_in_children, args=(epoch, cases, theirs))
     process.start()

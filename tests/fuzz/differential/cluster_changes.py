@@ -10,7 +10,7 @@ from tests.bench import job_traffic
 from webhook.apimachinery.attributes import JSON
 
 NAMESPACES: Final = ("a", "b", "team-0")
-"""Those that exist at times; reviews come from others as well."""
+"""Namespaces that exist at times; reviews also come from other namespaces."""
 _SITE: Final = "claimgate-system"
 _SHIPPED_PARAMS: Final = (
     ("gpu-limits", ({"tolerations": "nvidia.com/gpu"}, {"tolerations": ""}, {})),

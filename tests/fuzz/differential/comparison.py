@@ -19,7 +19,7 @@ REVIEWS_OF_AN_EPOCH: Final = 60
 
 @dataclass(frozen=True)
 class Difference:
-    """A review that a warm process answers otherwise than a fresh one; `number` counts the reviews of the run."""
+    """A review with different answers from a warm and a fresh process; `number` counts the reviews of the run."""
 
     number: int
     epoch: Epoch
@@ -110,7 +110,7 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
 
 
 def _cause(epoch: Epoch, place: int, right: str) -> Step | None:
-    """The earlier review after which even a process that has seen nothing else answers otherwise."""
+    """The earlier review after which even a fresh process gives a different answer."""
     cases = [(step, epoch.steps[place]) for step in epoch.steps[:place]]
     answers = fresh_answers(epoch, cases)
     return next((case[0] for case, had in zip(cases, answers, strict=True) if had != right), None)

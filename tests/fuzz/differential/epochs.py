@@ -42,7 +42,7 @@ class Epochs:
         return Epoch(policies, tuple(views), tuple(steps))
 
     def _set(self) -> tuple[Path, ...]:
-        """Sets of a site alone, of the shipped policies alone, and of both."""
+        """Sets of only site policies, of only shipped policies, and of both."""
         random = self._random
         chosen = random.choices(("site", "shipped", "both"), (70, 18, 12))[0]
         places = [] if chosen == "site" else [Path(shipped.policies_folder())]

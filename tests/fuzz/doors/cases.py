@@ -62,7 +62,7 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
 
 
 def recorded_groups() -> Iterator[Group]:
-    """The recorded reviews and those of the samples, in both phases."""
+    """The recorded reviews and the reviews of the samples, in both phases."""
     samples = assembly.objects_of_files(yamlfile.required_files([_ROOT / "deploy/samples/context"]))
     for files in ("tests/data/reviews", "deploy/samples/reviews"):
         found = [json.loads(file.read_text()) for file in sorted((_ROOT / files).glob("*.json"))]
@@ -72,7 +72,7 @@ def recorded_groups() -> Iterator[Group]:
 
 
 def _of_suites() -> Iterator[Group]:
-    """Each case alone, as a plain object if it is created, else as a review; those of shipped policies together."""
+    """Each case by itself, as a plain object for a creation, otherwise as a review; cases of shipped policies together."""
     for file in sorted(_SHIPPED[0].glob("*/suite.yaml")):
         for case in yaml.safe_load(file.read_text())["cases"]:
             held = [*case.get("params", ()), *case.get("context", ())]
@@ -125,7 +125,7 @@ def _drawn(sent: JSON, random: Random) -> JSON:
 
 
 def _holders(value: JSON) -> Sequence[JSON]:
-    """The objects inside an object, without those that make it one."""
+    """The objects embedded in an object."""
     found = [value["spec"]] if isinstance(value.get("spec"), dict) else []
     for holder in found:
         for inner in holder.values():

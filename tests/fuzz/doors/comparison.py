@@ -73,7 +73,9 @@ class Comparison:
 
 
 class Served:
-    """The state with which a server answers: that of a real one, with the policies and context of the current group."""
+    """The state with which a server answers: the server of a real process, with the policies and context of the current
+    group.
+    """
 
     def __init__(self) -> None:
         self._state: ServedState | None = None
@@ -172,7 +174,8 @@ def _sent(fixture: JSON) -> JSON | None:
 def _loses_fields(made: Attributes) -> bool:
     """Whether an object of Trainer has a field that some release lacks: API servers of that release send it without.
 
-    `replay` says of a file what becomes of such a field; of a review, that an API server which sends it has another release.
+    `replay` reports the effect of such a field in a file; of a review, that an API server which sends it has another
+    release.
     """
     return any(
         any(check_fields_exist_in_release(made.object, made.kind.kind, release, RUNTIME_FIELD_RULES, Deadline()))

@@ -1,1 +1,1 @@
-"""A package of checks as a site might add one: what the extension point promises is tested with it."""
+"""A package of checks as a site might add one: it tests the promises of the extension point."""
