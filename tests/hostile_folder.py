@@ -1,4 +1,4 @@
-"""A folder of files that leave a mark when Python, pip or a shell runs them, as a repository may have them."""
+"""A folder with hostile files, as in a repository. They leave a mark when Python, pip or a shell runs them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = ("python", "python3", "pip", "claimgate", "kubectl", "git", "bash", "
 
 
 def fill(folder: Path, mark: Path) -> None:
-    """Write the files into a folder; what runs one of them appends its name to `mark`."""
+    """Write the files into a folder. A file that is run appends its name to `mark`."""
     code = f"with open({str(mark)!r}, 'a') as mark:\n    mark.write(__file__ + '\\n')\n"
     for name in MODULES:
         (folder / f"{name}.py").write_text(code)

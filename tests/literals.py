@@ -67,7 +67,7 @@ def _binding(kind, name, spec):
 
 
 def policies(*lists, registry=SHIPPED):
-    """A policy set of the lists that validating() and mutating() give, and of other objects."""
+    """A policy set from the lists that validating() and mutating() return, and from other objects."""
     written = [each for found in lists for each in (found if isinstance(found, list) else [found])]
     return load_documents(
         [Document(value, "test.yaml", number) for number, value in enumerate(written)],

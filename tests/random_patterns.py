@@ -1,4 +1,4 @@
-"""Regular expressions at random: deep, wide, counted, with classes of Unicode; some are refused."""
+"""Random regular expressions: deep, wide, counted, with Unicode classes. Some of them are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNTS = ("*", "+", "?", "{2}", "{10}", "{200}", "{1000}", "{0,10}", "{3,}", "{0
 
 
 def random_pattern(chosen: random.Random, depth: int) -> str:
-    """One of so many levels at most."""
+    """One with at most this number of levels."""
     kind = chosen.random()
     if depth <= 0 or kind < 0.35:
         return chosen.choice(ATOMS)

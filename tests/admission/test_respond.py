@@ -116,7 +116,7 @@ NO_PATCH = {
 
 
 @pytest.mark.parametrize(("verdict", "phase", "operation"), NO_PATCH.values(), ids=NO_PATCH.keys())
-def test_no_patch_and_no_type(verdict: Verdict, phase: Phase, operation: Operation) -> None:
+def test_an_answer_without_a_patch_has_no_patch_type(verdict: Verdict, phase: Phase, operation: Operation) -> None:
     assert not answer(verdict, phase, operation).keys() & {"patch", "patchType"}
 
 

@@ -1,9 +1,9 @@
 """The speed of one serving process: reviews a second over loopback TLS, and the processor time of a review.
 
 Pods and jobs as a cluster sends them, no two of them equal (traffic.py), to a server with the shipped policies, with 16
-policies in CEL of three validations each, and with none that is about Pods: what decoding and answering cost. The
-servers get them alternately, in short rounds; medians are shown. Ratios count: figures move by a third from run to run
-on shared machines.
+CEL policies of three validations each, and without policies about Pods, which measures the cost of decoding and
+answering. The servers get them alternately, in short rounds; medians are shown. Ratios count: figures move by a third
+from run to run on shared machines.
 
     python -m tests.bench.bench_server [--quick]
 """

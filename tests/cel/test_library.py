@@ -1,4 +1,4 @@
-"""The libraries give the API server's answers and costs, by version, and nothing in them runs away."""
+"""The libraries give the API server's answers and costs, by version, and every call is bounded."""
 
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def test_matching_of_hostile_patterns_ends() -> None:
     assert _value("s.find('(x+x+)+y')", s="x" * 50_000) == ""
 
 
-def test_find_all_stops_where_each_match_looks_at_the_whole_text() -> None:
+def test_find_all_stops_if_each_match_reads_the_whole_text() -> None:
     with pytest.raises(BudgetExceeded):
         regex.find_all(Deadline(), "a" * 200_000, "a.*b|a")
     assert len(regex.find_all(Deadline(), "a1" * 50_000, "[0-9]+")) == 50_000

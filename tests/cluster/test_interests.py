@@ -89,7 +89,7 @@ def test_a_selector_returns_selected_objects_and_objects_held_by_name(filled, st
     assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
 
 
-def test_a_list_that_a_fact_needs_answers_a_selector_too(filled, started):
+def test_a_list_for_a_fact_also_serves_a_selector(filled, started):
     view = started(Interest(CONFIG))
     assert view.wait_until_synced(5)
     assert len(view.list(CONFIG, "a", "tier in (x)")) == 2

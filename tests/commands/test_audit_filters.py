@@ -19,7 +19,7 @@ CODES = {"fail": 1, "warn": 1}
 
 @pytest.fixture(params=[1, 2], ids="jobs {}".format)
 def audit(request, monkeypatch, capsys, tmp_path):
-    """Audits in so many processes, each document a part, and gives the code, what was found, and stderr."""
+    """Audits in a number of processes, with each document as a part. Returns the exit code, the findings, and stderr."""
     monkeypatch.setattr(document_stream, "_BLOCK", 60)
 
     def audited(*arguments, jobs=request.param):

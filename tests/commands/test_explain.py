@@ -1,4 +1,4 @@
-"""`claimgate replay --explain`: why each policy spoke or did not, as the evaluation itself says."""
+"""`claimgate replay --explain`: why each policy decided or did not, as the evaluation itself reports."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[
     return [json.loads(line)["explanations"] for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_table_for_each_phase(
+def test_explain_prints_a_table_for_each_phase(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Pod with a warning, one that is denied, a template in a Job, and a Service without findings."""
+    """A Pod with a warning, a denied Pod, a template in a Job, and a Service without findings."""
     monkeypatch.chdir(HERE)
     assert run_command_line([*FIXED, "--explain"]) == 1
     actual = stable(capsys.readouterr().out)
     compare_with_golden_file(HERE / "explained.txt", actual, request.config)
 
 
-def test_nothing_else_changes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_changes_no_other_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(HERE)
     answers = []
     for flags in ([], ["--explain"]):

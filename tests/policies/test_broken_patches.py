@@ -1,4 +1,4 @@
-"""Patches of a TrainJob that cannot be merged break a rule, and never cause one of our own bugs."""
+"""Patches of a TrainJob that cannot be merged break a rule, and never cause an internal error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Null or a value of the wrong type anywhere in an object: these policies say what is wrong, and no expression of theirs fails.
+"""Null or a value of the wrong type anywhere in an object: these policies report the mistake, and none of their
+expressions fails.
 
 The published manifests, and objects with all fields that the policies read.
 """
@@ -143,7 +144,7 @@ def replaced(value: JSON, path: FieldPath, new: JSON) -> JSON:
 
 
 def failed(obj: JSON, old: JSON = None) -> list[str]:
-    """Expressions that failed on an object that is created, or that was another before."""
+    """Expressions that failed on a created object, or on an update of another object."""
     operation = Operation.CREATE if old is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=VIEW))

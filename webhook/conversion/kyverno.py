@@ -157,7 +157,7 @@ def _check_evaluation(spec: Mapping[str, Any]) -> None:
     """Check that the policy is evaluated at admission, on Kubernetes' objects.
 
     Raises:
-        NotConverted: it is not.
+        NotConverted: the policy is not evaluated so.
     """
     path = ("spec", "evaluation")
     evaluation = check_known_fields(

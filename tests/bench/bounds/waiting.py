@@ -1,4 +1,5 @@
-"""How long a thread waited for a processor, and ran on one, as Linux counts it: what a busy machine adds to a figure, told apart.
+"""Measures how long a thread waited for a processor and how long it ran, as Linux counts both. This separates the
+influence of a busy machine from a figure.
 
 The second number of /proc/PID/schedstat is the time for which the first thread of a process could run and had no
 processor, and the first for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is the
@@ -17,13 +18,13 @@ from time import perf_counter
 
 @dataclass
 class Took:
-    """One answer: the seconds until it came, and the part of them with waiting for a processor.
+    """One answer: the seconds until it arrived, and the waits for a processor within them.
 
     Attributes:
-        seconds: of the clock.
-        client_s: for which the client's own thread waited.
-        server_s: for which the server's event loop waited; 0 where the kernel does not tell.
-        loop_s: for which the server's event loop ran, for whomever, until the answer came; 0 likewise.
+        seconds: wall clock time.
+        client_s: wait of the client's own thread.
+        server_s: wait of the server's event loop; 0 if the kernel does not report it.
+        loop_s: run time of the server's event loop, for all clients, until the answer arrived; 0 likewise.
     """
 
     seconds: float = 0.0
@@ -38,7 +39,7 @@ class Took:
 
     @property
     def work_s(self) -> float:
-        """Less what either waited: what the server's own work and order add up to."""
+        """The time without any waiting: the server's own work and the order of its work."""
         return max(0.0, self.seconds - self.client_s - self.server_s)
 
     def less(self, seconds: float) -> Took:
@@ -48,7 +49,7 @@ class Took:
 
 
 class Stopwatch:
-    """Times answers of one server; each thread of a client needs one of its own, made there."""
+    """Measures the times of answers of one server. Each thread of a client must create its own."""
 
     def __init__(self, pid: int) -> None:
         self._own = _opened("/proc/thread-self/schedstat")

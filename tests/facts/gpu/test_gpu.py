@@ -149,7 +149,7 @@ def test_amounts_of_cpu_and_memory_are_not_devices() -> None:
     [(0, 0, 2, 2), (4, 0, 2, 4), (1, 1, 2, 3), (4, 1, 2, 5), (0, 4, 0, 4)],
 )
 def test_a_pod_asks_for_what_the_scheduler_counts(init: int, sidecar: int, main: int, expected: int) -> None:
-    """A sidecar first, then a plain init container: it runs beside the sidecar."""
+    """A sidecar first, then a plain init container, which runs at the same time as the sidecar."""
     spec = pod(container({"nvidia.com/gpu": main}))
     spec["spec"]["initContainers"] = [
         container({"nvidia.com/gpu": sidecar}, restartPolicy="Always"),
@@ -279,7 +279,7 @@ def test_trainer_counts_resources_with_gpu_in_their_names(limits: dict, requests
     assert gpu_count(Resources({"limits": limits, "requests": requests}, (), ReadingContext())) == expected
 
 
-def test_no_pod_sets_no_devices() -> None:
+def test_an_object_without_pod_sets_has_no_devices() -> None:
     assert compute_gpu_fact(())["devices"] == 0
     assert compute_gpu_fact([PodSet(name="x", path=(), template=None)])["containers"] == []
 
@@ -295,7 +295,7 @@ def spark(**spec: object) -> dict:
 GPU = {"name": "nvidia.com/gpu", "quantity": 2}
 
 
-def test_spark_asks_for_gpus_in_fields_of_its_own() -> None:
+def test_spark_requests_gpus_in_its_own_fields() -> None:
     fact = outside(spark(driver={"gpu": {**GPU, "quantity": 1}}, executor={"instances": 3, "gpu": GPU}))
     assert (fact["devices"], fact["vendors"]) == (7, {"nvidia": 7})
     assert [(each["name"], each["pods"], each["total"]) for each in fact["podSets"]] == [
@@ -349,5 +349,5 @@ def test_a_model_asks_in_its_own_field() -> None:
 
 
 @pytest.mark.parametrize("predictor", [None, [], {"model": None}, {"model": {"resources": []}}, {"minReplicas": "2"}])
-def test_a_component_that_asks_for_nothing(predictor: object) -> None:
+def test_a_component_without_requests_has_no_devices(predictor: object) -> None:
     assert outside(served(predictor=predictor))["containers"] == []

@@ -1,6 +1,6 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload: resource-claims.
 
-The API server refuses these objects too, where it serves the version. The rules are for manifests that are checked
+An API server that serves the version also refuses these objects. The rules are for manifests that are checked
 before there is a cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and

@@ -74,7 +74,7 @@ _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
 _PROGRAMS: Final = frozenset(
     ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
 )
-"""Programs that do nothing useful without arguments, so that a script of one such word lacks them."""
+"""Programs that need arguments. A script with only such a word has lost its arguments."""
 _NAMES_OF_SCRIPTS: Final = frozenset(("--", "_", "sh", "bash"))
 """The usual words for $0 of a script."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
@@ -132,7 +132,7 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
 
 
 def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report a verb or a module that is one word with what follows it, such as `serve /m` behind `vllm`."""
+    """Report a verb or a module that is joined with the next word, such as `serve /m` after `vllm`."""
     for before, word in pairwise(container.words[:_MOST_BEGINNING]):
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
@@ -167,9 +167,8 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Tell the first variable of a shell that the server would get as text, and how many others there are.
-
-    No image has a `$` when it is pulled, so a file with one is filled in before, and its variables with it.
+    """Report the first shell variable that the server would get as text, and the number of others. An image name cannot
+    contain `$`, so a file with `$` in an image is filled in before use, including its variables.
     """
     unexpanded: list[tuple[str, str]] = []
     names = frozenset(container.environment.names)
@@ -195,7 +194,7 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
 
 
 def check_undefined_variables(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
-    """Tell a variable that the kubelet leaves as text because the container has none of this name.
+    """Report a variable that the kubelet leaves as text because the container has no variable of this name.
 
     Services and controllers set more variables, so their names are left out.
     """
@@ -215,5 +214,5 @@ def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) ->
 
 
 def _cut(text: str) -> str:
-    """Return a text as a message shows it."""
+    """Return a text in the form for messages."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

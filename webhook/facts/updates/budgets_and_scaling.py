@@ -43,7 +43,7 @@ SCALING: Final = UPDATE.rule(
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
 """Kinds that autoscalers scale, as an audit of files keeps them (commands/audit_index.py)."""
 SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
-"""What only audits hold: these objects are many, and a server never shows advice."""
+"""Kinds that only audits hold, because there are many such objects and a server never shows advice."""
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
@@ -94,7 +94,7 @@ def check_autoscaler(subject: Subject) -> Iterator[Problem]:
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:
-    """Do as `check_autoscaler`, of an object of KEDA."""
+    """Do the same as `check_autoscaler` for an object of KEDA."""
     spec = subject.typed(ScaledObject).spec
     target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
     return _check_maximum(subject, target.kind or "Deployment", target.name, spec.max_replica_count, at)

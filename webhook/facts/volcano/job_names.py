@@ -72,7 +72,7 @@ def _problem_of_name(rule: Rule, job: Job, message: str, fix: str) -> Problem:
 
 
 def _fix_for_long_name(count: int, job: Job) -> str:
-    """Return the fix for a name with so many characters too many."""
+    """Return the fix for a name that is too long by this number of characters."""
     ignored = 0 if job.name else max(0, len(job.metadata.generate_name) - (len(_longest_job_name(job)) - 5))
     return f"remove {counted(count + ignored, 'character')}"
 
@@ -101,7 +101,7 @@ def _check_pod_name_length(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
-    """Yield names that are invalid as host names or subdomain, as which the plugin svc uses them."""
+    """Yield names that are invalid as host names or subdomain; the plugin svc uses them so."""
     if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:
