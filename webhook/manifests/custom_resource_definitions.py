@@ -249,7 +249,7 @@ def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
             "maxProperties": MOST_ENTRIES,
         }
     fields = {name: _structural_schema(each, name, models) for name, each in schema["properties"].items()}
-    required = list(_REQUIRED.get(schema["title"], schema.get("required", ())))
+    required: list[str] = list(_REQUIRED.get(schema["title"]) or schema.get("required") or ())
     return {**({"required": required} if required else {}), "properties": fields}
 
 

@@ -1,0 +1,248 @@
+"""PolicyExceptions of the owner of a namespace on a real API server, with the rights of the install.
+
+tests/e2e/replicas.py plays the nodes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE, claimgate
+from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
+from tests.e2e.test_rules import pod
+from tests.live_policies.stored import binding, policy
+
+pytestmark = pytest.mark.e2e
+
+KIND = "policyexceptions.claimgate.dev"
+EIGHT = policy("eight-gpus", "gpu.devices == null || gpu.devices <= 8", facts=["gpu"])
+NINE = {"nvidia.com/gpu": "9"}
+BOUNDS = 'policyExceptions: [{namespaces: [research], rules: ["*"], maxDays: 30}]\n'
+TODAY = dt.datetime.now(dt.UTC).date()
+NEXT_WEEK = TODAY + dt.timedelta(days=7)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with two namespaces; ada owns one, and bob works in it."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("policy-exceptions")) as running:
+        for name in ("research", "others"):
+            running.kubectl("create", "namespace", name)
+        running.kubectl(
+            "create", "rolebinding", "bob", "-n", "research", "--clusterrole=system:aggregate-to-edit", "--user=bob"
+        )
+        yield running
+
+
+def test_the_owner_of_a_namespace_excepts_within_bounds(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration = tmp_path / "claimgate.yaml"
+    configuration.write_text("{}\n")
+    monkeypatch.setenv("CLAIMGATE_CONFIG", str(configuration))
+    with service(server, tmp_path) as replicas:
+        apply(
+            server,
+            [_with_mounted_configuration(one) for one in rendered(server, "overlays/live-policies", replicas.port)],
+        )
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+        with certificates(server, tmp_path), registration(server, tmp_path):
+            webhooks = "validatingwebhookconfiguration"
+            until(
+                lambda: all(
+                    one["clientConfig"].get("caBundle") for one in server.get(webhooks, "claimgate")["webhooks"]
+                ),
+                "there is a bundle",
+            )
+            server.apply(_configuration_of_servers())
+            replicas.roll()
+            apply(server, [_written(EIGHT), _written(binding("eight-gpus", "eight-gpus"))])
+            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused")
+            until(
+                lambda: (
+                    "policies.validate.claimgate.dev"
+                    in {one["name"] for one in server.get(webhooks, "claimgate")["webhooks"]}
+                ),
+                "the webhook of stored objects is registered",
+            )
+            _only_who_has_the_right_may_write(server)
+            _without_bounds_it_has_no_effect(server)
+            _within_bounds_it_has_one(server, configuration, replicas)
+            _mistakes_are_refused_and_what_is_out_of_bounds_is_told(server)
+            _each_verb_reads_it(server, tmp_path)
+            server.kubectl("delete", KIND, "--all", "-n", "research")
+            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused again")
+
+
+def _only_who_has_the_right_may_write(server: ApiServer) -> None:
+    assert "Forbidden" in _apply(server, "ada", _exception())
+    role = "--clusterrole=claimgate-policy-exceptions"
+    server.kubectl("create", "rolebinding", "ada", "-n", "research", role, "--user=ada")
+    until(lambda: "Forbidden" not in _apply(server, "ada", _exception(), dry_run=True), "ada may write it")
+    assert "Forbidden" in _apply(server, "bob", _exception())  # who may create Pods may not except them
+    assert "Forbidden" in _apply(server, "ada", _exception(namespace="others"))
+    assert "Forbidden" in _status_written_by_ada(server)
+
+
+def _status_written_by_ada(server: ApiServer) -> str:
+    """Say of her own exception that it has an effect."""
+    body = json.dumps({"status": {"conditions": []}})
+    return server.kubectl(
+        "patch",
+        KIND,
+        "old",
+        "-n",
+        "research",
+        "--as=ada",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        body,
+        code=None,
+    ).stderr
+
+
+def _without_bounds_it_has_no_effect(server: ApiServer) -> None:
+    told = _apply(server, "ada", _exception())
+    assert "Warning: PolicyException research/old has no effect: claimgate.yaml allows no PolicyException" in told
+    assert _until_effect(server, "False", "NotAllowed").startswith("claimgate.yaml allows no PolicyException for rule")
+    refused = _refusal(server, "train-1")
+    assert "eight-gpus" in refused
+
+
+def _within_bounds_it_has_one(server: ApiServer, configuration: Path, replicas: Replicas) -> None:
+    configuration.write_text(BOUNDS)
+    server.kubectl("patch", "configmap", "claimgate-config", "-n", NAMESPACE, "--type=merge", "-p", _data(BOUNDS))
+    message = _until_effect(server, "True", "InEffect")
+    assert message == f"objects of namespace research may break eight-gpus until {NEXT_WEEK}"
+    until(lambda: not _refusal(server, "train-1"), "it may break the rule")
+    assert "eight-gpus" in _refusal(server, "serve-1")
+    assert "eight-gpus" in _refusal(server, "train-1", "others")
+    lines = [line for one in replicas.running for line in one.log.read_text().splitlines() if '"excepted"' in line]
+    assert any(json.loads(line)["excepted"] == ["eight-gpus"] for line in lines)
+    until(
+        lambda: any("exception ends soon" in one.log.read_text() for one in replicas.running),
+        "its end is announced",
+        90,
+    )
+    shown = server.kubectl("get", "cgexc", "-n", "research").stdout.split()
+    assert shown == [
+        *("NAME", "IN", "EFFECT", "EXPIRES", "OWNER", "AGE"),
+        *("old", "True", str(NEXT_WEEK), "ada", shown[-1]),
+    ]
+
+
+def _mistakes_are_refused_and_what_is_out_of_bounds_is_told(server: ApiServer) -> None:
+    assert "did you mean `eight-gpus`?" in _apply(server, "ada", _exception("typo", rules=["eight-gpu"]))
+    assert "it expired on 2020-01-01" in _apply(server, "ada", _exception("late", expires="2020-01-01"))
+    assert "spec.expires" in _apply(server, "ada", _exception("shape", expires="soon"))
+    assert "spec.owner" in _apply(server, "ada", {**_exception("short"), "spec": {"rules": ["eight-gpus"]}})
+    missing = server.kubectl("get", KIND, "-n", "research", "-o", "name").stdout.split()
+    assert missing == ["policyexception.claimgate.dev/old"]
+    told = _apply(server, "ada", _exception("long", names=["serve-*"], expires=str(TODAY + dt.timedelta(days=90))))
+    assert "Warning: PolicyException research/long has no effect: it ends on" in told
+    _until_effect(server, "False", "TooLong", "long")
+    refused = _refusal(server, "serve-1")
+    assert "PolicyException research/long has no effect" in refused
+
+
+def _each_verb_reads_it(server: ApiServer, folder: Path) -> None:
+    server.apply(_in_research("train-1"))
+    (folder / "policies").mkdir()
+    (folder / "policies" / "eight.yaml").write_text(
+        yaml.safe_dump_all([_written(EIGHT), _written(binding("eight-gpus", "eight-gpus"))])
+    )
+    live = ("--kubeconfig", str(server.kubeconfig), "--only", str(folder / "policies"))
+    (folder / "empty.yaml").write_text("{}\n")
+    without_bounds = ("--config", str(folder / "empty.yaml"))
+    found = json.loads(claimgate("audit", *live, "-n", "research", "-o", "json", "--fail-on=never"))
+    assert found["leftOut"]["granted"] == 1
+    assert [one["object"]["name"] for one in found["findings"] if one["result"] == "fail"] == []
+    without = json.loads(claimgate("audit", *live, "-n", "research", "-o", "json", "--fail-on=never", *without_bounds))
+    assert [one["object"]["name"] for one in without["findings"] if one["result"] == "fail"] == ["train-1"]
+    (folder / "pod.yaml").write_text(yaml.safe_dump(_in_research("train-2")))
+    said = claimgate("simulate", str(folder / "pod.yaml"), *live)
+    assert "excepted until" in said
+    told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
+    assert "PolicyException research/long has no effect: it ends on" in told
+    assert f"PolicyException research/old: ends on {NEXT_WEEK}, in 7 days" in told
+
+
+def _exception(name: str = "old", namespace: str = "research", **spec: Any) -> dict[str, Any]:
+    about = {"rules": ["eight-gpus"], "names": ["train-*"], "kinds": ["Pod"]}
+    signed = {"owner": "ada", "reason": "until the nodes are replaced", "expires": str(NEXT_WEEK)}
+    return {
+        "apiVersion": "claimgate.dev/v1alpha1",
+        "kind": "PolicyException",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**about, **signed, **spec},
+    }
+
+
+def _apply(server: ApiServer, user: str, value: dict[str, Any], *, dry_run: bool = False) -> str:
+    """Return what kubectl says on stderr."""
+    how = ("--dry-run=server",) if dry_run else ()
+    done = server.kubectl("apply", f"--as={user}", *how, "-f", "-", given=yaml.safe_dump(value), code=None)
+    return done.stderr
+
+
+def _in_research(name: str) -> dict[str, Any]:
+    made = pod(name, NINE)
+    return {**made, "metadata": {**made["metadata"], "namespace": "research"}}
+
+
+def _refusal(server: ApiServer, name: str, namespace: str = "research") -> str:
+    made = pod(name, NINE)
+    made["metadata"]["namespace"] = namespace
+    done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(made), code=None)
+    return done.stderr if done.returncode else ""
+
+
+def _until_effect(server: ApiServer, status: str, reason: str, name: str = "old") -> str:
+    condition: dict[str, Any] = {}
+
+    def holds() -> bool:
+        stored = server.get(KIND, name, "research").get("status", {}).get("conditions", ())
+        condition.update(next((one for one in stored if one["type"] == "InEffect"), {}))
+        return (condition.get("status"), condition.get("reason")) == (status, reason)
+
+    until(holds, f"{name} is InEffect={status}, but {condition}", 40)
+    return str(condition["message"])
+
+
+def _written(value: dict[str, Any]) -> dict[str, Any]:
+    return {**value, "metadata": {"name": value["metadata"]["name"]}}
+
+
+def _configuration_of_servers() -> dict[str, Any]:
+    metadata = {"name": "claimgate-config", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"claimgate.yaml": "{}"}}
+
+
+def _data(text: str) -> str:
+    return json.dumps({"data": {"claimgate.yaml": text}})
+
+
+def _with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
+    """The Deployment as an operator has it who gives the server a configuration file."""
+    if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
+        return one
+    spec = one["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    container.setdefault("env", []).append(
+        {"name": "CLAIMGATE_CONFIG", "value": "/etc/claimgate/config/claimgate.yaml"}
+    )
+    container["volumeMounts"].append({"name": "config", "mountPath": "/etc/claimgate/config"})
+    spec["volumes"].append({"name": "config", "configMap": {"name": "claimgate-config"}})
+    return one
