@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import resource
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.conftest import claimgate
+from tests.e2e.recorded_clusters import Loader, filling_pods, objects_of_folder
 
 pytestmark = pytest.mark.e2e
 
+RECORDED = Path(__file__).parents[1] / "data" / "why" / "recorded"
 SPEC = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1"}]}
 SECRET_MISSING = {"reason": "CreateContainerConfigError", "message": 'secret "wandb" not found'}
 
@@ -42,3 +49,33 @@ def test_a_pod_of_a_job_that_cannot_be_created(tmp_path: Path) -> None:
         assert (told["made"], told["pods"], told["madeBy"]) == ({"Pod": 1}, {"count": 1, "ready": 0}, [])
         [told] = json.loads(claimgate("why", "pod/train-a", *asked, code=1))
         assert told["madeBy"] == ["Job team/train"]
+
+
+def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
+    """The first line of each story is that of its files; how long each takes is printed (`pytest -s`)."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    stories = yaml.safe_load((RECORDED / "stories.yaml").read_text())
+    clusters = [objects_of_folder(RECORDED / each["folder"]) for each in stories]
+    with apiserver.running(tmp_path) as server, Loader(server) as loader:
+        for name in ("team", "lab"):
+            server.kubectl("create", "namespace", name)
+        loader.define_kinds(obj for objects in clusters for obj in objects)
+        loader.load_pods(filling_pods("team", 5_000))
+        for objects in clusters:
+            loader.load(objects)
+        wrong = {}
+        for story in stories:
+            started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            first, code = _first_line("why", story["ask"], "--kubeconfig", str(server.kubeconfig), "-n", "team")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            processor_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            print(f"{time.perf_counter() - started:.2f} s ({processor_s:.2f} of processor)  {code}  {story['story']}")
+            if first != story["first"]:
+                wrong[story["story"]] = first
+        assert not wrong
+
+
+def _first_line(*arguments: str) -> tuple[str, int]:
+    done = subprocess.run([sys.executable, "-m", "webhook", *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0] or done.stderr, done.returncode

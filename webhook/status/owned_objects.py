@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
 from webhook.cluster.naming import group_kind
 from webhook.status.sources import ClusterReading
-from webhook.status.statement import items_at, name_of, number_at, text_at
+from webhook.status.statement import items_at, map_at, name_of, number_at, text_at
 
 JOB: Final = GroupVersionKind("batch", "v1", "Job")
 JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
@@ -60,6 +60,17 @@ _OF_OTHERS: Final = (
 )
 _ABOUT_OWNERS: Final = (WORKLOAD, *_GROUPS)
 """Kinds with objects that report on an owner what its objects wait for."""
+_SELECTING: Final = frozenset(
+    (("batch", "Job"), *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")))
+)
+"""Kinds whose controllers own only pods and ReplicaSets that spec.selector selects."""
+_NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
+    ("ray.io", "RayCluster"): "ray.io/cluster",
+    ("batch.volcano.sh", "Job"): "volcano.sh/job-name",
+}
+"""The label with the name of the owner that controllers give to its pods."""
+_MOST_LISTS: Final = 30
+"""How many lists are read before one list of all objects of a kind takes the place of further ones."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 
@@ -111,24 +122,42 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
 
 
 class _Indexes:
-    """The objects of a namespace by the uid, or the kind and name, of each owner."""
+    """The objects of a namespace by the uid, or the kind and name, of each owner.
+
+    A namespace may have thousands of pods, so those of an owner are listed by the labels that its controller selects.
+    After some such lists one list of all objects is cheaper.
+    """
 
     def __init__(self, reading: ClusterReading, namespace: str) -> None:
         self._reading = reading
         self._namespace = namespace
-        self._by_owner: dict[GroupVersionKind, dict[object, list[JSON]]] = {}
+        self._by_owner: dict[tuple[GroupVersionKind, str], dict[object, list[JSON]]] = {}
 
     def owned(self, kind: GroupVersionKind, owner: JSON) -> Sequence[JSON]:
         """Return the objects of a kind that an object owns."""
-        if kind not in self._by_owner:
+        by_owner = self._index(kind, _selector_of(owner) if kind in (POD, REPLICA_SET) else "")
+        uid, named = text_at(owner, ("metadata", "uid")), (text_at(owner, ("kind",)), name_of(owner).name)
+        return (*by_owner.get(uid, ()), *by_owner.get(named, ())) if uid else by_owner.get(named, ())
+
+    def _index(self, kind: GroupVersionKind, selector: str) -> Mapping[object, list[JSON]]:
+        has_all, is_new = (kind, "") in self._by_owner, (kind, selector) not in self._by_owner
+        if has_all or (is_new and len(self._by_owner) >= _MOST_LISTS):
+            selector = ""
+        if (kind, selector) not in self._by_owner:
             index: dict[object, list[JSON]] = {}
-            for obj in self._reading.list(kind, self._namespace):
+            for obj in self._reading.list(kind, self._namespace, selector):
                 for reference in items_at(obj, ("metadata", "ownerReferences")):
                     index.setdefault(_key_of_reference(reference), []).append(obj)
-            self._by_owner[kind] = index
-        uid, named = text_at(owner, ("metadata", "uid")), (text_at(owner, ("kind",)), name_of(owner).name)
-        by_owner = self._by_owner[kind]
-        return (*by_owner.get(uid, ()), *by_owner.get(named, ())) if uid else by_owner.get(named, ())
+            self._by_owner[kind, selector] = index
+        return self._by_owner[kind, selector]
+
+
+def _selector_of(owner: JSON) -> str:
+    """Return labels that all pods of an owner have, "" if they are not known."""
+    if name := _NAME_LABELS.get(group_kind(owner)):
+        return f"{name}={name_of(owner).name}"
+    labels = map_at(owner, ("spec", "selector", "matchLabels"))
+    return ",".join(f"{key}={value}" for key, value in labels.items() if group_kind(owner) in _SELECTING)
 
 
 def _key_of_reference(reference: Mapping[str, JSON]) -> object:

@@ -19,6 +19,8 @@ _MOST_EVENTS: Final = 500
 class ServerSource:
     """The objects of an API server, each kind in the version that the server has."""
 
+    selects = True
+
     def __init__(self, connection: Connection) -> None:
         self._connection: Final = connection
         self._served: Final[dict[GroupVersionKind, ServedResource | None]] = {}
@@ -35,12 +37,12 @@ class ServerSource:
                 return None
             raise
 
-    def list(self, kind: GroupVersionKind, namespace: str) -> Iterable[JSON]:
-        """Return the objects of a namespace page by page."""
+    def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
+        """Return the objects of a namespace with some labels page by page."""
         served = self._served_resource(kind)
-        return (
-            () if served is None else objects_of_kind(self._connection, ServedKind(kind, served), namespace=namespace)
-        )
+        if served is None:
+            return ()
+        return objects_of_kind(self._connection, ServedKind(kind, served), namespace=namespace, selector=selector)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
         """Return the events about an object, which the API server picks out."""

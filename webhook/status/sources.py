@@ -24,14 +24,20 @@ MOST_LISTED: Final = 20_000
 
 
 class ObjectSource(Protocol):
-    """The objects of a cluster."""
+    """The objects of a cluster.
+
+    Attributes:
+        selects: whether a list with a selector is shorter than one without.
+    """
+
+    selects: bool
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return an object, None if it does not exist. Raises LookupFailed."""
         ...
 
-    def list(self, kind: GroupVersionKind, namespace: str) -> Iterable[JSON]:
-        """Return the objects of a namespace, or of all with "". Raises LookupFailed."""
+    def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
+        """Return the objects of a namespace with some labels, those of all namespaces with "". Raises LookupFailed."""
         ...
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -42,6 +48,8 @@ class ObjectSource(Protocol):
 class FileSource:
     """The objects of files."""
 
+    selects = False
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster: Final = cluster
 
@@ -49,8 +57,8 @@ class FileSource:
         """Return an object of the files."""
         return self._cluster.get(kind, namespace, name)
 
-    def list(self, kind: GroupVersionKind, namespace: str) -> Iterable[JSON]:
-        """Return the objects of a namespace, or of all with ""."""
+    def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:  # noqa: ARG002
+        """Return the objects of a namespace, or of all with "", whatever their labels."""
         return self._cluster.list(kind, namespace or None)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -73,7 +81,7 @@ class ClusterReading:
 
     def __init__(self, source: ObjectSource) -> None:
         self._source: Final = source
-        self._listed: Final[dict[tuple[GroupVersionKind, str], Sequence[JSON]]] = {}
+        self._listed: Final[dict[tuple[GroupVersionKind, str, str], Sequence[JSON]]] = {}
         self.missing: Final[dict[str, None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -84,11 +92,17 @@ class ClusterReading:
             self._note("get", kind, namespace, error)
             return None
 
-    def list(self, kind: GroupVersionKind, namespace: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all namespaces for "". A kind that cannot be listed is noted."""
-        asked = kind, namespace
+    def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Sequence[JSON]:
+        """Return the objects of a namespace, or of all with "", without those that cannot be listed, which is noted.
+
+        Args:
+            kind: of the objects.
+            namespace: of the objects.
+            selector: labels of the wanted objects, as `a=b,c=d`; other objects may be among the returned ones.
+        """
+        asked = kind, namespace, selector if self._source.selects else ""
         if asked not in self._listed:
-            self._listed[asked] = tuple(self._read_list(kind, namespace))
+            self._listed[asked] = tuple(self._read_list(*asked))
         return self._listed[asked]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
@@ -104,9 +118,9 @@ class ClusterReading:
             return ()
         return sorted(events, key=time_of_event, reverse=True)
 
-    def _read_list(self, kind: GroupVersionKind, namespace: str) -> Iterator[JSON]:
+    def _read_list(self, kind: GroupVersionKind, namespace: str, selector: str) -> Iterator[JSON]:
         try:
-            source = iter(self._source.list(kind, namespace))
+            source = iter(self._source.list(kind, namespace, selector))
             yield from (each for each in islice(source, MOST_LISTED) if isinstance(each, dict))
             if next(source, None) is not None:
                 said = f"only {MOST_LISTED} objects of kind {kind.kind} were read{_in_namespace(namespace)}"
