@@ -154,6 +154,16 @@ _PODS: Mapping[str, Make] = {
             container(command=["sh", "-c", "vllm serve" + ' "$@"' * n, "--"], args=["a"] * n, resources=_gpus())
         ]
     ),
+    "model servers with probes of other ports": lambda n: pod(
+        containers=[
+            {
+                **container(f"c{i}", args=["--model", "m"], ports=[{"containerPort": i + 1}], resources=_gpus()),
+                "image": "vllm/vllm-openai:v0.8.0",
+                "livenessProbe": {"httpGet": {"port": 1}},
+            }
+            for i in range(n)
+        ]
+    ),
     "pod group claims": lambda n: pod(resourceClaims=_claims(n), schedulingGroup={"podGroupName": "group"}),
 }
 

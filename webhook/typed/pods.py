@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from re import Pattern
 from typing import Any, Final
 
@@ -355,6 +356,9 @@ class SchedulingGroup(Typed):
     pod_group_name = Text()
 
 
+_OWN_AND_ANOTHER: Final = 2
+
+
 class _AllContainers(Field[tuple[Container, ...]]):
     """The containers of a pod, then its init containers, listed once: nearly every check of pods walks them."""
 
@@ -409,6 +413,19 @@ class PodSpec(Typed):
     def running_containers(self) -> Iterator[Container]:
         """Yield the containers and sidecars, which run as long as the pod does."""
         return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
+
+    @cached_property
+    def names_of_listeners(self) -> Mapping[int | None, Collection[str]]:
+        """Return the running containers that list a port, by its number, and under None those that list no port: the
+        names of two of them at most, so that one may ask whether another container listens there.
+        """
+        names: dict[int | None, dict[str, None]] = {}
+        for container in self.running_containers():
+            for number in [each.container_port for each in container.ports] or [None]:
+                known = names.setdefault(number, {})
+                if len(known) < _OWN_AND_ANOTHER:
+                    known[container.name] = None
+        return names
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
         """Return the terms; a node must match one of them."""

@@ -25,6 +25,7 @@ from webhook.facts.model_servers.started_servers import LLAMA, LMDEPLOY, NIM, SG
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.text.caches import IdentityKey
 from webhook.typed.autoscaling import HorizontalPodAutoscaler
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
@@ -150,7 +151,7 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
     ports: dict[tuple[str, int], str] = {}
     for member in members:
         port = _port_of_server(member)
-        services = tuple(_services_of_pods(member, view)) if view.has_any(Service.gvk, view.namespace) else ()
+        services = _services_of_template(member, view)
         yield from _check_probes(member, port, has_service=bool(services))
         if port is None:
             continue
@@ -266,12 +267,9 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod may listen on a port: a Service that lists no ports, or one of these
-    ports.
-    """
-    others = (each for each in member.spec.running_containers() if each.name != member.container.name)
-    listed = [[port.container_port for port in other.ports] for other in others]
-    return any(not ports or not set(ports).isdisjoint(numbers) for ports in listed)
+    """Return whether another container of the pod may listen on a port: one that lists no ports, or one of these."""
+    names, own = member.spec.names_of_listeners, member.container.name
+    return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
@@ -296,6 +294,14 @@ def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
 def _labels_of_pods(member: ServerContainer) -> Mapping[str, JSON]:
     labels = get(member.pod_set.template, ("metadata", "labels"))
     return labels if isinstance(labels, dict) else {}
+
+
+def _services_of_template(member: ServerContainer, view: ClusterView) -> Sequence[Service]:
+    """Return the Services of the namespace that select the pods of a server, found once for all servers of a pod."""
+    if not view.has_any(Service.gvk, view.namespace):
+        return ()
+    key = _services_of_template, IdentityKey(member.pod_set.template)
+    return view.once(key, lambda: tuple(_services_of_pods(member, view)))
 
 
 def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Service]:
