@@ -76,7 +76,7 @@ def command(
     elif pages is not None:
         _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))
     else:
-        text = rule_pages.rules_as_text(policies, examples(places, how), rule or ())
+        text = rule_pages.rules_as_text(policies, lambda: examples(places, how, rule or None), rule or ())
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0
 

@@ -5,7 +5,7 @@ The text of an example is the message of the policies, so that a reference with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,16 +45,22 @@ class Pair:
     good: Example | None = None
 
 
-def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
-    """Return the examples of every rule that a suite of this project's own format names.
+def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None = None) -> Mapping[str, Pair]:
+    """Return the examples of rules that a suite of this project's own format names.
+
+    Args:
+        folders: where the suites are.
+        how: how policies are compiled.
+        rules: the ids of these rules; None for all.
 
     Raises:
         InputError: a suite has mistakes.
     """
     by_rule: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):
-        if find.has_own_format(suite):
-            for each in _examples_of_suite(suite, how, by_rule):
+        documents = find.documents_of_own_suite(suite)
+        if documents is not None:
+            for each in _examples_of_suite(suite, documents, how, by_rule, rules):
                 by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
     return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
 
@@ -67,17 +73,18 @@ def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, 
     """
     by_policy: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):
-        if find.has_own_format(suite):
-            for each in _examples_of_policies_in_suite(suite, how, by_policy):
+        documents = find.documents_of_own_suite(suite)
+        if documents is not None:
+            for each in _examples_of_policies_in_suite(suite, documents, how, by_policy):
                 by_policy.setdefault(each.rule, {}).setdefault(each.is_bad, each)
     return {policy: Pair(bad=pair.get(True), good=pair.get(False)) for policy, pair in by_policy.items()}
 
 
 def _examples_of_policies_in_suite(
-    suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]
+    suite: Suite, documents: find.Documents, how: Options, known: Mapping[str, Mapping[bool, Example]]
 ) -> Iterator[Example]:
     policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
-    for case in own.cases(suite):
+    for case in own.cases(suite, documents):
         request = own.request_of_case(case, suite, policies, how)
         decisions = answer_of_case(request).verdict.decisions
         said: dict[str, list[str]] = {}
@@ -98,11 +105,17 @@ def _examples_of_policies_in_suite(
                 )
 
 
-def _examples_of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
+def _examples_of_suite(
+    suite: Suite,
+    documents: find.Documents,
+    how: Options,
+    known: Mapping[str, Mapping[bool, Example]],
+    rules: Container[str] | None,
+) -> Iterator[Example]:
     policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
-    for case in own.cases(suite):
+    for case in own.cases(suite, documents):
         for rule in case.rules:
-            if case.is_bad_example not in known.get(rule, {}):
+            if (rules is None or rule in rules) and case.is_bad_example not in known.get(rule, {}):
                 yield _example(case, rule, suite, policies, how)
 
 

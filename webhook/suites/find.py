@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import InputError
 from webhook.policy.load import Options
 from webhook.suites import golden
@@ -16,7 +17,7 @@ from webhook.suites.files import Suite
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import NotReadError, read_start, reason_not_read
 
-Reader: TypeAlias = Callable[[Suite, Options], Iterator[Entry]]
+Documents: TypeAlias = Sequence[yamlfile.Document]
 
 _KYVERNO: Final = ".kyverno-test"
 """The hidden folder where policies of Kyverno keep their suites."""
@@ -70,7 +71,7 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     if not _is_named_like_suite(suite.file) and (reason := reason_not_read(suite.input)):
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why=f"it is not read: {reason}")
         return
-    entries = iter(_reader(suite)(suite, how))
+    entries = iter(_entries_of_suite(suite, how))
     first = next(entries, None)
     if first is None:
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why="the file names no case")
@@ -79,29 +80,37 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     yield from entries
 
 
-def has_own_format(suite: Suite) -> bool:
-    """Return whether a suite has this project's own format."""
-    from webhook.suites import own
+def documents_of_own_suite(suite: Suite) -> Documents | None:
+    """Return the documents of a suite in this project's own format; None for another format."""
+    if suite.file.suffix == ".jsonl":
+        return None
+    documents = yamlfile.read(suite.input)
+    return documents if _kind(documents) not in ("Test", "Suite") else None
 
-    return _reader(suite) is own.read_own_cases
 
-
-def _reader(suite: Suite) -> Reader:
-    """Return the reader of a file by its name, and for YAML by its kind: gator suites are also called suite.yaml."""
+def _entries_of_suite(suite: Suite, how: Options) -> Iterator[Entry]:
+    """Yield the cases of a file in the format of its name, and for YAML of its kind: gator suites are also called
+    suite.yaml.
+    """
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 
-        return recorded.read_recorded_file
-    first = next(iter(yamlfile.read(suite.input)), None)
-    kind = first.value.get("kind") if first and isinstance(first.value, dict) else None
-    if kind == "Test":
-        from webhook.suites import kyverno
+        return recorded.read_recorded_file(suite, how)
+    documents = yamlfile.read(suite.input)
+    match _kind(documents):
+        case "Test":
+            from webhook.suites import kyverno
 
-        return kyverno.read_kyverno_cases
-    if kind == "Suite":
-        from webhook.suites import gator
+            return kyverno.read_kyverno_cases(suite, documents, how)
+        case "Suite":
+            from webhook.suites import gator
 
-        return gator.read_gator_cases
+            return gator.read_gator_cases(suite, documents, how)
     from webhook.suites import own
 
-    return own.read_own_cases
+    return own.read_own_cases(suite, documents, how)
+
+
+def _kind(documents: Documents) -> JSON:
+    first = documents[0].value if documents else None
+    return first.get("kind") if isinstance(first, dict) else None

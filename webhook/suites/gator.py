@@ -39,13 +39,13 @@ from webhook.text.wording import shown
 from webhook.yamltext import yamlfile
 
 
-def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
     """Yield the cases of one file.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: a document is no suite.
     """
-    for document in yamlfile.read(suite.input):
+    for document in documents:
         value = document.value
         if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]

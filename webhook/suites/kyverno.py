@@ -73,14 +73,14 @@ class _Test:
     how: Options
 
 
-def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
     """Yield the cases of one file: one for each result and resource.
 
     Raises:
         InputError: the file cannot be read.
     """
     file = suite.file
-    for document in yamlfile.read(suite.input):
+    for document in documents:
         written = document.value
         if not isinstance(written, dict) or written.get("kind") != "Test":
             raise InputError(InputProblem(message="expected kind `Test`", file=str(file), line=document.position()[0]))

@@ -33,7 +33,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
 
 
-def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
     """Yield the cases of one suite file; mistakes in one do not affect the others.
 
     Raises:
@@ -45,7 +45,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     except (PolicyError, InputError) as error:  # once, and not for each case
         yield UnreadableCase(id=f"{suite.folder.name}/policies", suite=str(suite.file), problems=error.problems)
         return
-    for case, line in _read_cases_with_lines(suite):
+    for case, line in _read_cases_with_lines(suite, documents):
         if isinstance(case, UnreadableCase):
             yield case
             continue
@@ -81,21 +81,23 @@ def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
     return (note,) if note else ()
 
 
-def cases(suite: Suite) -> Iterator[CaseModel]:
-    """Yield the cases of one suite file unchanged.
+def cases(suite: Suite, documents: Sequence[yamlfile.Document] | None = None) -> Iterator[CaseModel]:
+    """Yield the cases of one suite file unchanged; `documents` are the file's, if they are read already.
 
     Raises:
         InputError: every mistake of the file, with line and column.
     """
-    for entry, _ in _read_cases_with_lines(suite):
+    read = yamlfile.read(suite.input) if documents is None else documents
+    for entry, _ in _read_cases_with_lines(suite, read):
         if isinstance(entry, UnreadableCase):
             raise InputError(*entry.problems)
         yield entry
 
 
-def _read_cases_with_lines(suite: Suite) -> Iterator[tuple[CaseModel | UnreadableCase, int]]:
+def _read_cases_with_lines(
+    suite: Suite, documents: Sequence[yamlfile.Document]
+) -> Iterator[tuple[CaseModel | UnreadableCase, int]]:
     """Yield each case, or its mistakes, with its line."""
-    documents = yamlfile.read(suite.input)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
         raise InputError(InputProblem(message=message, file=str(suite.file)))

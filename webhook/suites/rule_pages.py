@@ -6,7 +6,7 @@ page for all of them would have more than 1 MB, which GitHub shows as plain text
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -53,7 +53,9 @@ def _effects() -> Iterator[str]:
     yield ""
 
 
-def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:
+def rules_as_text(
+    policies: Iterable[Policy], examples: Callable[[], Mapping[str, Pair]], named: Sequence[str] = ()
+) -> str:
     """Return the sections of the named rules as one text; of all rules if none is named.
 
     Raises:
@@ -64,10 +66,8 @@ def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], name
     if unknown:
         raise InputError(*unknown)
     chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
-    homes = RuleLocator()
-    return "\n".join(
-        line for entry in chosen for line in rule_section(entry, examples.get(entry.rule.id, Pair()), homes)
-    )
+    homes, pairs = RuleLocator(), examples()
+    return "\n".join(line for entry in chosen for line in rule_section(entry, pairs.get(entry.rule.id, Pair()), homes))
 
 
 def _unknown(rule: str, known: Iterable[str]) -> InputProblem:
