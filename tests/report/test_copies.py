@@ -147,6 +147,21 @@ def test_rendered_overlays_of_a_base_are_one_finding(tmp_path, monkeypatch, caps
     assert [finding["file"], *(each["file"] for each in finding["alsoIn"])] == ["dev", "prod"]
 
 
+@pytest.mark.parametrize("affix", ["namePrefix: {}-", "nameSuffix: -{}", "namePrefix: a-{}-\nnameSuffix: -{}"])
+def test_an_overlay_that_renames_its_base_has_copies_of_it(affix, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "dev", "prod", "serve"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "base", pod=pod(), kustomization="resources: [pod.yaml]\n")
+    for name in ("dev", "prod"):
+        write(tmp_path / name, kustomization=f"resources: [../base]\n{affix.format(name, name)}\n")
+    write(tmp_path / "serve", pod=pod(name="serve"), kustomization="resources: [pod.yaml]\nnamePrefix: prod-\n")
+    first, other = read(capsys, ".", "--render")["findings"]
+    assert [first["file"], *(each["file"] for each in first["alsoIn"])] == ["dev", "prod"]
+    assert "prod" in first["alsoIn"][0]["object"]["name"]
+    assert (other["object"]["name"], other["alsoIn"]) == ("prod-serve", [])
+
+
 def test_beyond_a_bound_each_finding_is_reported_on_its_own(overlays, monkeypatch, capsys):
     monkeypatch.setattr(copies, "_MOST_REMEMBERED", 2)
     report = read(capsys, ".")

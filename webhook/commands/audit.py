@@ -18,6 +18,7 @@ from webhook.commands.audited_objects import Reviewed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
+from webhook.report.copies import Affixes
 from webhook.settings.shared import ReviewSettings
 
 
@@ -108,11 +109,12 @@ def command(
         fails_only=fails_only,
     )
     flags.check_flag_combinations(named, settings)
+    affixes: dict[str, Affixes] = {}
     report = AuditReport(
         chosen,
         write_baseline,
         report_options.parse_shown(show),
-        is_of_files=not flags.is_live,
+        affixes=None if flags.is_live else affixes,
         is_verbose=verbose,
         statistics=statistics,
     )
@@ -164,9 +166,11 @@ def command(
         if is_rendered or render_remote:
             from webhook.commands.rendering import replace_by_rendered_objects
 
-            problems += replace_by_rendered_objects(
+            rendered = replace_by_rendered_objects(
                 stream, named, settings.kubernetes_version, with_remote=render_remote
             )
+            problems += rendered.problems
+            affixes |= rendered.affixes
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )

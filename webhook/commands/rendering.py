@@ -28,6 +28,7 @@ from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
 from webhook.errors import InputProblem, ProgramError
 from webhook.input.document_stream import DocumentStream
+from webhook.report.copies import Affixes
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode, walk_folder
 
@@ -45,11 +46,14 @@ _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
 class RenderableFolder(Struct, frozen=True):
-    """A folder to render, and the folders and files that it is rendered from."""
+    """A folder to render, and the folders and files that it is rendered from. affixes: what a kustomization adds to the
+    names of its objects.
+    """
 
     folder: str
     kind: Literal["chart", "kustomization"]
     parts: frozenset[str]
+    affixes: Affixes = ()
 
     def is_rendered_from(self, source: str) -> bool:
         """Return whether the folder is rendered from a file."""
@@ -77,7 +81,9 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
     made += [
-        RenderableFolder(root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)))
+        RenderableFolder(
+            root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)), _affixes_of(root, by_folder)
+        )
         for root in by_folder.keys() - taken - components
         if not any(chart.is_rendered_from(root) for chart in charts)
     ]
@@ -105,6 +111,20 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     return parts
 
 
+def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Affixes:
+    """Return the prefixes and suffixes of a kustomization and of all that it uses, the longest first."""
+    waiting, seen = [root], {root}
+    affixes = set[str]()
+    while waiting:
+        of = by_folder.get(waiting.pop())
+        if of is None:
+            continue
+        affixes |= {of.naming.prefix, of.naming.suffix}
+        waiting += {*of.taken} - seen
+        seen |= {*of.taken}
+    return tuple(sorted(affixes - {""}, key=lambda each: (-len(each), each)))
+
+
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
     """Yield the kustomization of a file, and whether it is a component. A component is not rendered alone. A
     kustomization that cannot be read is reported when it is rendered.
@@ -123,10 +143,17 @@ def _enters(name: str) -> bool:
     return name not in PRIVATE_FOLDERS
 
 
+class Rendered(Struct, frozen=True):
+    """What is known after rendering: what could not be rendered, and what each overlay adds to names, by its folder."""
+
+    problems: tuple[InputProblem, ...]
+    affixes: Mapping[str, Affixes]
+
+
 def replace_by_rendered_objects(
     stream: DocumentStream, named: Sequence[str], release: releases.Release, *, with_remote: bool = False
-) -> tuple[InputProblem, ...]:
-    """Replace the files of each chart and kustomization by its rendered objects; return the problems.
+) -> Rendered:
+    """Replace the files of each chart and kustomization by its rendered objects.
 
     Args:
         stream: the files; unrendered charts and kustomizations are added to the files that are not read.
@@ -135,6 +162,7 @@ def replace_by_rendered_objects(
         with_remote: whether kustomizations may fetch what they name.
     """
     problems: list[InputProblem] = []
+    affixes: dict[str, Affixes] = {}
     folders = [each for each in named if os.path.isdir(each)]  # noqa: PTH112 - names of the command line
     programs = ExternalPrograms(folders)
     for each in find_renderables(folders):
@@ -143,11 +171,12 @@ def replace_by_rendered_objects(
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
+                affixes |= {each.folder: each.affixes} if each.affixes else {}
             except (ProgramError, OSError) as error:
                 why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
                 problems.append(InputProblem(message=f"cannot be rendered: {why}", file=each.folder))
             stream.add_files_not_read(copies.not_read)
-    return tuple(problems)
+    return Rendered(tuple(problems), affixes)
 
 
 def cause_of_failure(message: str) -> str:

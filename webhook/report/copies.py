@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,11 +24,17 @@ _MOST_REMEMBERED: Final = 100_000
 """How many findings and copies are remembered; every later finding is reported on its own."""
 
 
+Affixes: TypeAlias = Sequence[str]
+"""The prefixes and suffixes that an overlay gives to names, the longest first."""
+
+
 class CopiesWriter:
     """Passes findings on to a writer at the end, those about copies as one finding, and counts them as one."""
 
-    def __init__(self, writer: Writer[Finding]) -> None:
+    def __init__(self, writer: Writer[Finding], affixes: Mapping[str, Affixes]) -> None:
+        """Args: the format; what overlays add to the names of their base, by the folder that is rendered."""
         self._writer = writer
+        self._affixes = affixes
         self._kept: Spool[Finding] = Spool()
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._copies: dict[int, list[Copy]] = {}
@@ -78,7 +84,7 @@ class CopiesWriter:
         if finding.place.file != self._file:
             self._file = finding.place.file
             self._in_file.clear()
-        mistake = _digest_of_mistake(finding)
+        mistake = _digest_of_mistake(finding, self._affixes.get(finding.place.file, ()))
         self._in_file[mistake] += 1
         key = mistake, self._in_file[mistake]
         if key in self._numbers:
@@ -87,10 +93,11 @@ class CopiesWriter:
         return None
 
 
-def _digest_of_mistake(finding: Finding) -> bytes:
+def _digest_of_mistake(finding: Finding, affixes: Affixes) -> bytes:
     """Return a digest of everything by which a reader knows a mistake, without the file and the namespace.
 
-    The line is part of the digest, so that objects which only have the same name differ.
+    The line is part of the digest, so that objects which only have the same name differ. What an overlay adds to names
+    is left out everywhere, because a message or a line may have the name of another object.
     """
     about, decision = finding.subject, finding.decision
     parts = (
@@ -106,4 +113,7 @@ def _digest_of_mistake(finding: Finding) -> bytes:
         finding.message,
         finding.line.text if finding.line else "",
     )
-    return hashlib.blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
+    text = "\0".join(parts)
+    for affix in affixes:
+        text = text.replace(affix, "")
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
