@@ -120,3 +120,14 @@ def test_a_repeated_key_outside_objects_is_reported_on_stderr(tmp_path: Path, ca
     (tmp_path / "c.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\n")
     assert run_command_line(["audit", str(tmp_path)]) == 0
     assert "values.yaml:2:1: key `image` appears twice in one mapping" in capsys.readouterr().err
+
+
+def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):
+    """A missing `---` repeats apiVersion, kind, metadata and spec of the next object."""
+    file = tmp_path / "a.yaml"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: %s}]}\n"
+    file.write_text(pod % ("a", "x") + pod % ("b", "z"))
+    run_command_line(["audit", str(file)])
+    out = capsys.readouterr().out
+    assert out.count("manifest/repeated-key") == 1
+    assert "key `metadata` appears twice in one mapping, and kubectl uses the last (likewise `spec`)\n" in out

@@ -18,6 +18,19 @@ spec:
     image: x
     resources: {resources}
 """
+REFUSED = """apiVersion: v1
+kind: Namespace
+metadata: {{name: {namespace}, labels: {{pod-security.kubernetes.io/enforce: baseline}}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: {namespace}}}
+spec:
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{hostNetwork: true, containers: [{{name: a, image: x}}]}}
+"""
 JOINED = ("text", "json", "sarif", "markdown", "html")
 FRACTION = "pod-resources/whole-number"
 
@@ -104,7 +117,7 @@ def test_each_format_names_the_other_places(format_, overlays, capsys):
 
 def test_text_says_how_many_files_there_are(overlays, capsys):
     _, told = audit(capsys, ".")
-    assert "    also in 2 files: prod.yaml:9:26, stage.yaml:10:26\n" in told.out
+    assert "    also in 2 places: prod.yaml:9:26, stage.yaml:10:26\n" in told.out
     assert "3 objects in 3 files: 0 without findings, 3 with findings (1 fail)" in told.out
 
 
@@ -160,6 +173,34 @@ def test_an_overlay_that_renames_its_base_has_copies_of_it(affix, tmp_path, monk
     assert [first["file"], *(each["file"] for each in first["alsoIn"])] == ["dev", "prod"]
     assert "prod" in first["alsoIn"][0]["object"]["name"]
     assert (other["object"]["name"], other["alsoIn"]) == ("prod-serve", [])
+
+
+def test_objects_that_a_loop_of_a_chart_makes_are_one_finding(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    templates = tmp_path / "chart" / "templates"
+    templates.mkdir(parents=True)
+    (tmp_path / "chart" / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 0.1.0\n")
+    loop = "{{ range $i := until 3 }}\n---\n" + pod(name="train-{{ $i }}") + "{{ end }}\n"
+    write(templates, loop=loop, other=pod(name="train-9"))
+    first, other = read(capsys, ".", "--render")["findings"]
+    assert [first["object"]["name"], *(each["object"]["name"] for each in first["alsoIn"])] == [
+        "train-0",
+        "train-1",
+        "train-2",
+    ]
+    assert len({each["line"] for each in (first, *first["alsoIn"])}) == 3
+    assert (other["object"]["name"], other["alsoIn"]) == ("train-9", [])
+
+
+def test_the_namespace_in_a_message_does_not_matter(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("dev", "prod"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, deployment=REFUSED.format(namespace=name))
+    run_command_line(["audit", ".", "--rule", "pod-prerequisites", "-o", "json"])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert "namespace dev refuses" in finding["message"]
+    assert [each["file"] for each in finding["alsoIn"]] == ["prod/deployment.yaml"]
 
 
 def test_beyond_a_bound_each_finding_is_reported_on_its_own(overlays, monkeypatch, capsys):

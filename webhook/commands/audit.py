@@ -18,7 +18,7 @@ from webhook.commands.audited_objects import Reviewed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
-from webhook.report.copies import Affixes
+from webhook.report.copies import RenderedText
 from webhook.settings.shared import ReviewSettings
 
 
@@ -109,12 +109,12 @@ def command(
         fails_only=fails_only,
     )
     flags.check_flag_combinations(named, settings)
-    affixes: dict[str, Affixes] = {}
+    rendered: dict[str, RenderedText] = {}
     report = AuditReport(
         chosen,
         write_baseline,
         report_options.parse_shown(show),
-        affixes=None if flags.is_live else affixes,
+        rendered=None if flags.is_live else rendered,
         is_verbose=verbose,
         statistics=statistics,
     )
@@ -166,11 +166,9 @@ def command(
         if is_rendered or render_remote:
             from webhook.commands.rendering import replace_by_rendered_objects
 
-            rendered = replace_by_rendered_objects(
-                stream, named, settings.kubernetes_version, with_remote=render_remote
-            )
-            problems += rendered.problems
-            affixes |= rendered.affixes
+            result = replace_by_rendered_objects(stream, named, settings.kubernetes_version, with_remote=render_remote)
+            problems += result.problems
+            rendered |= result.texts
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )

@@ -12,7 +12,7 @@ from webhook.commands.audit_part import FindingLineEncoder, PartResult, StopSign
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.report import baseline, formats
-from webhook.report.copies import Affixes
+from webhook.report.copies import RenderedTexts
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demands, QueueTrees
@@ -58,16 +58,16 @@ class AuditReport:
         write_baseline: Path | None,
         shown: frozenset[Result] = frozenset(),
         *,
-        affixes: Mapping[str, Affixes] | None,
+        rendered: RenderedTexts | None,
         is_verbose: bool,
         statistics: bool = False,
     ) -> None:
-        """Args: the outputs; the baseline to write; results that get rows, too; what overlays add to the names of their
-        base, None for the objects of a cluster; whether all is named; whether rules are counted in place of the findings.
+        """Args: the outputs; the baseline to write; results that get rows, too; how folders were rendered, None for
+        the objects of a cluster; whether all is named; whether rules are counted in place of the findings.
         """
         self._shown = shown
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
-            formats.writers_of_statistics() if statistics else formats.writers_of_findings(shown, affixes)
+            formats.writers_of_statistics() if statistics else formats.writers_of_findings(shown, rendered)
         )
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None

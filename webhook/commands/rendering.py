@@ -28,7 +28,7 @@ from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
 from webhook.errors import InputProblem, ProgramError
 from webhook.input.document_stream import DocumentStream
-from webhook.report.copies import Affixes
+from webhook.report.copies import RenderedText, RenderedTexts
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode, walk_folder
 
@@ -38,6 +38,8 @@ _MAX_BYTES: Final = 128 * 1024 * 1024
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
+_SOURCE: Final = b"# Source: "
+"""The line before each object in the output of helm."""
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 """If a chart does not accept the given release, it is rendered for the default release of helm, if the chart accepts
 that.
@@ -53,7 +55,7 @@ class RenderableFolder(Struct, frozen=True):
     folder: str
     kind: Literal["chart", "kustomization"]
     parts: frozenset[str]
-    affixes: Affixes = ()
+    affixes: Sequence[str] = ()
 
     def is_rendered_from(self, source: str) -> bool:
         """Return whether the folder is rendered from a file."""
@@ -111,7 +113,7 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     return parts
 
 
-def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Affixes:
+def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Sequence[str]:
     """Return the prefixes and suffixes of a kustomization and of all that it uses, the longest first."""
     waiting, seen = [root], {root}
     affixes = set[str]()
@@ -144,10 +146,10 @@ def _enters(name: str) -> bool:
 
 
 class Rendered(Struct, frozen=True):
-    """What is known after rendering: what could not be rendered, and what each overlay adds to names, by its folder."""
+    """What is known after rendering: what could not be rendered, and how each other folder was."""
 
     problems: tuple[InputProblem, ...]
-    affixes: Mapping[str, Affixes]
+    texts: RenderedTexts
 
 
 def replace_by_rendered_objects(
@@ -162,7 +164,7 @@ def replace_by_rendered_objects(
         with_remote: whether kustomizations may fetch what they name.
     """
     problems: list[InputProblem] = []
-    affixes: dict[str, Affixes] = {}
+    texts: dict[str, RenderedText] = {}
     folders = [each for each in named if os.path.isdir(each)]  # noqa: PTH112 - names of the command line
     programs = ExternalPrograms(folders)
     for each in find_renderables(folders):
@@ -171,12 +173,24 @@ def replace_by_rendered_objects(
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
                 stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
-                affixes |= {each.folder: each.affixes} if each.affixes else {}
+                texts[each.folder] = RenderedText(
+                    each.affixes, _templates_of_chart(data) if each.kind == "chart" else ()
+                )
             except (ProgramError, OSError) as error:
                 why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
                 problems.append(InputProblem(message=f"cannot be rendered: {why}", file=each.folder))
             stream.add_files_not_read(copies.not_read)
-    return Rendered(tuple(problems), affixes)
+    return Rendered(tuple(problems), texts)
+
+
+def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
+    """Return the lines of the output of helm at which the text of a template begins, with the path of the template."""
+    lines = enumerate(data.split(b"\n"), 1)
+    return tuple(
+        (number, line.removeprefix(_SOURCE).decode(errors="replace"))
+        for number, line in lines
+        if line.startswith(_SOURCE)
+    )
 
 
 def cause_of_failure(message: str) -> str:

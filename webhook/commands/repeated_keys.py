@@ -20,6 +20,7 @@ from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rule
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
+from webhook.text.wording import some_of
 from webhook.yamltext.source_line import Place
 
 RULE: Final = Rule(
@@ -31,7 +32,10 @@ RULE: Final = Rule(
     docs="https://yaml.org/spec/1.2.2/#mapping",
 )
 _FIX: Final = "keep one of them, or merge their values"
+_KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
+_MOST_KEYS: Final = 5
+"""How many further keys of one mapping are named."""
 
 
 class RepeatedKeys:
@@ -57,9 +61,15 @@ class RepeatedKeys:
                 self.elsewhere.append(problem)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield the findings of one input, which is an object."""
+        """Yield the findings of one input, which is an object: one for each mapping, since a missing `---` repeats all
+        keys of an object.
+        """
+        by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
-            yield _finding_for_key(problem, each, subject)
+            key, _, what = problem.message.removeprefix(_KEY).partition("`")
+            by_mapping.setdefault((problem.path, what if key else problem.message), []).append(problem)
+        for same in by_mapping.values():
+            yield _finding_for_mapping(same, each, subject)
 
 
 def _inputs_by_source(
@@ -81,10 +91,14 @@ def _input_that_holds_key(
     return listed[index - 1][1] if index else None
 
 
-def _finding_for_key(problem: InputProblem, each: documents.InputDocument, subject: Subject) -> Finding:
-    """Return the finding for one key that a mapping has twice."""
+def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
+    """Return the finding for the keys that a mapping has twice."""
+    problem = same[0]
+    message = problem.message.removesuffix(_EXPECTED)
+    if others := [other.message.removeprefix(_KEY).partition("`")[0] for other in same[1:]]:
+        message = f"{message} (likewise {some_of([f'`{key}`' for key in others], _MOST_KEYS)})"
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
-    repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
+    repeated = Problem(code=RULE.id, path=path, message=message, fix=_FIX)
     decision = Decision(
         policy=RULE.policy,
         rule=RULE.id,

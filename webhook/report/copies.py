@@ -1,16 +1,19 @@
-"""Reports a mistake in copies of an object once: one finding, with the places of the copies in other files.
+"""Reports a mistake in copies of an object once: one finding, with the other places.
 
-Each overlay of kustomize repeats the objects of its base, and `bundle/` or `dist/` those of `config/`. All places of a
-finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
+Each overlay of kustomize repeats the objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a
+template of a chart makes many objects. All places of a finding are known only at the end, so findings are kept until
+then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.report.counts import FINDINGS
@@ -24,17 +27,34 @@ _MOST_REMEMBERED: Final = 100_000
 """How many findings and copies are remembered; every later finding is reported on its own."""
 
 
-Affixes: TypeAlias = Sequence[str]
-"""The prefixes and suffixes that an overlay gives to names, the longest first."""
+class RenderedText(Struct, frozen=True):
+    """How a folder was rendered.
+
+    affixes: the prefixes and suffixes that an overlay gives to names, the longest first. templates: the lines from 1 at
+    which the text of a template begins, with the path of the template, in order.
+    """
+
+    affixes: Sequence[str] = ()
+    templates: Sequence[tuple[int, str]] = ()
+
+    def template_of_line(self, line: int) -> str:
+        """Return the template that made a line, "" if none did."""
+        number = bisect_right(self.templates, line, key=lambda each: each[0])
+        return self.templates[number - 1][1] if number else ""
+
+
+RenderedTexts: TypeAlias = Mapping[str, RenderedText]
+"""How each folder was rendered that is."""
+_AS_WRITTEN: Final = RenderedText()
 
 
 class CopiesWriter:
     """Passes findings on to a writer at the end, those about copies as one finding, and counts them as one."""
 
-    def __init__(self, writer: Writer[Finding], affixes: Mapping[str, Affixes]) -> None:
-        """Args: the format; what overlays add to the names of their base, by the folder that is rendered."""
+    def __init__(self, writer: Writer[Finding], rendered: RenderedTexts) -> None:
+        """Args: the format; how folders were rendered."""
         self._writer = writer
-        self._affixes = affixes
+        self._rendered = rendered
         self._kept: Spool[Finding] = Spool()
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._copies: dict[int, list[Copy]] = {}
@@ -74,9 +94,10 @@ class CopiesWriter:
         yield from self._writer.end(replace(totals, counts=counts))
 
     def _number_of_first(self, finding: Finding) -> int | None:
-        """Return the number of the finding of an earlier file that says the same; None if this is the first.
+        """Return the number of the earlier finding that says the same; None if this is the first.
 
-        The second finding of a file is only equal to the second of another: in one file all are reported.
+        The second finding of a file is only equal to the second of another: in one file all are reported, except those
+        of objects that one template made.
         """
         if finding.result not in FINDINGS or not finding.subject.name or self._remembered >= _MOST_REMEMBERED:
             return None
@@ -84,22 +105,30 @@ class CopiesWriter:
         if finding.place.file != self._file:
             self._file = finding.place.file
             self._in_file.clear()
-        mistake = _digest_of_mistake(finding, self._affixes.get(finding.place.file, ()))
+        rendered = self._rendered.get(finding.place.file, _AS_WRITTEN)
+        template = rendered.template_of_line(finding.place.line)
+        mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
-        key = mistake, self._in_file[mistake]
+        key = mistake, 1 if template else self._in_file[mistake]
         if key in self._numbers:
             return self._numbers[key]
         self._numbers[key] = self._next_number
         return None
 
 
-def _digest_of_mistake(finding: Finding, affixes: Affixes) -> bytes:
+def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
     """Return a digest of everything by which a reader knows a mistake, without the file and the namespace.
 
-    The line is part of the digest, so that objects which only have the same name differ. What an overlay adds to names
-    is left out everywhere, because a message or a line may have the name of another object.
+    The line is part of the digest, so that objects which only have the same name differ. A template replaces the name,
+    because it may make objects with many names.
     """
     about, decision = finding.subject, finding.decision
+    added = (about.name, *affixes) if template else affixes
+    texts = (
+        f"{finding.place.file} {template}" if template else about.name,
+        finding.message,
+        finding.line.text if finding.line else "",
+    )
     parts = (
         str(finding.result),
         "advice" if finding.is_advice else "",
@@ -108,12 +137,18 @@ def _digest_of_mistake(finding: Finding, affixes: Affixes) -> bytes:
         decision.param,
         about.api_version,
         about.kind,
-        about.name,
         finding.path,
-        finding.message,
-        finding.line.text if finding.line else "",
+        *(_text_of_base(text, about.namespace, added) for text in texts),
     )
-    text = "\0".join(parts)
-    for affix in affixes:
-        text = text.replace(affix, "")
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    return hashlib.blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _text_of_base(text: str, namespace: str, affixes: Sequence[str]) -> str:
+    """Return the words of a text without the namespace, and without what an overlay adds to names."""
+    words = []
+    for word in text.replace("`", " ").split():
+        name = word.strip(",;:()").removeprefix(f"{namespace}/")
+        for affix in affixes:
+            name = name.removeprefix(affix).removesuffix(affix)
+        words.append("" if name == namespace else name)
+    return " ".join(words)

@@ -53,7 +53,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 class Copy(Struct, frozen=True):
-    """A copy of an object in another file, with the place there that a finding about the object is about, too."""
+    """A copy of an object, with the place there that a finding about the object is about, too."""
 
     place: Place
     subject: Subject
@@ -63,8 +63,8 @@ class Finding(Struct, kw_only=True):
     """One result; treat it as immutable. `rule` describes the rule; `decision` is the decision of the finding.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
-    line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake, one
-    a file; it is empty unless the format reports copies together (copies.py).
+    line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake; it
+    is empty unless the format reports copies together (copies.py).
     """
 
     result: Result

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.copies import Affixes, CopiesWriter
+from webhook.report.copies import CopiesWriter, RenderedTexts
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
 from webhook.report.writer import FindingsAdapter, RowFilter, Writer
@@ -127,15 +127,13 @@ def format_names() -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS)
 
 
-def writers_of_findings(
-    shown: Collection[Result] = (), affixes: Mapping[str, Affixes] | None = None
-) -> Writers[Finding]:
+def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts | None = None) -> Writers[Finding]:
     """Return the writers for an audit, each with an entry for the results of its format and for those to show.
 
-    affixes: what overlays add to the names of their base, for objects of files, where copies of an object have one
-    finding in some formats; None for the objects of a cluster, which are no copies.
+    rendered: how folders were rendered, for objects of files, where copies of an object have one finding in some
+    formats; None for the objects of a cluster, which are no copies.
     """
-    return {each.name: partial(_writer_of_rows, each, frozenset(shown), affixes) for each in FORMATS}
+    return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
 
 
 def writers_of_statistics() -> Writers[Finding]:
@@ -146,9 +144,9 @@ def writers_of_statistics() -> Writers[Finding]:
     }
 
 
-def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], affixes: Mapping[str, Affixes] | None) -> RowFilter:
+def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], rendered: RenderedTexts | None) -> RowFilter:
     writer = each.findings()
-    joined = CopiesWriter(writer, affixes) if each.joins_copies and affixes is not None else writer
+    joined = CopiesWriter(writer, rendered) if each.joins_copies and rendered is not None else writer
     return RowFilter(joined, each.rows_with(shown))
 
 

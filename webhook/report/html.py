@@ -215,7 +215,7 @@ def _copies_of_object(finding: Finding) -> str:
     places = [f"{_escaped_text(str(each.place))}" for each in finding.also_in[:_MOST_COPIES]]
     more = len(finding.also_in) - len(places)
     items = "".join(f"<li>{each}</li>" for each in (*places, *([f"and {more} more"] if more else [])))
-    title = f"Also in {counted(len(finding.also_in), 'file')}"
+    title = f"Also in {counted(len(finding.also_in), 'place')}"
     return f'<details class="copies"><summary>{title}</summary><ul>{items}</ul></details>'
 
 

@@ -67,7 +67,7 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def record_of_copy(copy: Copy) -> dict[str, Any]:
-    """Return a copy of an object in another file as JSON: the copy, and the place of the same mistake."""
+    """Return a copy of an object as JSON: the copy, and the place of the same mistake."""
     return {"object": _record_of_subject(copy.subject), **record_of_place(copy.place)}
 
 

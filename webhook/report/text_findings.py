@@ -136,10 +136,10 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
 
 
 def _copies_in_words(finding: Finding) -> str:
-    """Return `also in 4 files: a.yaml:7:3, b.yaml:7:3, c.yaml:9:3 and 1 more`."""
+    """Return `also in 4 places: a.yaml:7:3, b.yaml:7:3, c.yaml:9:3 and 1 more`."""
     places = [each.place.file_line_and_column for each in finding.also_in]
-    files = "" if len(places) == 1 else f"{counted(len(places), 'file')}: "
-    return f"also in {files}{some_of(places, _MOST_COPIES)}"
+    number = "" if len(places) == 1 else f"{counted(len(places), 'place')}: "
+    return f"also in {number}{some_of(places, _MOST_COPIES)}"
 
 
 def fix_lines(fix: str, screen: Screen) -> Iterator[str]:

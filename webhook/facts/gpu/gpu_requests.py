@@ -127,6 +127,8 @@ _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or the value of a variable, that says where a program computes."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
+_ALSO_ON_CPUS: Final = "/tritonserver:"
+"""The image of a server that computes trees and ONNX models on CPUs as well, so that it alone says nothing of GPUs."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _NEED_NONE: Final = frozenset(
     (
@@ -190,7 +192,8 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
-    """Return whether a pod without devices gets its GPU by hand: on one machine, by the class, or through MPS.
+    """Return whether a pod without devices gets its GPU by hand: on one machine, by the class, as a privileged
+    container, or through MPS.
 
     A class for GPUs together with NVIDIA_VISIBLE_DEVICES is what takes the place of a request where no device plugin
     counts GPUs, or where all programs share one: K3s with the NVIDIA Container Toolkit, machines at home.
@@ -200,8 +203,9 @@ def _is_shared_on_purpose(pod: PodSpec) -> bool:
     containers = pod.containers
     if any(_MPS.fullmatch(name) for each in containers for name in each.environment.names):
         return True
+    seeing = [each for each in containers if value_of_visible_devices(each) not in ("", *_SEES_NOTHING)]
     has_class = pod.runtime_class_name in devices.read_device_catalogue().runtime_classes
-    return has_class and any(value_of_visible_devices(each) not in ("", *_SEES_NOTHING) for each in containers)
+    return any(has_class or each.security_context.privileged for each in seeing)
 
 
 def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
@@ -261,6 +265,8 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
     container = requesting.container
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
     if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):
+        return False
+    if _ALSO_ON_CPUS in container.image:
         return False
     launch = cached_launch_of_container(container, subject)
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:

@@ -37,6 +37,8 @@ RAY: Final = "Ray"
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
+_RAY_ADDRESS: Final = "RAY_ADDRESS"
+"""The variable by which a program joins a Ray cluster."""
 _RAY_START: Final = re.compile(r"\bray\s+start\b")
 _RAY_CLUSTER: Final = re.compile(r"\bray[_-]?[a-z]*\.sh\b|--ray[_-](?:cluster[_-]size|address|init)", re.ASCII)
 _SHELL_FILE: Final = re.compile(r"\.sh\b")
@@ -167,11 +169,11 @@ def starts_ray(container: Container) -> bool:
 
 
 def may_start_ray(container: Container, *, is_of_group: bool) -> bool:
-    """Return whether the command of a container starts Ray, or runs a script that may.
+    """Return whether a container names a Ray cluster, starts Ray, or runs a script that may.
 
     In a pod of a group a script that runs before the server may join the pods.
     """
-    if starts_ray(container) or container.runs(_RAY_CLUSTER):
+    if starts_ray(container) or container.runs(_RAY_CLUSTER) or _RAY_ADDRESS in container.environment.names:
         return True
     return is_of_group and container.runs(_SHELL_FILE)
 

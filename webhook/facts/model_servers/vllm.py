@@ -85,7 +85,9 @@ def _words_for_sizes(tensor: int, pipeline: int, context: int) -> str:
 def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_named: bool) -> ServerProcesses:
     """Return the workers that Ray places: in the GPUs of this container where no other pod joins."""
     arguments = server.arguments
-    is_alone = is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
+    is_alone = (
+        is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
+    )  # set by a script
     return ServerProcesses(
         here=world if is_alone else None,
         total=world if is_named and not arguments.has("data") else None,
