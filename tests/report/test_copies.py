@@ -167,7 +167,8 @@ def test_an_overlay_that_renames_its_base_has_copies_of_it(affix, tmp_path, monk
         (tmp_path / name).mkdir()
     write(tmp_path / "base", pod=pod(), kustomization="resources: [pod.yaml]\n")
     for name in ("dev", "prod"):
-        write(tmp_path / name, kustomization=f"resources: [../base]\n{affix.format(name, name)}\n")
+        patch = "patches: [{patch: '[{op: add, path: /metadata/name, value: train}]', target: {kind: Pod}}]"
+        write(tmp_path / name, kustomization=f"resources: [../base]\n{affix.format(name, name)}\n{patch}\n")
     write(tmp_path / "serve", pod=pod(name="serve"), kustomization="resources: [pod.yaml]\nnamePrefix: prod-\n")
     first, other = read(capsys, ".", "--render")["findings"]
     assert [first["file"], *(each["file"] for each in first["alsoIn"])] == ["dev", "prod"]

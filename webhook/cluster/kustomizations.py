@@ -33,7 +33,8 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
     components: those of the folders whose settings also apply to everything that the kustomization includes. patches:
-    the files that it merges into the objects of others.
+    the files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, which it has also where
+    the names are not known.
     """
 
     folder: str
@@ -41,6 +42,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     naming: NameChanges
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
+    affixes: tuple[str, ...] = ()
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
@@ -52,7 +54,12 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     components = tuple(_paths_of_entries(folder, value.get("components")))
     patches = tuple(_paths_of_entries(folder, [_file_of_patch(each) for each in _patch_entries(value)]))
     return Kustomization(
-        folder=folder, taken=taken, naming=_naming_of_kustomization(value), components=components, patches=patches
+        folder=folder,
+        taken=taken,
+        naming=_naming_of_kustomization(value),
+        components=components,
+        patches=patches,
+        affixes=tuple(filter(None, (_text_or_empty(value.get(field)) for field in ("namePrefix", "nameSuffix")))),
     )
 
 

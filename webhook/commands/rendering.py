@@ -121,10 +121,10 @@ def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]
         of = by_folder.get(waiting.pop())
         if of is None:
             continue
-        affixes |= {of.naming.prefix, of.naming.suffix}
+        affixes |= {*of.affixes}
         waiting += {*of.taken} - seen
         seen |= {*of.taken}
-    return tuple(sorted(affixes - {""}, key=lambda each: (-len(each), each)))
+    return tuple(sorted(affixes, key=lambda each: (-len(each), each)))
 
 
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
