@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,18 +56,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for crd in CRDS:
             server.kubectl("create", "-f", str(crd))
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
-        server.kubectl("create", "namespace", NAMESPACE)
-        certificates, log = folder / "webhook", folder / "webhook.log"
-        claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
-        with log.open("wb") as stream:
-            process = subprocess.Popen(_serve(server, certificates), stderr=stream)
-        try:
-            cluster = Cluster(server, _port(process, log), certificates, log)
-            _register(cluster)
-            yield cluster
-        finally:
-            process.terminate()
-            process.wait(30)
+        with registered_webhook(server, folder) as made:
+            _wait_until_called(made)
+            yield made
+
+
+@contextmanager
+def registered_webhook(server: ApiServer, folder: Path, *policies: str) -> Iterator[Cluster]:
+    """The webhook, running and registered; `policies` are flags of serve and webhook-config about policies."""
+    server.kubectl("create", "namespace", NAMESPACE)
+    certificates, log = folder / "webhook", folder / "webhook.log"
+    claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
+    with log.open("wb") as stream:
+        process = subprocess.Popen([*_serve(server, certificates), *policies], stderr=stream)
+    try:
+        cluster = Cluster(server, _port(process, log), certificates, log)
+        _register(cluster, policies)
+        yield cluster
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def claimgate(*arguments: str, code: int = 0) -> str:
@@ -94,17 +103,16 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     raise TimeoutError(log.read_text())
 
 
-def _register(cluster: Cluster) -> None:
+def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
     """Exactly what webhook-config prints; a Service of type ExternalName, because a loopback URL would speak HTTP/2."""
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
     metadata = {"name": "claimgate", "namespace": NAMESPACE}
     cluster.server.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service})
     enforced = ["--failure-policy", "Fail", "--timeout", "10", "--any-pod"]
-    printed = claimgate("webhook-config", "--service", f"{NAMESPACE}/claimgate:{cluster.port}", *enforced)
+    printed = claimgate("webhook-config", "--service", f"{NAMESPACE}/claimgate:{cluster.port}", *enforced, *policies)
     cluster.server.kubectl("create", "-f", "-", given=printed)
     place = ["--dir", str(cluster.certificates), "--kubeconfig", str(cluster.server.kubeconfig)]
     claimgate("certs", "inject", "claimgate", *place)
-    _wait_until_called(cluster)
 
 
 def _wait_until_called(cluster: Cluster) -> None:

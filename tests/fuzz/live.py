@@ -178,7 +178,7 @@ class Server:
             answer = self._create(kind, name, spec)
         except httpx.RemoteProtocolError:
             return Told("crashed")
-        body, warnings = answer.json(), tuple(map(_warning, answer.headers.get_list("warning")))
+        body, warnings = answer.json(), tuple(map(warning_of_header, answer.headers.get_list("warning")))
         if answer.status_code == httpx.codes.CREATED:
             return Told("allowed", warnings=warnings, spec=body.get("spec"))
         return Told("denied", body["code"], body.get("reason", ""), body["message"], warnings)
@@ -188,7 +188,7 @@ class Server:
         return self._client.post(path, json=custom(kind, name, spec))
 
 
-def _warning(header: str) -> str:
+def warning_of_header(header: str) -> str:
     """The text of a Warning header: 299 - "text"."""
     return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
 
