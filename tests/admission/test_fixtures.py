@@ -70,6 +70,20 @@ def test_namespace_of_a_plain_object(value: dict[str, Any], namespace: str) -> N
     assert attributes_of_object(value).namespace == namespace
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [{"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}],
+    ids=["a kind of Kubernetes", "a custom kind"],
+)
+def test_an_object_names_its_namespace_as_an_api_server_writes_it(kind: dict[str, str]) -> None:
+    written = {**kind, "metadata": {"name": "a"}}
+    assert attributes_of_object(written, namespace="team").object["metadata"] == {"name": "a", "namespace": "team"}
+    assert attributes_of_object(written, fills_defaults=False).object["metadata"] == {"name": "a"}
+    assert written["metadata"] == {"name": "a"}
+    device_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "a"}}
+    assert attributes_of_object(device_class).object["metadata"] == {"name": "a"}
+
+
 def test_the_table_wins_over_the_plural_rule() -> None:
     rows = {("x.io", "Corps"): Known("corps", namespaced=False)}
     read = attributes_of_object({"apiVersion": "x.io/v1", "kind": "Corps"}, lambda group, kind: rows.get((group, kind)))

@@ -59,6 +59,47 @@ FILLED: dict[str, tuple[dict[str, Any], str, Any]] = {
     ),
     "a strategy": (of_kind("Deployment", {"strategy": {}}, "apps/v1"), "spec.strategy.rollingUpdate.maxSurge", "25%"),
     "a port of a Service": (of_kind("Service", {"ports": [{"port": 80}]}), "spec.ports[0].targetPort", 80),
+    "the kind of a claim in a StatefulSet": (
+        of_kind("StatefulSet", {"volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": {}}]}, "apps/v1"),
+        "spec.volumeClaimTemplates[0]",
+        {
+            "metadata": {"name": "v"},
+            "spec": {"volumeMode": "Filesystem"},
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "status": {"phase": "Pending"},
+        },
+    ),
+    "a field that Go writes although it is not set": (
+        pod(livenessProbe={"grpc": {"port": 80, "service": None}}),
+        "spec.containers[0].livenessProbe.grpc.service",
+        "",
+    ),
+    "a scope of parameters": (
+        of_kind("IngressClass", {"parameters": {"kind": "P", "name": "p", "scope": None}}, "networking.k8s.io/v1"),
+        "spec.parameters.scope",
+        "Cluster",
+    ),
+    "a toleration of devices": (
+        of_kind(
+            "ResourceClaim",
+            {"devices": {"requests": [{"name": "r", "exactly": {"tolerations": [{"key": "k"}]}}]}},
+            "resource.k8s.io/v1",
+        ),
+        "spec.devices.requests[0].exactly.tolerations[0].operator",
+        "Equal",
+    ),
+    "texts of a Secret": (
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "x"},
+            "data": {"a": "MQ=="},
+            "stringData": {"a": "2"},
+        },
+        "data",
+        {"a": "Mg=="},
+    ),
     "the label of a Namespace": (
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}},
         'metadata.labels["kubernetes.io/metadata.name"]',

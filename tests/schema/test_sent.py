@@ -30,6 +30,10 @@ SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "other empty lists are absent": (pod(command=[], env=[]), pod()),
     "an empty object stays": (pod(securityContext={}), pod(securityContext={})),
     "a null among texts is empty": ({**CONFIG, "data": {"a": None}}, {**CONFIG, "data": {"a": ""}}),
+    "a null among bytes stays": (
+        {**CONFIG, "binaryData": {"a": None, "b": ""}},
+        {**CONFIG, "binaryData": {"a": None, "b": ""}},
+    ),
     "a null in a list is empty": (pod(args=[None]), pod(args=[""])),
     "a null amount is 0": (
         pod(resources={"limits": {"cpu": None}}),

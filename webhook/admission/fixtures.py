@@ -132,7 +132,7 @@ def attributes_of_object(
 
     The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object goes
     into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its defaults. If
-    an API server cannot decode one, it stays unchanged.
+    an API server cannot decode one, it stays unchanged. Every object with a namespace names it.
 
     Args:
         value: an object with apiVersion and kind.
@@ -158,6 +158,8 @@ def attributes_of_object(
         where = name
     before_update = value if old_object is None else old_object
     now, before, is_decoded = _objects_as_sent(value, before_update, kind, fills_defaults=fills_defaults)
+    if namespaced and fills_defaults:
+        now, before = _object_in_namespace(now, where), _object_in_namespace(before, where)
     return Attributes(
         uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
         kind=kind,
@@ -193,6 +195,14 @@ def _objects_as_sent(
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
+
+
+def _object_in_namespace(obj: JSON, namespace: str) -> JSON:
+    """Return an object with the namespace of the request, which an API server writes into an object without one."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("namespace"):
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": namespace}}
 
 
 def _object_as_sent(value: JSON, kind: GroupVersionKind, *, fills_defaults: bool) -> JSON:

@@ -46,14 +46,13 @@ class Submissions:
             recorded = fixtures.attributes_of_fixture(value, self._row)
             self._files.mark_as_recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return SubmittedObject(recorded, self._view(file, ""))
-        attributes = fixtures.attributes_of_fixture(
-            self._files.apply_name_changes(file, value), self._row, fills_defaults=self._fills_defaults
-        )
-        return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, attributes)))
+        written = self._files.apply_name_changes(file, value)
+        attributes = fixtures.attributes_of_fixture(written, self._row, fills_defaults=self._fills_defaults)
+        return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
-    def _assumed_namespace(self, file: str, attributes: Attributes) -> str:
+    def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
         """Return the namespace of the attributes if it is only assumed, because no file states it; else ""."""
-        says = bool(get(attributes.object, ("metadata", "namespace"))) and self._files.knows_namespace(file)
+        says = bool(get(written, ("metadata", "namespace"))) and self._files.knows_namespace(file)
         return "" if says or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:

@@ -2,13 +2,14 @@
 
 The object is encoded as an API server sends it (sent.py), so a field that is not set is absent. A type has its
 defaults here under its name. The defaults of an object are set before the defaults of its parts. Values that an API
-server fills in later, such as names, selectors of Jobs and the tolerations of its admission plugins, are not here.
-Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py compares
-with kube-apiserver 1.36.
+server fills in later, such as names, selectors and labels of Jobs and the tolerations of its admission plugins, are not
+here. Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py,
+test_api_defaults.py and test_hand_written.py compare with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -67,6 +68,8 @@ def _fill_of_map(of: Type) -> Fill | None:
 def _fill_of_object(of: Fields) -> Fill | None:
     own, constants = _FUNCTIONS.get(of.name), _CONSTANTS.get(of.name)
     parts = [(name, inner) for name, each in of.fields.items() if (inner := _fill_of_type(each)) is not None]
+    # Go writes some fields always; such a zero value is not set
+    unset = [(name, of.always[name], each) for name, each in (constants or {}).items() if name in of.always]
     if own is None and constants is None and not parts:
         return None
 
@@ -75,6 +78,9 @@ def _fill_of_object(of: Fields) -> Fill | None:
             return value
         deadline.spend(1)
         made = {**constants, **value} if constants else dict(value)
+        for name, zero, default in unset:
+            if made[name] == zero:
+                made[name] = default
         if own is not None:
             own(made)
         for name, inner in parts:
@@ -204,6 +210,14 @@ def _fill_namespace(namespace: Parts) -> None:
         namespace["metadata"] = {**metadata, "labels": labels}
 
 
+def _fill_secret(secret: Parts) -> None:
+    """Write texts as bytes, which the conversion of a Secret does."""
+    texts = secret.pop("stringData", None)
+    if texts:
+        encoded = {key: b64encode(text.encode(errors="replace")).decode() for key, text in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
 def _fill_service(service: Parts) -> None:
     spec = service["spec"] = {"sessionAffinity": "None", "type": "ClusterIP", **(service.get("spec") or {})}
     if spec["sessionAffinity"] == "None":
@@ -276,6 +290,14 @@ def _fill_stateful_set(spec: Parts) -> None:
         **retention,
         **(spec.get("persistentVolumeClaimRetentionPolicy") or {}),
     }
+    if spec.get("volumeClaimTemplates"):
+        spec["volumeClaimTemplates"] = [_claim_template(each) for each in spec["volumeClaimTemplates"]]
+
+
+def _claim_template(claim: JSON) -> JSON:
+    """Return a claim with its kind, which the conversion of a StatefulSet writes, and with its first phase."""
+    status = {"phase": "Pending", **(claim.get("status") or {})}
+    return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": status}
 
 
 def _fill_job(job: Parts) -> None:
@@ -347,6 +369,8 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 _CONTAINER: Final = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _ISCSI: Final = {"iscsiInterface": "default"}
 _RBD: Final = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
+_TOLERATION: Final = {"operator": "Equal"}
+_MAPPING: Final = {"allocationMultiplier": "1"}
 _SCALE_IO: Final = {"storageMode": "ThinProvisioned", "fsType": "xfs"}
 _WEBHOOK: Final[JSON] = {
     "failurePolicy": "Fail",
@@ -368,6 +392,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, JSON]]] = {
     "core.v1.ContainerPort": {"protocol": "TCP"},
     "core.v1.Probe": _PROBE,
     "core.v1.HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "core.v1.GRPCAction": {"service": ""},
     "core.v1.ObjectFieldSelector": {"apiVersion": "v1"},
     "core.v1.FileKeySelector": {"optional": False},
     "core.v1.SecretVolumeSource": _MODE,
@@ -407,6 +432,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, JSON]]] = {
     },
     "batch.v1.PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
     "networking.v1.NetworkPolicyPort": {"protocol": "TCP"},
+    "networking.v1.IngressClassParametersReference": {"scope": "Cluster"},
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     "storage.v1.CSIDriverSpec": {
         "attachRequired": True,
@@ -417,11 +443,29 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, JSON]]] = {
         "requiresRepublish": False,
         "seLinuxMount": False,
     },
+    "resource.v1.DeviceToleration": _TOLERATION,
+    "resource.v1beta1.DeviceToleration": _TOLERATION,
+    "resource.v1beta2.DeviceToleration": _TOLERATION,
+    "resource.v1.NodeAllocatableResourceMapping": _MAPPING,
+    "resource.v1beta1.NodeAllocatableResourceMapping": _MAPPING,
+    "resource.v1beta2.NodeAllocatableResourceMapping": _MAPPING,
+    "flowcontrol.v1.FlowSchemaSpec": {"matchingPrecedence": 1000},
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    "flowcontrol.v1.QueuingConfiguration": {"queues": 64, "handSize": 8, "queueLengthLimit": 50},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
     "admissionregistration.v1.RuleWithOperations": {"scope": "*"},
+    "admissionregistration.v1.NamedRuleWithOperations": {"scope": "*"},
+    "admissionregistration.v1.MatchResources": {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+    },
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
 }
 """By the name of a type, the defaults that do not depend on other fields."""
 _FUNCTIONS: Final[Mapping[str, Callable[[Parts], None]]] = {
@@ -432,6 +476,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Parts], None]]] = {
     "core.v1.Volume": _fill_volume,
     "core.v1.ImageVolumeSource": _fill_image_volume,
     "core.v1.Namespace": _fill_namespace,
+    "core.v1.Secret": _fill_secret,
     "core.v1.Service": _fill_service,
     "core.v1.ServicePort": _fill_service_port,
     "core.v1.LimitRangeItem": _fill_limit_range_item,

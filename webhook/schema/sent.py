@@ -1,9 +1,9 @@
 """Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
 
 A field that is not set, or is empty, is left out, unless Go always writes it (go_encoding.json). A null among the texts
-of a map is an empty text, one among amounts is 0, and an amount is written in its canonical form. api_defaults.py fills
-in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36
-pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+of a map is an empty text, one among bytes stays, one among amounts is 0, and an amount is written in its canonical
+form. api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery
+v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _ABSENT: Final = object()
 _SCALARS: Final = ("text", "number", "truth")
 _UNJUDGED: Final = "status"
 """The field that controllers write; types of kinds leave it out (kinds.py)."""
+_BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")}
+"""The maps of bytes, by type and field: a null among bytes stays null."""
 
 
 def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
@@ -108,7 +110,7 @@ class _ApiServerEncoder(Struct, frozen=True):
                 raise ValueError(f"{name} is not a field")
             if item is None or (not item and not (name in of.always or name in of.kept) and _is_omitted(item, field)):
                 continue
-            made[name] = self.encode_value(item, field or "any")
+            made[name] = item if (of.name, name) in _BYTES else self.encode_value(item, field or "any")
         if self.is_whole:
             made |= {name: empty for name, empty in of.always.items() if name not in made}
         is_whole = len(made) == len(value)
