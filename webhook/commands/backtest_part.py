@@ -57,8 +57,8 @@ class RuleCount:
 class PolicySetCounts:
     """The counts of one set of policies.
 
-    exceptions: those of the configuration and of annotations that were used, with how often. ignored: requests that the
-    configuration leaves alone. configuration: the file that sets it.
+    exceptions: used exceptions of the configuration and of annotations, with the number of uses. ignored: requests that
+    the configuration ignores. configuration: the file that sets it.
     """
 
     denied: int = 0

@@ -1,6 +1,6 @@
 """Policies of Kyverno, Gatekeeper and Kubewarden, by their groups: the note for users who give them to claimgate.
 
-Knows only groups and names. Which of them have a native form, the conversion knows.
+Knows only groups and names. The conversion knows which policies have a native form.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
-"""One of MOMENTS, or "" where a rule does not say."""
+"""One of MOMENTS, or "" if a rule sets none."""
 AT_ONCE: Final = "create"
 MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -20,4 +20,4 @@ MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "disruption": "Loses work or devices when something fails",
     }
 )
-"""The moments, the first one first, as titles say them."""
+"""The moments in order of time, as in titles."""

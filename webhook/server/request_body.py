@@ -115,7 +115,7 @@ BYTES_PER_S: Final = 64 * 1024 * 1024
 this time …
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
-"""… but for so many bytes at once, which is more than an API server stores in one object."""
+"""… except for this number of bytes at once, which is more than an API server stores in one object."""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
 """The rate at which discarded bodies are read: they are not urgent."""
 MAX_WAITING: Final = 16
@@ -200,7 +200,7 @@ class BodyBudget:
             raise
 
     def _refuse_one_waiting_call(self, address: str) -> None:
-        """Send away the last call of the address with the longest queue, or the new call when that is its own address.
+        """Refuse the last call of the address with the longest queue, or the new call if the new call has this address.
 
         Raises:
             CallError: 429, to the newcomer.
@@ -254,7 +254,7 @@ class BodyBudget:
 
 
 def client_address(scope: Scope) -> str:
-    """Return the address of the client, "" where the server does not tell it."""
+    """Return the address of the client, "" if the server does not report it."""
     address: str = (scope.get("client") or ("",))[0]
     return address
 

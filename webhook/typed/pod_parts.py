@@ -115,7 +115,7 @@ def _containers(spec: dict[str, Any]) -> Sequence[Any]:
 
 
 def _add_parts_of_resources(holder: dict[str, Any], parts: set[str], names: set[str]) -> None:
-    """Add what the resources of a container, or of the pod as a whole, say."""
+    """Add the parts that follow from the resources of a container, or of the pod as a whole."""
     resources = holder.get("resources")
     if not resources:
         return

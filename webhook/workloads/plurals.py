@@ -1,4 +1,4 @@
-"""The resource name of a kind that nothing is known of. Knows English, no kinds."""
+"""The resource name of an unknown kind. Knows English, no kinds."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Extent(NamedTuple):
     place: tuple[int, int]
 
     def moved(self, characters: int, lines: int) -> Extent:
-        """Return the extent in a text with so many more characters and lines before it."""
+        """Return the extent in a text with this number of additional characters and lines before it."""
         line, column = self.place
         return Extent(
             self.start + characters, self.end + characters, self.line + lines, self.column, (line + lines, column)
@@ -99,7 +99,7 @@ class Places:
     def _place_of_word(self, node: Any, words: Words, begin: int) -> tuple[int, int] | None:
         """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others.
 
-        `begin`: where in the text the marks of the node count from.
+        `begin`: the place in the text from which the marks of the node count.
         """
         searched = islice(_scalars_below(node), _MOST_SCALARS)
         ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
@@ -160,7 +160,7 @@ def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
 
 
 def columns_within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
-    """Yield the columns of a line of so many characters that lie in spans; the line counts from 0."""
+    """Yield the columns of a line of this length that are in spans; the line counts from 0."""
     first = bisect_left(spans, line, key=lambda span: span.last_line)
     for span in takewhile(lambda span: span.line <= line, islice(spans, first, None)):
         start = span.column if span.line == line else 0

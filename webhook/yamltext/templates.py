@@ -64,7 +64,7 @@ _KEYS: Final = re.compile(
     rb"""^(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)?[ \t]*(?:- +)*(?:\{ *)?["']?(?:apiVersion|kind)["']?[ \t]*:""",
     re.MULTILINE,
 )
-"""At the beginning of a line or after a byte order mark, however deep: the indentation may be what is wrong."""
+"""At the beginning of a line or after a byte order mark, however deep: the indentation may be the mistake."""
 _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
 """Anywhere in a line, as in JSON."""
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")

@@ -63,15 +63,15 @@ def _capped_product(value: int, factor: float) -> int:
 
 
 Sizes: TypeAlias = "Callable[[tuple[str, ...], Type], Range | None]"
-"""The size of an input: called with its path and static type, gives None where nothing is known.
+"""The size of an input: called with its path and static type, returns None if the size is unknown.
 
 A path begins with the variable; then come field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps.
-It is () for what is computed.
+It is () for a computed value.
 """
 
 
 class EntrySizes(Struct, frozen=True):
-    """The sizes of a list's or a map's keys and values, where they are known."""
+    """The sizes of a list's or a map's keys and values, if they are known."""
 
     container: str
     key: Range
@@ -79,7 +79,7 @@ class EntrySizes(Struct, frozen=True):
 
 
 class NodeEstimate(Struct, frozen=True):
-    """The estimate of one node: its static type, its cost, and what is known of its value.
+    """The estimate of one node: its static type, its cost, and the known properties of its value.
 
     constant: the value of a literal int. path: see Sizes.
     """

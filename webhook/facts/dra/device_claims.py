@@ -1,7 +1,7 @@
 """Kubernetes' own rules for the device claims of pods, applied to pod templates, which Kubernetes does not check.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go. That a claim has exactly one source is the
-policy claims-exactly-one's.
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go. The policy claims-exactly-one checks that a
+claim has exactly one source.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ _MOST_PODS: Final = 256
 
 
 def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes would report of the claims of a pod and of its containers."""
+    """Yield the problems that Kubernetes would report for the claims of a pod and of its containers."""
     pod = subject.typed(Pod)
     if pod.spec.resource_claims:
         if subject.template_of is None:
@@ -213,7 +213,7 @@ def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -
 
 
 def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
-    """Yield the problems that validateResourceClaimNames would report: a container takes claims of its pod."""
+    """Yield the problems that validateResourceClaimNames would report: a container uses claims of its pod."""
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not has_placeholder_variable(claim.name):
             near = view.nearest(claim.name, declared)

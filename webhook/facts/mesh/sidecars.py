@@ -1,6 +1,6 @@
 """Jobs that never complete, because their pods get the sidecar of Istio as an ordinary container that keeps running.
 
-A native sidecar ends with the pod. The param of the policy says whether Istio adds native sidecars. The bindings of the
+A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars. The bindings of the
 policy select the namespaces, like the selectors of Istio's own webhooks.
 
 Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired.

@@ -83,7 +83,7 @@ def _words_for_sizes(tensor: int, pipeline: int, context: int) -> str:
 
 
 def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_named: bool) -> ServerProcesses:
-    """Return the workers that Ray places: in the GPUs of this container where no other pod joins."""
+    """Return the workers that Ray places: in the GPUs of this container if no other pod joins."""
     arguments = server.arguments
     is_alone = (
         is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
@@ -100,13 +100,13 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
 
 
 def wants_no_gpu(server: StartedServer, image: str) -> bool:
-    """Return whether a build or an argument says that vLLM runs on the CPU."""
+    """Return whether a build or an argument makes vLLM run on the CPU."""
     device = server.arguments.values.get("device") or server.variables.get("VLLM_TARGET_DEVICE") or ""
     return device == "cpu" or _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image
 
 
 def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
-    """Yield what vLLM refuses of its arguments and what to do; nothing where a shell may add arguments."""
+    """Yield arguments that vLLM refuses, with the fix; nothing if a shell may add arguments."""
     arguments = server.arguments
     if arguments.is_open or arguments.has("config"):
         return

@@ -1,7 +1,7 @@
-"""The configuration and the release of NVIDIA's device plugin, as far as objects of files say them.
+"""The configuration and the release of NVIDIA's device plugin, as far as objects of files show them.
 
-A label of a node names its configuration; a ConfigMap with exactly that key has it. Nothing else says which ConfigMap a
-plugin reads. Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go;
+A label of a node names its configuration; a ConfigMap with exactly that key has it. No other object shows which
+ConfigMap a plugin reads. Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go;
 NVIDIA/gpu-operator@a22dbf671 values.yaml for the releases of the operator.
 """
 
@@ -76,7 +76,7 @@ def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
 
 
 def parse_configuration(text: str, view: ClusterView) -> PluginConfiguration | None:
-    """Return a configuration in YAML, None where it cannot be read."""
+    """Return a configuration in YAML, None if it cannot be read."""
     view.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
     try:
         documents = yamlfile.load(text)

@@ -128,11 +128,11 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
-"""Fields that only later releases have, so that older ones drop them with all that is in them."""
+"""Fields that only later releases have, so that older releases drop them with their content."""
 
 
 def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
-    """Report values of a Pod, or of a pod template, that are not of their type."""
+    """Report values of a Pod, or of a pod template, with a wrong type."""
     return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
 
 
@@ -149,7 +149,7 @@ def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
 
 
 def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
-    """Report what is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
+    """Report invalid values of a TrainJob or a runtime, for the installed release of Trainer."""
     yield from _check_values_against_schema_file(subject, subject.object, _TRAINER)
 
 
@@ -161,13 +161,13 @@ def _is_in_release_schema(breach: Breach, release: Release) -> bool:
 
 
 def check_values_of_volcano_object(subject: Subject) -> Iterator[Problem]:
-    """Report what is wrong with the values of an object of Volcano."""
+    """Report invalid values of an object of Volcano."""
     if not subject.mismatches:
         yield from _check_values_against_schema_file(subject, subject.once(object_with_defaults), _VOLCANO)
 
 
 def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
-    """Report everything that is wrong with the values of an object, but for what was stored so before."""
+    """Report all invalid values of an object, except values that were stored before."""
     if subject.mismatches:
         return
     known = (
@@ -181,9 +181,8 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
-    """Yield breaches, but several unknown fields of the object itself as one: it is probably none of this kind.
-
-    A missing spec is that same mistake, so the fields are named there.
+    """Yield breaches. Several unknown fields of the object itself are one breach, because the object is probably of
+    another kind. A missing spec is the same mistake, so the breach names the fields.
     """
     unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
     if len(unknown) < 2:
@@ -268,7 +267,7 @@ def _fix_with_examples(breach: Breach) -> str:
 
 
 def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
-    """Report values that are not of the type of their field, outside pod templates."""
+    """Report values with another type than their field, outside pod templates."""
     if subject.group_kind not in POD_KIND:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
 
