@@ -50,7 +50,7 @@ class PartResult(Struct):
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines
     about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: exceptions that were
-    used, with the number of uses. ignored: objects that the configuration leaves alone. hidden: findings that it leaves
+    used, with the number of uses. ignored: objects that the configuration ignores. hidden: findings that it leaves
     unreported. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
     files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules

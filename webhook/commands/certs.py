@@ -134,7 +134,7 @@ def rotate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is due and change nothing.")] = False,
     every: Annotated[
         int,
-        typer.Option(min=0, metavar="SECONDS", help="Check again after so many seconds, until Ctrl-C. 0: check once."),
+        typer.Option(min=0, metavar="SECONDS", help="Check again after SECONDS, until Ctrl-C. 0: check once."),
     ] = 0,
     inject: Inject = None,
     owner: Owner = "",

@@ -26,7 +26,7 @@ Grant: TypeAlias = tuple[str, str, str]
 Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifest]]
 """Returns configurations of webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
-"""The end of the names of our webhooks; others in the same configuration are left alone."""
+"""The end of the names of our webhooks; others in the same configuration are not changed."""
 STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
 """The webhook for the stored policies themselves: it always fails open."""
 

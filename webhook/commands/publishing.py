@@ -54,10 +54,10 @@ class ReportPublisher:
         Args:
             connection: the API server.
             api: the kinds of reports.
-            scope: which objects are audited; reports of others are left alone.
+            scope: which objects are audited; reports of others are not changed.
             fails_only: an object that passes every policy has no report.
             read: group and kind of objects that were all read, known by the end; reports of other kinds stay.
-            wait: waits for so many seconds before a write.
+            wait: waits for a number of seconds before a write.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.

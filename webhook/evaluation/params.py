@@ -32,7 +32,7 @@ EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
-    """The parameters of all bindings for one request: from the cluster, or else the shipped ones.
+    """The parameters of all bindings for one request: from the cluster, otherwise the shipped ones.
 
     `static` are the parameters that do not depend on the request, in the view of the request (policy/static_params.py).
     """
@@ -63,7 +63,7 @@ class RequestParams:
 
         Raises:
             BindingError: the reference cannot be used for this request, or none is found and that is denied.
-            LookupFailed: it is not known.
+            LookupFailed: the objects are unknown.
         """
         params = self.static.get(binding)
         if params is None:
@@ -93,7 +93,7 @@ class RequestParams:
         """Return the keys of a ConfigMap that the cluster's `claimgate-site` sets.
 
         Raises:
-            LookupFailed: it is not known.
+            LookupFailed: the objects are unknown.
         """
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 

@@ -89,7 +89,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 def read_annotations(
     annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
 ) -> tuple[AnnotationSettings, tuple[FieldError, ...]]:
-    """Read the annotations of this project; others are left alone."""
+    """Read the annotations of this project; others are ignored."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
     facts, checks, words = (_comma_separated(own.get(name, "")) for name in ("facts", "checks", "expand"))
     concerns = _comma_separated(own.get("concerns", ""))

@@ -37,7 +37,7 @@ ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
 """For the annotation: a dozen exceptions, and YAML that the event loop always reads in a few milliseconds."""
 _MOST_BYTES: Final = 128 << 10
-"""For its values: so many characters can write half of it, but aliases can repeat a text 50,000 times."""
+"""For its values: a text of this length can have half as many values, but aliases can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 

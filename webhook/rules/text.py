@@ -86,7 +86,9 @@ def not_evaluated_sentence(missing: Iterable[str]) -> str:
 
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
-    """Write the problems of one validation in at most so many characters; the same of several places once."""
+    """Write the problems of one validation in at most this number of characters. A problem of several places is written
+    once.
+    """
     different = list(_group_similar_problems(problems))
     listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
     return join_fitting_texts(listed, longest, len(different) - len(listed))
@@ -104,7 +106,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
-    """Return as many of the first texts as a list of so many characters has room for; the first one always."""
+    """Return as many of the first texts as fit in a list of this length, but at least the first one."""
     if len(texts) == 1:
         return [shorten_text(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
@@ -149,5 +151,5 @@ def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> s
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Cut a text to at most so many characters; only texts of users and of other policies are too long."""
+    """Cut a text to at most this number of characters; only texts of users and of other policies are too long."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

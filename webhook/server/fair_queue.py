@@ -37,8 +37,8 @@ uses nothing until then, and a number."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
 """The virtual clock advances as each of the waiting namespaces is served. Otherwise it would not advance while new
-namespaces arrive, and these would go before all others. It counts so many more than wait: otherwise long work of one of
-two namespaces would delay it by the whole length of this work.
+namespaces arrive, and these would go before all others. It counts this number in addition to the waiting ones:
+otherwise long work of one of two namespaces would delay it by the whole length of this work.
 """
 
 

@@ -67,7 +67,7 @@ class Register(Protocol):
         ...
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds so many more bytes of requests without an answer."""
+        """Note that a connection holds more bytes of unanswered requests."""
         ...
 
     def throttle_answered_body(self, size: int, now: float) -> float:

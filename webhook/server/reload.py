@@ -55,7 +55,7 @@ class ReloadableValue(Generic[Value]):
         tried.
 
         Returns:
-            Whether something was tried, or an error is new or over; `error` says how it went.
+            Whether a new value was tried, or an error is new or gone; `error` has the result.
         """
         try:
             mark = self._mark()

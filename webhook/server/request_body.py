@@ -140,7 +140,7 @@ class _BodyPieces(Protocol):
     """Something that stores the pieces of a body."""
 
     def append(self, piece: bytes, /) -> None:
-        """Store one more piece."""
+        """Store the next piece."""
         ...
 
 
@@ -389,9 +389,9 @@ class BodyReader:
         self._clock.resume_clock()
 
     async def _discard_rest_of_body(self, size: int, begun: LargeBody, *, more: bool = True) -> CallError:
-        """Read and drop the rest of a body that is too long, and return the error for it with the body's beginning.
+        """Read and drop the rest of a too long body, and return the error with the body's beginning.
 
-        It needs no budget. Only the first piece of a far too long one is read.
+        It needs no budget. Of a far too long body, only the first piece is read.
         """
         read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit

@@ -31,8 +31,8 @@ MAX_URL_BYTES: Final = 4 * 1024
 send one at the same time."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
-"""A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
-stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+"""A body in more pieces must have this number of bytes in each piece. One read of a body in chunks of a single byte has
+40,000, and stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
 _SHOWN: Final = 60
 """How many characters of a header a message shows."""
 

@@ -109,7 +109,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
-    """Return a decorator that keeps a function's answers, up to so many bytes; its arguments are texts, by position."""
+    """Return a decorator that caches a function's answers, up to a number of bytes; the arguments are texts, by
+    position.
+    """
 
     def decorate(function: Function) -> Function:
         kept: TwoGenerationCache[tuple[str, ...], Any] = TwoGenerationCache(most_bytes)

@@ -39,7 +39,7 @@ class YamlError(Exception):
         self.line, self.column, self.path = line, column, path
 
     def with_lines_above(self, lines: int) -> YamlError:
-        """Return the error for a text with so many more lines above."""
+        """Return the error for a text with this number of lines above it."""
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
 

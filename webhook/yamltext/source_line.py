@@ -32,7 +32,7 @@ class SourceLine(Struct, frozen=True):
     length: int = 1
 
     def within(self, width: int) -> SourceLine:
-        """Return the line cut to at most so many characters, the place among them."""
+        """Return the line cut to at most this number of characters, including the place."""
         if len(self.text) <= width:
             return self
         inner = max(width - 2 * len(_MORE), 1)

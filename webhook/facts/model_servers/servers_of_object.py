@@ -167,7 +167,7 @@ def server_container(
 
 
 def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes that a server starts; those of servers that spread layers over all GPUs have no number."""
+    """Return the processes that a server starts; a server that spreads layers over all GPUs has no number."""
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:
@@ -189,7 +189,7 @@ def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProc
 
 
 def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
-    """Return what a server refuses of its arguments, and what to do about each."""
+    """Return the arguments that a server refuses, each with its fix."""
     if not (member.server.arguments.is_open or member.server.arguments.has("config")):
         mistyped = [
             (

@@ -209,7 +209,7 @@ def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Proble
             break
         chain.append(above)
     if parent and len(chain) == 1 and view.is_whole(KaiQueue.gvk):
-        message = f"queue {name} has the parent queue {parent}, which does not exist, so KAI skips the pods"
+        message = f"queue {name} has parent `{parent}`, which does not exist, so KAI skips the pods"
         yield PARENT.problem(
             pods.locate("metadata", "labels"), message, f"create queue {parent}, or correct parentQueue"
         )

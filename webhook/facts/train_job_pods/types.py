@@ -1,6 +1,6 @@
-"""The groups of rules about TrainJobs and runtimes, their kinds with the fields that are read, and what is looked up.
+"""The groups of rules about TrainJobs and runtimes, their kinds with the fields that are read, and the lookups.
 
-A field that a release does not have is dropped before (train_job_and_runtime_fields.py).
+A field that a release does not have is dropped first (train_job_and_runtime_fields.py).
 
 Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches release-2.0 to release-2.3, and 8c0f5059bd51.
 """
@@ -31,8 +31,7 @@ TRAIN_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate",
     updates_of=("TrainJob",),
 )
-"""Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings that do not do what they seem
-to.
+"""Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings with an unexpected effect.
 """
 TRAIN_JOB_ADVICE: Final = RuleGroup(
     "train-job",
