@@ -2,7 +2,7 @@
 
 Wheel and source distribution, the lock file of both the wheel and its dependencies, the Helm chart, the context of the
 container image, the bill of materials, the manifest of the kubectl plug-in with its checksum, and SHA256SUMS. The wheel
-is installed into an environment of its own by that lock file, and
+is installed into a new environment by that lock file, and
 `version`, `explain`, `audit` and `demo` run there.
 """
 

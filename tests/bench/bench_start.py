@@ -66,7 +66,7 @@ def policy_file(folder: Path, count: int) -> Path:
 
 @contextmanager
 def api_server() -> Iterator[int]:
-    """An API server with the objects, in a process of its own; gives its port."""
+    """An API server with the objects, in a separate process; returns its port."""
     mine, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(
         target=bench_view.api_server, args=(OBJECTS, theirs), kwargs={"is_prepared": True}, daemon=True

@@ -139,12 +139,12 @@ def _silence() -> Iterator[bytes]:
 
 
 class Server(ThreadingHTTPServer):
-    """Says nothing of clients that went away: each measurement ends with its connections open."""
+    """Ignores clients that disconnected: each measurement ends with its connections open."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Any other fault is shown as ever."""
+        """Other faults are shown as usual."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -189,7 +189,7 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
 
 
 def measured(counts: dict[str, int], *, lists: bool) -> Any:
-    """One cluster in a process of its own, its view in another."""
+    """One cluster in a separate process, and its view in another one."""
     mine, theirs = multiprocessing.Pipe()
     server = multiprocessing.Process(target=api_server, args=(counts, theirs), daemon=True)
     server.start()

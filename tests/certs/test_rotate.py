@@ -61,7 +61,7 @@ PLANS: dict[str, tuple[State, Plan]] = {
         stored(FRESH_CA, serving=life(10, 80, "b")),
         Plan(new_serving=True, reasons=("the serving certificate lacks a",)),
     ),
-    "nobody signed it": (
+    "it is not signed by the authority": (
         stored(FRESH_CA, serving=GOOD, newest=False, signed=False),
         Plan(new_serving=True, reasons=("the serving certificate is not signed by any of the authorities",)),
     ),

@@ -62,7 +62,7 @@ class ApiServer(ThreadingHTTPServer):
 
     A queued None ends the watch; a queued bytes object is sent unchanged. `objects` maps a collection's path to all of
     its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and
-    PartialObjectMetadata, and each of its watches, by path and selectors, has a queue of its own. While it `is_silent`,
+    PartialObjectMetadata, and each of its watches, by path and selectors, has a separate queue. While it `is_silent`,
     it accepts connections and sends nothing.
     """
 

@@ -19,7 +19,7 @@ UNTRUSTED.verify_message = "self-signed certificate"
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 ERRORS = {
     "refused": (caused(urllib3.exceptions.NewConnectionError(None, "x"), REFUSED), "connection refused"),
-    "a name that nobody knows": (
+    "an unknown host name": (
         caused(urllib3.exceptions.HTTPError("x"), socket.gaierror(-2, "Name or service not known")),
         "its name cannot be resolved",
     ),

@@ -238,7 +238,7 @@ def test_a_queue_of_another_example_does_not_belong_to_the_namespace(
             ["unknown"],
         ),
     ],
-    ids=["nobody says it", "the object says it", "the kustomization says it", "the kustomization says another"],
+    ids=["no namespace is set", "the object sets it", "the kustomization sets it", "the kustomization sets another"],
 )
 def test_namespaces_are_compared_where_they_are_known(
     files: dict[str, str], rules: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

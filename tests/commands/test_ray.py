@@ -188,7 +188,10 @@ REFUSED = {
     "standard input": (["-", "--ray", "local"], "--ray: standard input cannot be read by other machines"),
     "rendering": ([TEAM, "--ray", "local", "--render"], "--ray: cannot be used together with --render"),
     "not an address": ([TEAM, "--ray", "here"], "--ray: `here` is not an address of Ray; expected `local`"),
-    "nobody there": ([TEAM, "--ray", "127.0.0.1:1"], "--ray: `127.0.0.1:1` cannot be reached: connection refused"),
+    "no server at the address": (
+        [TEAM, "--ray", "127.0.0.1:1"],
+        "--ray: `127.0.0.1:1` cannot be reached: connection refused",
+    ),
     "no cluster of this machine": ([TEAM, "--ray", "auto"], "--ray: no Ray at `auto`"),
     "a store without a driver": (["gs://bucket/x", "--ray", "local"], "gs://bucket/x: cannot be read: please install"),
     "an unknown store": (["nosuch://x", "--ray", "local"], "nosuch://x: cannot be read: protocol not known"),

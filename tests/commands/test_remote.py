@@ -95,7 +95,7 @@ def test_a_server_of_another_authority_is_not_trusted(server, certificates, tmp_
         pytest.param("http://localhost:1", "is not an https address", id="plain text"),
         pytest.param("localhost:8443", "is not an https address", id="no scheme"),
         pytest.param(
-            "https://localhost:1", "--server: https://localhost:1/mutate: connection refused\n", id="nobody listens"
+            "https://localhost:1", "--server: https://localhost:1/mutate: connection refused\n", id="no server listens"
         ),
         pytest.param("https://localhost:x", "is not an https address", id="no port"),
     ],

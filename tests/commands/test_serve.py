@@ -190,7 +190,7 @@ def test_a_renewed_certificate_is_served_and_a_broken_one_is_not(tmp_path: Path)
             assert "[!]" not in client.get("/readyz?verbose").text
 
 
-@pytest.mark.parametrize("is_closed", [True, False], ids=["its reader went away", "nobody reads it"])
+@pytest.mark.parametrize("is_closed", [True, False], ids=["its reader closed it", "it is not read"])
 def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: Path, is_closed: bool) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
@@ -240,7 +240,7 @@ def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: 
         assert ready["probe_port"] != ready["port"]
         server.wait("warm")
         assert httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz").status_code == 200
-        assert server.lines("probes need a port of their own") == []
+        assert server.lines("probes need a separate port") == []
         with server.client() as client, pytest.raises(httpx.TransportError):
             client.get("/healthz")
         assert server.wait("TLS handshake failed")["reason"] == "no_certificate"
@@ -254,7 +254,7 @@ def test_probable_mistakes_of_serve_are_warnings(tmp_path: Path) -> None:
     flags = ["--client-ca", str(tmp_path / "ca.crt"), "--tls-key", str(tmp_path / "open.key")]
     with served(tmp_path, *flags, **environment) as server:
         server.wait("ready")
-        assert "set --probe-port" in server.wait("probes need a port of their own")["fix"]
+        assert "set --probe-port" in server.wait("probes need a separate port")["fix"]
         assert "open.key` has mode 0644" in server.wait("the private key is readable by others")["reason"]
 
 

@@ -75,7 +75,7 @@ UNKNOWN = "levels: {rules: {gpu-portable/al: warn}}"
                 ),
             ],
             [],
-            id="a rule that nobody has",
+            id="an unknown rule",
         ),
         pytest.param(deployment("--policies=/own"), UNKNOWN, [], [], id="a rule of policies that are not known here"),
         pytest.param(

@@ -14,7 +14,7 @@ def _waiting(reason: str) -> dict[str, Any]:
 
 
 STATES = {
-    "an image that nobody has": (
+    "an image that does not exist": (
         _waiting("ImagePullBackOff"),
         "Pod a: nodes cannot pull image `claimgate:0.1.0` (ImagePullBackOff): apply again with an image that they can pull",
     ),
@@ -65,7 +65,7 @@ STATES = {
         },
         "Pod a: it runs and is not ready: `kubectl -n n logs a` says what it cannot read",
     ),
-    "a status that nobody wrote yet": (
+    "a status that is not written yet": (
         {},
         "Pod a: no kubelet has said anything of it yet: `kubectl -n n describe pod a` says who has",
     ),

@@ -98,7 +98,7 @@ def test_defaults_of_the_template_are_filled_in():
     [
         pytest.param({"enforcementAction": "scoped"}, {}, "action `scoped` is not", id="scoped actions"),
         pytest.param({"match": {"source": "Generated"}}, {}, "objects that Gatekeeper expands", id="generated"),
-        pytest.param({"match": {"kindz": []}}, {}, "field `kindz` is not known", id="a field that nobody knows"),
+        pytest.param({"match": {"kindz": []}}, {}, "field `kindz` is not known", id="an unknown field"),
         pytest.param({}, {"validations": [{"expression": "params.x == 1"}]}, "reads `params`", id="the constraint"),
     ],
 )

@@ -32,7 +32,7 @@ _REACHES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_FILE|(HTTPS?|NO)_PROXY", re.
 def missing() -> str:
     """Why the steps cannot be executed here, or ""."""
     if sys.platform != "linux" or os.geteuid() != 0:
-        return "needs root on Linux, to give a process a root of its own"
+        return "needs root on Linux, to give a process its own root"
     if not (PYTHON / "bin" / "python").exists():
         return f"needs an interpreter named python, which {PYTHON}/bin has not"
     tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False, capture_output=True)

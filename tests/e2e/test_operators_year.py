@@ -1,4 +1,4 @@
-"""An operator's year: a Helm release in a namespace of its own name, under creations without a pause.
+"""An operator's year: a Helm release in a namespace of the release's name, under creations without a pause.
 
 Site settings, own policies by apply, warn, the report of what enforce would refuse, enforce, break glass, new
 certificates, an upgrade after edits, a rollback and the end. tests/e2e/replicas.py plays the nodes.

@@ -77,7 +77,7 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "no bundle": ({"clientConfig": {"service": SERVICE["service"]}, "namespaceSelector": BOTH}, ("no caBundle",)),
     "a long wait": ({"timeoutSeconds": 30, "namespaceSelector": BOTH}, ("each request waits 30 seconds",)),
-    "an address has no namespace of its own": ({"clientConfig": {"url": "https://x"}}, ("no Pod of kube-system",)),
+    "a URL has no namespace": ({"clientConfig": {"url": "https://x"}}, ("no Pod of kube-system",)),
 }
 
 

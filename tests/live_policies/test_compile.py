@@ -31,7 +31,7 @@ WRONG = {
     "with a hint": (policy("p", "gpu.devises == 1", facts=["gpu"]), "hint: did you mean `devices`?"),
     "a fact": (policy("p", facts=["gpus"]), 'spec.facts: Invalid value: "gpus": expected one of: podSets, gpu'),
     "a field that a schema would have dropped": (policy("p", fact=["gpu"]), "spec.fact: unknown field `fact`"),
-    "a question that nobody answers": (policy("p", "authorizer.path('/').check('get').allowed()"), "--authorizer"),
+    "a question without an answer": (policy("p", "authorizer.path('/').check('get').allowed()"), "--authorizer"),
     "the actions of a binding": (binding("p", "p", validationActions=["Deny", "Warn"]), "must not contain both Deny"),
 }
 

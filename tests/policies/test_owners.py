@@ -17,7 +17,7 @@ from webhook.cli import run_command_line
 ROOT = Path(__file__).parents[2]
 OWNERS = {
     "a kind that makes nothing": {"apiVersion": "v1", "kind": "ConfigMap"},
-    "a kind that nobody knows": {"apiVersion": "example.com/v1", "kind": "Owner"},
+    "an unknown kind": {"apiVersion": "example.com/v1", "kind": "Owner"},
     "a kind that makes other objects": {"apiVersion": "tekton.dev/v1", "kind": "PipelineRun"},
 }
 """Owners that could not have created any object of the suites."""

@@ -40,13 +40,13 @@ def difference(row: Any) -> str:
     """Why a spec that the API server refuses is not refused here, "" without a reason."""
     spec, text = row["spec"], json.dumps(row["spec"])
     if any(f'"{amount}"' in text for amount in (*HUGE, "9223372036854775.5", "9223372036854775807.5")):
-        return "Go's thousandths of what is above 9e15 overflow, and nobody has so much of anything"
+        return "Go's thousandths overflow above 9e15, which no cluster has"
     if "[null]" in text:
         return "null is nothing here, at every level"
     if spec.get("overhead") == {}:
         return "an empty map is left out by most that write objects"
     if "runtimeClassName" in spec:
-        return "what overhead a runtime class has stands in the cluster"
+        return "the overhead of a runtime class is known only in the cluster"
     return ""
 
 

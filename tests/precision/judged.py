@@ -12,7 +12,9 @@ FILE = Path(__file__).with_name("judged.yaml")
 
 
 class Judged(NamedTuple):
-    """How many warnings of a rule were useful, true but noise, and false or arguable; `changed`: what is other since."""
+    """How many warnings of a rule were useful, true but noise, and false or arguable; `changed`: the later changes of
+    the rule.
+    """
 
     useful: int
     noise: int

@@ -18,7 +18,7 @@ OTHERS = {
     "a key of 32 characters": {"$" + "k" * 31: 1},
     "a key of 300 characters": {"$" + "k" * 299: 1},
     "a key of 70,000 characters": {"a": [{"$" + "k" * 69_999: 1}]},
-    "a number that nobody can write": {"a": 1 << 70},
+    "a number that cannot be written": {"a": 1 << 70},
     "half of a character": {"a": "\ud800"},
 }
 

@@ -86,7 +86,7 @@ def test_an_authorizer_question_becomes_this_access_review(question: dict[str, A
 ANSWERS: dict[str, tuple[Any, AuthorizationDecision | str]] = {
     "allowed": ({"status": {"allowed": True, "reason": "RBAC"}}, AuthorizationDecision(allowed=True, reason="RBAC")),
     "not allowed": ({"status": {"allowed": False}}, AuthorizationDecision(allowed=False)),
-    "nobody could decide": (
+    "no authorizer could decide": (
         {"status": {"allowed": False, "evaluationError": "no role"}},
         AuthorizationDecision(allowed=False, error="no role"),
     ),

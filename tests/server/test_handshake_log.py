@@ -97,7 +97,7 @@ FAILURES: dict[str, tuple[str, Callable[[Server, Pki], None]]] = {
     "no TLS at all": ("protocol", lambda server, _: speak(server, b"\x00" * 100)),
     "a client that goes away": ("closed", lambda server, _: speak(server, b"")),
     "no certificate": ("no_certificate", lambda server, pki: call(server, pki.trust())),
-    "a certificate of nobody's": (
+    "a certificate of an unknown authority": (
         "untrusted",
         lambda server, pki: call(server, client_pair(pki.folder, "stranger")),
     ),

@@ -1,4 +1,4 @@
-"""One request and its answer: what is written, in which pieces, and what becomes of what an application does wrong."""
+"""One request and its answer: the written bytes, their pieces, and the result of wrong calls of an application."""
 
 from __future__ import annotations
 

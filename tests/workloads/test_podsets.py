@@ -41,7 +41,7 @@ def workload(api_version: str, kind: str, **spec: object) -> dict:
 CASES = [
     ("a pod is its own template", {"apiVersion": "v1", "kind": "Pod", **POD}, [("main", "", 1)]),
     (
-        "a pod template makes nobody knows how many",
+        "a pod template makes an unknown number of pods",
         {"apiVersion": "v1", "kind": "PodTemplate", "template": POD},
         [("main", "template", None)],
     ),
@@ -189,7 +189,7 @@ CASES = [
         ],
     ),
     (
-        "templates of one element have names of their own",
+        "templates of one element have different names",
         workload(
             "workload.serving.volcano.sh/v1alpha1",
             "ModelServing",
@@ -248,7 +248,7 @@ CASES = [
         [("pods", "spec.replicaSpecs[0].template", 2)],
     ),
     (
-        "a workspace has fields of its own beside spec",
+        "a workspace has its own fields outside spec",
         {
             "apiVersion": "kaito.sh/v1beta1",
             "kind": "Workspace",

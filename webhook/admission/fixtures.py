@@ -49,7 +49,7 @@ def is_review(value: JSON) -> bool:
 
 
 def is_request(value: JSON) -> bool:
-    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion of its own."""
+    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion itself."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 

@@ -1,7 +1,7 @@
 """Lists of the API, split into their objects: a `List` as kubectl prints it, or a `PodList` and its like.
 
 A list is an object of any kind with a list of items, as in kubectl, or an object with null items and a kind that ends
-in List. The items of a typed list carry no kind of their own and get it from the list (k8s.io/apimachinery v0.36
+in List. The items of a typed list have no kind and get it from the list (k8s.io/apimachinery v0.36
 pkg/apis/meta/v1/unstructured UnstructuredList).
 """
 

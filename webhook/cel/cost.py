@@ -11,7 +11,7 @@ work    what is really walked, charged to the Deadline of the review (webhook/de
 Programs check the clock when their cost reaches a bound. They compare their cost with this bound in any case, so the
 check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`,
 about a hundred iterations of its loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond
-it runs over chunks of a hundred (pacing.py). A walk inside one call is charged by the function itself, which takes the
+it runs over chunks of a hundred (pacing.py). The function itself charges a walk inside one call, and gets the
 Deadline (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over

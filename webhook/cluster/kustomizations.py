@@ -168,11 +168,11 @@ class Kustomizations:
         )
 
     def has_kustomization(self, folder: str) -> bool:
-        """Return whether a folder has a kustomization of its own."""
+        """Return whether a folder has its own kustomization."""
         return folder in self._by_folder
 
     def is_patch(self, file: str) -> bool:
-        """Return whether a file is merged into the objects of others, and not used as objects of its own."""
+        """Return whether a file is merged into objects of other files, and not used as separate objects."""
         return file in self._patches and file not in self._takers
 
     def _only_kustomization_using(self, path: str) -> str | None:

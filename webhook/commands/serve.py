@@ -117,7 +117,7 @@ def _warn_of_settings(log: Log, files: TlsFiles, probe_port: int | None) -> None
     """Log settings that are allowed but probably not intended."""
     if files.client_ca and probe_port is None:
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
-        log.warning("probes need a port of their own", reason=problem, fix="set --probe-port, such as 8081")
+        log.warning("probes need a separate port", reason=problem, fix="set --probe-port, such as 8081")
     if warning := key_warning(files.key):
         log.warning("the private key is readable by others", reason=warning)
 

@@ -362,7 +362,7 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that refuses stored policies with errors. It fails open, because otherwise nobody could fix a
+    """Return the webhook that refuses stored policies with errors. It fails open, because otherwise no user could fix a
     policy while claimgate does not answer.
     """
     rules = tuple(

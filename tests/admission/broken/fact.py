@@ -14,7 +14,7 @@ def compute(subject):
 FACTS = (
     Fact(
         name="broken",
-        about="What nobody can tell.",
+        about="A value that is never known.",
         examples=("broken.whole",),
         type=BROKEN.type,
         structures=(BROKEN,),

@@ -159,7 +159,7 @@ BEHAVIOURS = (
     Behaviour("bytes that are no TLS", garbage),
     Behaviour("1,000 connections without a handshake", half_open),
     Behaviour("400 connections, a byte a second", slow, 8.0),
-    Behaviour("answers that nobody reads", unread, 5.0),
+    Behaviour("answers that are not read", unread, 5.0),
     Behaviour("5,500 headers a request", large_headers),
     Behaviour("chunks of one byte", tiny_chunks),
     Behaviour("TLS records of one byte", framing.tiny_records),

@@ -1,4 +1,4 @@
-"""A user who fills the live view with objects of their own, and reviews that look them up.
+"""A user who fills the live view with their objects, and reviews that look them up.
 
 A test API server in a separate process has the objects of two namespaces and sends the objects that the user creates:
 runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Each run draws new sizes, names and

@@ -293,7 +293,7 @@ def bytes_of_objects(number: int) -> bytes:
 
 
 def slow_doubles(number: int) -> bytes:
-    """Numbers near the largest and the smallest double, which take the decoder hundreds of times as long as others."""
+    """Numbers near the largest and the smallest double, which are hundreds of times slower to decode than others."""
     chance = Chance(number)
     size = int(chance.choice((8_100, *BOUNDS)) * chance.uniform(0.75, 0.93))
     forms = ("1e308", "17976931348623157e292", "{}e-31{}", "{}.{}E-31{}", "1.{}e+308", "-1e308")

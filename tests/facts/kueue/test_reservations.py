@@ -143,7 +143,7 @@ def test_free_quota_is_read_from_these_sources(
 
 
 PENDING = {
-    "nobody said": ([], None, 0),
+    "no status": ([], None, 0),
     "by the status": ([], 3, 3),
     "its own among them": ([work("b", owner="train")], 3, 2),
 }

@@ -1,4 +1,4 @@
-"""TrainJobs and runtimes as literals, and what becomes of both."""
+"""TrainJobs and runtimes as literals, and the merged results."""
 
 from __future__ import annotations
 

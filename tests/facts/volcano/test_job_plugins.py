@@ -1,4 +1,4 @@
-"""Arguments of plugins as Go's package flag reads them, and what becomes of the tasks that plugins look for."""
+"""Arguments of plugins as Go's package flag reads them, and the tasks that plugins look for."""
 
 from __future__ import annotations
 

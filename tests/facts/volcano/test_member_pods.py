@@ -60,9 +60,9 @@ def test_pods_are_counted_wherever_they_are_made() -> None:
     rows = {
         "as many as needed": (told(3, pod("a", "gang"), made("Deployment", 2)), []),
         "one too few": (told(4, pod("a", "gang"), made("Deployment", 2)), ["members"]),
-        "of a number nobody knows": (told(9, pod("a", "gang"), made("DaemonSet", 1)), []),
+        "of an unknown number": (told(9, pod("a", "gang"), made("DaemonSet", 1)), []),
         "a group named by something else than text": (told(2, pod("a", 7), pod("b", None)), ["members?"]),
-        "a job of Volcano, which gets a group of its own": (told(2, made("VolcanoJob", 4)), ["members?"]),
+        "a job of Volcano, which gets its own group": (told(2, made("VolcanoJob", 4)), ["members?"]),
         "a command that is no text": (told(1, pod("a", "gang", containers=[{"command": [1], "env": [None]}])), []),
         "one pod is nothing to wait for": (told(1), []),
         "a group that a controller made": (told(4, ownerReferences=[REPLICA_SET]), []),

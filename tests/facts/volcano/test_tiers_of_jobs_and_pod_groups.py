@@ -46,7 +46,7 @@ def test_a_gang_is_placed_within_an_existing_tier() -> None:
         "by name": (told({"highestTierName": "row"}, rack, row), []),
         "by a wrong name": (told({"highestTierName": "zone"}, rack, row), ["tier-name"]),
         "by a name that is filled in later": (told({"highestTierName": "${TIER}"}, rack), []),
-        "where nobody knows": (told({"highestTierAllowed": 1}), ["tier?"]),
+        "without HyperNodes": (told({"highestTierAllowed": 1}), ["tier?"]),
         "where there are none": (told({"highestTierAllowed": 1}, ROOT), []),
         "a HyperNode without a tier": (told({"highestTierName": "zone"}, hyper_node(None)), []),
         "a part below the lowest": (told(None, row, part={"highestTierAllowed": 1}), ["tier"]),

@@ -84,7 +84,7 @@ def _key_and_element_types(checker: TypeChecker, node: Macro, operand: Type) -> 
     text = (
         f"expression of type '{type_text(operand)}' cannot be range of a comprehension (must be list, map, or dynamic)"
     )
-    # sortBy runs over a variable of its own making
+    # sortBy runs over a variable that it creates
     checker.report_issue(text, node if node.name == "sortBy" else node.operand)
     return ERROR, ERROR
 

@@ -1,6 +1,6 @@
 """Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for them.
 
-Every operation of generated code that can fail has a line number of its own; the table of places says what is tried
+Every operation of generated code that can fail has a unique line number; the table of places says what is tried
 there. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
 """
 

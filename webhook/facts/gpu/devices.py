@@ -42,8 +42,8 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
 
 UNKNOWN = DeviceCatalogueRow(gpu=False)
 NAME_WORK: Final = 10
-"""The work to charge for a name, because a new one is compared with the patterns of all known ones, which takes a tenth
-of a millisecond.
+"""The work to charge for a name, because a new name is compared with the patterns of all known names, which takes a
+tenth of a millisecond.
 """
 _LONGEST_IMAGE: Final = 1024
 """The most characters of an image: a repository has 255, a tag 128, a digest some 140. Longer ones cannot be pulled."""

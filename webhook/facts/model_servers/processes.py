@@ -88,7 +88,7 @@ class ServerProcesses:
         sizes: the factors of their number, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
-        outcome: what becomes of the server without enough GPUs.
+        outcome: the effect on the server without enough GPUs.
         is_advice: whether it may run without enough GPUs.
         is_anywhere: whether Ray places them in any pod of its cluster.
         unknown: why their number is not known.
