@@ -42,7 +42,7 @@ def subject(
 
 
 def with_missing(value: JSON, view: ClusterView) -> JSON:
-    """The value of a fact, and under `missing` what it could not be computed from."""
+    """The value of a fact, and under `missing` the missing objects."""
     return {
         **value,
         "missing": [

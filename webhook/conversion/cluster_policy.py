@@ -237,7 +237,7 @@ def _resource_rules(resources: Mapping[str, Any], path: FieldPath, table: Table)
 
 
 def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tuple[str, str, str]:
-    """Return what `group/version/Kind/subresource` selects, where all but the kind may be absent."""
+    """Return what `group/version/Kind/subresource` selects; only the kind is required."""
     if selector == "*":
         return "*", "*", "*"
     parts = selector.split("/")

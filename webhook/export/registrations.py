@@ -1,4 +1,5 @@
-"""Which webhooks to register for a phase: kinds that every cluster makes all the time apart, with what concerns them.
+"""Which webhooks to register for a phase: frequently created kinds have separate webhooks, with conditions about the
+concerns of policies.
 
 Most objects that a cluster creates are Pods, and objects of Kubernetes' own kinds that create Pods. Few of them have a
 device, a claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the
@@ -99,7 +100,7 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
     Args:
         policies: all that are loaded.
         phase: the phase.
-        any_pod: ask also about Pods and workloads that only rules about any Pod have something to say of.
+        any_pod: also call the webhook for Pods and workloads that only rules about any Pod concern.
     """
     wanted = matched_resources_of_policies(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):

@@ -154,10 +154,10 @@ def list_sources(
 
     Args:
         named: what to read.
-        exclude: patterns as of `read`.
+        exclude: patterns, as for `read`.
         include: patterns; a file of a folder must match one of them; a file that the user names is always read.
         listing: lists the files of names.
-        patterns: as of `read_documents`.
+        patterns: as for `read_documents`.
     """
     problems: list[InputProblem] = []
     not_read: list[FoundFile] = []

@@ -1,4 +1,4 @@
-"""The objects in the cluster of the measurement besides policies: those that hostile workloads refer to."""
+"""The objects in the cluster of the measurement, without policies: objects that hostile workloads refer to."""
 
 from __future__ import annotations
 

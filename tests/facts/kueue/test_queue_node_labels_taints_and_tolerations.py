@@ -1,4 +1,4 @@
-"""The part of an AdmissionCheck that stays, and the message for a user who changes it."""
+"""The immutable part of an AdmissionCheck, and the message for a user who changes it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def fixes(old: JSON, new: JSON) -> list[str]:
     return [problem.fix for problem in validate_controller_name_unchanged(subject(new, old=old))]
 
 
-def test_a_controller_that_changes_is_to_be_set_again() -> None:
+def test_the_fix_of_a_changed_controller_is_to_set_it_again() -> None:
     told = fixes(check(controllerName="a.example/b"), check(controllerName="a.example/c"))
     assert told == ["set `a.example/b` again, or create another AdmissionCheck"]
 
 
-def test_a_controller_that_is_added_is_to_be_removed() -> None:
+def test_the_fix_of_an_added_controller_is_to_remove_it() -> None:
     assert fixes(check(), check(controllerName="a.example/c")) == ["remove it, or create another AdmissionCheck"]
 
 
-def test_a_controller_that_stays_is_fine() -> None:
+def test_an_unchanged_controller_gets_no_finding() -> None:
     assert fixes(check(controllerName="a.example/b"), check(controllerName="a.example/b")) == []

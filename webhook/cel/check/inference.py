@@ -66,7 +66,7 @@ class TypeInference:
         )
 
     def fits(self, target: Type, given: Type) -> bool:
-        """Return whether `given` may stand where `target` is wanted, and bind type variables when it may."""
+        """Return whether `given` is assignable to `target`, and bind type variables if it is."""
         return self.all_fit((target,), (given,))
 
     def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:

@@ -86,7 +86,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
     """Panic as cel-go does for an error in place of a list.
 
     Raises:
-        EvaluationPanic: always, but for what nothing absorbs anyway.
+        EvaluationPanic: always, except for errors that cannot be absorbed.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
@@ -100,7 +100,7 @@ def panic_for_failed_int(error: Exception) -> NoReturn:
     """Panic as cel-go does for an error in place of an int.
 
     Raises:
-        EvaluationPanic: always, but for what nothing absorbs anyway.
+        EvaluationPanic: always, except for errors that cannot be absorbed.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:

@@ -1,7 +1,7 @@
 """Reads the arguments of a server as its own parser does: argparse, click or clap.
 
-A value counts as written only where nothing but the command line decides it. `$NAME` in a script, or arguments that a
-script hands on, leave it open.
+A value counts as written only if the command line alone decides it. `$NAME` in a script, or arguments that a script
+passes on, make it unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS: Final = frozenset(
 """The meaning of flags for a whole number."""
 _WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
-"""A short flag of several letters with its value behind it, which argparse does not take apart."""
+"""A short flag of several letters with its value attached, which argparse does not split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class FlagTable:
         return tuple(name for name in (*self.meanings, *self.also) if name.startswith("--"))
 
     def flags_with_name(self, name: str) -> tuple[str, ...]:
-        """Return the flags that a written name may be: several where the beginning is not unique."""
+        """Return the flags that a written name may mean: several if the beginning is not unique."""
         if name in self.meanings or name in self.also or not self.beginnings or not name.startswith("--"):
             return (name,) if name in self.meanings else ()
         return tuple(each for each in self.long_names if each.startswith(name))

@@ -38,7 +38,7 @@ def processes_of_sglang(server: StartedServer) -> ServerProcesses:
 
 
 def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
-    """Yield what SGLang refuses of its arguments and what to do."""
+    """Yield arguments that SGLang refuses, with the fix."""
     arguments = server.arguments
     tensor, pipeline, data = (arguments.number(name) for name in ("tensor", "pipeline", "data"))
     nodes, attention = arguments.number("nodes"), arguments.number("attention-data")

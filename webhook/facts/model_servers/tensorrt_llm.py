@@ -37,7 +37,7 @@ def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:
 
 
 def refusals_of_tensorrt_llm(server: StartedServer) -> Iterator[tuple[str, str]]:
-    """Yield what TensorRT-LLM refuses of its arguments and what to do; a configuration file overrides them."""
+    """Yield arguments that TensorRT-LLM refuses, with the fix; a configuration file overrides them."""
     memory = "" if server.arguments.has("config") else server.arguments.refused_fraction("memory")
     if memory and memory.strip("0."):
         flag = server.arguments.spelling("memory", "--kv_cache_free_gpu_memory_fraction")

@@ -1,8 +1,8 @@
 """Finds pods that no node can take: no node has their devices, labels, CPUs and memory, or they do not tolerate taints.
 
-The devices of nodes are known only in a view of a whole cluster. Where something may add nodes, a pod that fits no node
-of today is not known to wait for ever; NodePools of Karpenter are judged one by one (node_pools.py). Nodes count as
-empty. Taints about a node's health and cordons are temporary, so they are left out.
+The devices of nodes are known only in a view of a whole cluster. If an autoscaler may add nodes, it is not known
+whether a pod that fits no current node waits for ever; NodePools of Karpenter are judged one by one (node_pools.py).
+Nodes count as empty. Taints about a node's health and cordons are temporary, so they are left out.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""The demands besides devices that no node meets, by the name of a rule."""
+"""The demands, other than devices, that no node meets, by the name of a rule."""
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield what keeps pods from all nodes of a whole cluster; node_pools.py compares with NodePools."""
+    """Yield the problems that keep pods from all nodes of a whole cluster; node_pools.py compares with NodePools."""
     for each in subject.once(pods_and_nodes):
         if not each.fits_a_node:
             problems: Iterable[Problem] = _problems_of_pods(each)
@@ -92,7 +92,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
-    """Return a problem that could not be checked, because nodes of today are not all that may be."""
+    """Return a problem that could not be checked, because nodes may be added."""
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
     missing = MissingObject(

@@ -1,7 +1,7 @@
 """Whether Karpenter may add a node for a pod: its NodePools with their labels, taints, instance types and limits.
 
-A pod that fits no node of today waits for ever only where NodePools are all that adds nodes, and each rules it out.
-Unknown properties of a NodePool count as matching. Preferences of pods are relaxed, so they rule nothing out.
+A pod that fits no current node waits for ever only if NodePools are the only source of nodes, and each excludes the
+pod. Unknown properties of a NodePool count as matching. Preferences of pods are relaxed, so they rule nothing out.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirements.go Compatible, nodeclaim.go CanAdd,
 scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
