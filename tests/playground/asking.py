@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tests.literals import OPTIONS
 from webhook.cel import compiled_engine
+from webhook.commands.ui import files_of_drafted_suite, mistakes_of_policies
 from webhook.input import shipped
 from webhook.playground.application import Playground, create_application
 from webhook.playground.measured_engine import MeasuredEngine
@@ -36,7 +37,15 @@ def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
     async def ask():
         workers = Workers(timeout_s=timeout_s, memory_bytes=memory_bytes)
         app = create_application(
-            Playground(policies=policies, options=options, engine=engine, workers=workers), frozenset((HOST,))
+            Playground(
+                policies=policies,
+                options=options,
+                engine=engine,
+                workers=workers,
+                check=mistakes_of_policies,
+                draft=files_of_drafted_suite,
+            ),
+            frozenset((HOST,)),
         )
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, timeout=120) as client:

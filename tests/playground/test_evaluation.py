@@ -8,6 +8,8 @@ import pytest
 
 from tests.golden import ROOT
 from tests.playground.asking import ASKING, HOST, answers, evaluated
+from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
 POLICY = """
@@ -174,3 +176,68 @@ def test_policies_of_others_are_named_with_the_command():
     [note] = evaluated({"object": POD, "cluster": cluster}).json()["notes"]
     assert note.startswith("found 1 ValidatingPolicy of Kyverno, which claimgate does not evaluate")
     assert "`claimgate policies convert`" in note
+
+
+def test_what_policies_check_says_is_shown_with_the_verdict():
+    answer = evaluated({"object": POD, "cluster": own("object.metadata.labels['team'] == 'ml'")}).json()
+    (check,) = answer["checks"]
+    assert check["policy"] == "own"
+    assert any("fails on the smallest valid Pod" in each for each in check["mistakes"])
+    assert evaluated({"object": POD, "cluster": own("true || object.metadata.name == 'a'")}).json()["checks"] == []
+    assert evaluated({"object": POD}).json()["checks"] == []  # the shipped policies
+
+
+def test_a_finding_has_its_fix_and_severity_apart():
+    pod = POD.replace("image: i}", 'image: i, resources: {limits: {nvidia.com/gpu: "0.5"}}}')
+    (review,) = evaluated({"object": pod}).json()["reviews"]
+    finding = next(each for each in review["findings"] if each["rule"] == "pod-resources/whole-number")
+    assert (finding["severity"], finding["fix"]) == ("high", "set 1")
+    assert "set 1" not in finding["message"]
+
+
+def test_a_question_becomes_a_suite_that_passes(tmp_path, capsys):
+    context = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: ml}}\n"
+    question = {"object": POD, "cluster": own("object.metadata.name == 'x'") + context, "isWhole": True}
+    (response,) = answers(("POST", "/case", {"json": question, "headers": ASKING}))
+    files = response.json()["files"]
+    assert sorted(files) == ["policy.yaml", "suite.yaml"]
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (case,) = yamlfile.load(files["suite.yaml"])[0].value["cases"]
+    assert (case["name"], case["expect"]["allowed"], case["contextIsWhole"]) == ("Pod p is denied", False, True)
+    assert [each["kind"] for each in case["context"]] == ["Namespace"]
+    assert "phase" not in case
+    assert run_command_line(["test", str(tmp_path)]) == 0
+    assert "1 case" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "message"),
+    [
+        ({"object": POD}, "cluster", "no policy: a case tests the policies beside it, so write one here"),
+        ({"object": "", "cluster": own("true")}, "object", "no object: write one, or choose a sample"),
+        ({"object": "a: [", "cluster": own("true")}, "object", ""),
+        ({"object": POD, "cluster": own("objekt")}, "", "objekt"),
+    ],
+    ids=["no policy", "no object", "broken YAML", "a broken policy"],
+)
+def test_what_cannot_become_a_case_is_told(question, text, message):
+    (response,) = answers(("POST", "/case", {"json": question, "headers": ASKING}))
+    error = response.json()["errors"][0]
+    assert message in error["message"]
+    assert text in error["text"]
+
+
+def test_words_of_the_editors_have_functions_facts_and_fields_of_kinds():
+    words, pod, unknown = answers(
+        ("GET", "/words", {}),
+        ("GET", "/fields?api_version=v1&kind=Pod", {}),
+        ("GET", "/fields?api_version=example.com/v1&kind=Mine", {}),
+    )
+    said = words.json()
+    assert said["functions"]["quantity"].startswith("quantity(string)")
+    assert said["methods"]["isGreaterThan"]
+    assert said["facts"]["gpu"]["type"] == "claimgate.Gpu"
+    assert said["structures"]["claimgate.Gpu"]["devices"]["about"]
+    assert "limits" in pod.json()["spec"]["containers"]["resources"]
+    assert unknown.json() == {}

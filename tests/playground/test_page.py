@@ -57,6 +57,7 @@ def write(page, editor, text):
 def evaluate(page):
     page.run("document.getElementById('run').click()")
     page.wait("/allowed,|Not evaluated/.test(document.getElementById('state').textContent)", 40)
+    page.wait("!document.querySelector('.stale')")
     return page.run("return document.getElementById('state').textContent")
 
 
@@ -135,14 +136,14 @@ def test_it_works_with_the_keyboard_alone(page):
     choose(page, "0")
     page.run("document.activeElement.blur(); window.scrollTo(0, 0)")
     reached = []
-    for _ in range(14):
+    for _ in range(18):
         for key, code in (("Escape", 27), ("Tab", 9)):
             for kind in ("rawKeyDown", "keyUp"):
                 page.devtools("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
         reached.append(
             page.run("const a = document.activeElement; return a.id || a.parentElement?.closest('[id]')?.id || ''")
         )
-    assert {"sample", "file", "save", "object", "cluster", "run", "phase", "whole"} <= set(reached)
+    assert {"sample", "file", "save", "share", "case", "object", "cluster", "run", "phase", "whole"} <= set(reached)
     page.run("document.querySelector('#object .cm-content').focus()")
     for kind in ("rawKeyDown", "keyUp"):
         page.devtools(
@@ -174,3 +175,182 @@ def test_a_saved_state_can_be_opened(page):
     )
     page.wait("document.querySelector('#cluster .cm-content').textContent.includes('ConfigMap')")
     assert evaluate(page) == "0 allowed, 1 denied."
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+OWN = """apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: own
+  annotations: {claimgate.dev/facts: gpu}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  validations:
+  - expression: EXPRESSION
+"""
+
+
+def text(page, editor):
+    return page.run("return document.querySelector(`#${args[0]} .cm-content`).cmTile.view.state.doc.toString()", editor)
+
+
+def state(page):
+    return page.run("return document.getElementById('state').textContent")
+
+
+def test_the_first_sight_is_an_evaluation(page):
+    page.run("localStorage.clear(); location.hash = ''")
+    reload(page)
+    page.wait("/allowed, /.test(document.getElementById('state').textContent)", 40)
+    assert page.run("return document.querySelectorAll('#result .verdict').length") >= 1
+
+
+def reload(page):
+    page.run("location.reload()")
+    page.wait("document.body.dataset.ready", 20)
+
+
+def test_what_is_typed_is_evaluated_and_survives_a_refresh(page):
+    choose(page, "0")
+    evaluate(page)
+    write(page, "object", POD)
+    assert page.run("return document.querySelector('.stale') !== null")
+    assert state(page) == "Changed since this result."
+    page.wait("/Pod default.p|Pod p/.test(document.getElementById('result').textContent)", 20)
+    reload(page)
+    assert text(page, "object") == POD
+
+
+def test_a_sample_in_place_of_own_text_can_be_undone(page):
+    choose(page, "0")
+    write(page, "object", POD)
+    choose(page, "1")
+    assert text(page, "object") != POD
+    page.run("document.getElementById('undo').click()")
+    assert text(page, "object") == POD
+    choose(page, "1")
+    choose(page, "2")  # a sample is no text of a person
+    assert text(page, "object") == read_samples()["03-all-gpus"]["object"]
+
+
+def test_a_link_has_both_texts(page):
+    write(page, "object", POD)
+    write(page, "cluster", OWN.replace("EXPRESSION", "'ö' != ''"))
+    page.run(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+    page.run("document.getElementById('share').click()")
+    page.wait("window.copied")
+    link = page.run("return window.copied")
+    page.run("localStorage.clear()")
+    page.open("about:blank")
+    page.open(link)
+    page.wait("document.body.dataset.ready", 20)
+    assert text(page, "object") == POD
+    assert "'ö' != ''" in text(page, "cluster")
+    page.open("about:blank")
+    page.open(f"{link.partition('#')[0]}#damaged")
+    page.wait("document.body.dataset.ready", 20)
+    assert "damaged" in page.run("return document.getElementById('about').textContent")
+
+
+@pytest.mark.parametrize(
+    ("name", "editor"), [("pod", "object"), ("policy", "cluster"), ("json", "cluster"), ("config", "cluster")]
+)
+def test_a_dropped_file_opens_in_the_editor_that_fits(page, name, editor):
+    contents = {
+        "pod": POD,
+        "policy": OWN.replace("EXPRESSION", '"true"'),
+        "json": json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}),
+        "config": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: n}\n",
+    }
+    choose(page, "0")
+    other = {"object": "cluster", "cluster": "object"}[editor]
+    kept = text(page, other)
+    page.run(
+        "const data = new DataTransfer(); data.items.add(new File([args[0]], 'file.yaml'));"
+        "const at = document.querySelector('#object .cm-content');"
+        "at.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}))",
+        contents[name],
+    )
+    page.wait(f"document.querySelector('#{editor} .cm-content').cmTile.view.state.doc.toString().length > 0")
+    page.wait("!/Evaluating/.test(document.getElementById('state').textContent)", 40)
+    assert text(page, editor) == contents[name]
+    assert text(page, other) == kept
+
+
+@pytest.mark.parametrize(
+    ("typed", "label"),
+    [
+        ("gpu.dev", "devices"),
+        ("object.spec.contai", "containers"),
+        ("object.spec.containers[0].resour", "resources"),
+        ("quant", "quantity"),
+        ("'a'.startsW", "startsWith"),
+        ("namesp", "namespaceObject"),
+    ],
+)
+def test_fields_functions_and_facts_are_completed(page, typed, label):
+    write(page, "object", POD)
+    write(page, "cluster", OWN.replace("EXPRESSION", typed))
+    page.run(
+        "const view = document.querySelector('#cluster .cm-content').cmTile.view;"
+        "view.focus(); view.dispatch({selection: {anchor: view.state.doc.length - 1}})"
+    )
+    press(page, " ", 32, modifiers=2)
+    page.wait("document.querySelector('.cm-tooltip-autocomplete li')", 20)
+    labels = page.run("return [...document.querySelectorAll('.cm-completionLabel')].map(e => e.textContent)")
+    assert label in labels
+    press(page, "Escape", 27)
+
+
+def press(page, key, code, modifiers=0):
+    for kind in ("rawKeyDown", "keyUp"):
+        page.devtools(
+            "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, modifiers=modifiers
+        )
+
+
+def test_an_error_of_an_expression_is_marked_in_the_editor(page):
+    write(page, "object", POD)
+    write(page, "cluster", OWN.replace("EXPRESSION", "gpu.devises == 1"))
+    assert evaluate(page) == "Not evaluated: 1 error."
+    marked = page.run("return document.querySelector('#cluster .cm-lintRange-error').textContent")
+    assert marked in ("gpu.devises", "devises", ".", "expression", "gpu")
+    write(page, "cluster", OWN.replace("EXPRESSION", "gpu.devices == 1"))
+    evaluate(page)
+    assert page.run("return document.querySelectorAll('.cm-lintRange-error').length") == 0
+
+
+def test_what_policies_check_says_is_shown(page):
+    write(page, "object", POD)
+    write(page, "cluster", OWN.replace("EXPRESSION", "object.metadata.labels.team == 'a'"))
+    evaluate(page)
+    shown = page.run("return document.querySelector('[aria-label=Checks]').textContent")
+    assert "fails on the smallest valid Pod" in shown
+
+
+def test_a_case_is_saved_as_a_policy_and_a_suite(page):
+    write(page, "object", POD)
+    write(page, "cluster", OWN.replace("EXPRESSION", "object.metadata.name == 'x'"))
+    saved = page.run(
+        "const files = {}; const made = URL.createObjectURL; const click = HTMLAnchorElement.prototype.click;"
+        "let last; URL.createObjectURL = (blob) => { last = blob.text(); return made.call(URL, blob); };"
+        "HTMLAnchorElement.prototype.click = function () { files[this.download] = last; };"
+        "document.getElementById('case').click();"
+        "for (let i = 0; i < 200 && !files['suite.yaml']; i += 1) await new Promise(done => setTimeout(done, 50));"
+        "URL.createObjectURL = made; HTMLAnchorElement.prototype.click = click;"
+        "return {policy: await files['policy.yaml'], suite: await files['suite.yaml']}"
+    )
+    assert "name: Pod p is denied" in saved["suite"]
+    assert "kind: ValidatingAdmissionPolicyBinding" in saved["policy"]
+    assert "Put both into one folder" in state(page)
+
+
+def test_rows_that_say_nothing_are_counted(page):
+    choose(page, "0")
+    evaluate(page)
+    outcomes = page.run("return [...document.querySelectorAll('[data-head=Outcome]')].map(e => e.textContent)")
+    assert not {"no problem", "unchanged", "not matched"} & set(outcomes)
+    assert "found nothing wrong." in page.run("return document.getElementById('result').textContent")

@@ -32,7 +32,7 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     lines = [_sentence_about_all(described)]
     for one in described:
         wrong, details = (
-            [*_lines_about_mistakes(one), *_lines_about_server_needs(one)],
+            [*lines_about_mistakes(one), *_lines_about_server_needs(one)],
             list(_lines_about_policy(one)) if verbose else [],
         )
         if wrong or details:
@@ -51,7 +51,7 @@ def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     rewritten = sum(one["exported"] == "rewritten" for one in described)
     after = f", {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
-    wrong = sum(any(_lines_about_mistakes(one)) for one in described)
+    wrong = sum(any(lines_about_mistakes(one)) for one in described)
     rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
     if failing := sum(bool(one["fails"]) for one in described):
         rest = f"{failing} {'fails' if failing == 1 else 'fail'} for every object, {rest}"
@@ -60,7 +60,7 @@ def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     return f"{compiled}, {portable} portable{after}; {rest}{asks}"
 
 
-def _lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
+def lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
     """Yield the probable mistakes of a policy."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"

@@ -6,7 +6,9 @@ import os
 import socket
 import sys
 import webbrowser
-from typing import Annotated, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec.structs import replace
@@ -16,7 +18,13 @@ from webhook.cel import compiled_engine
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.playground.measured_engine import MeasuredEngine
+from webhook.policy.load import Options
+from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
+from webhook.yamltext.yamlfile import dump
+
+if TYPE_CHECKING:
+    from webhook.playground.question import Question
 
 HOST: Final = "127.0.0.1"
 
@@ -53,7 +61,14 @@ def command(
     bound = listening.getsockname()[1]
     address = f"http://{HOST}:{bound}"
     hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
-    playground = Playground(policies=policies, options=how, engine=engine, workers=Workers())
+    playground = Playground(
+        policies=policies,
+        options=how,
+        engine=engine,
+        workers=Workers(),
+        check=mistakes_of_policies,
+        draft=files_of_drafted_suite,
+    )
     sys.stdout.write(f"the playground is at {address} (Ctrl-C ends it)\n")
     sys.stdout.flush()
     if open_browser:
@@ -63,6 +78,35 @@ def command(
     )
     uvicorn.Server(config).run(sockets=[listening])
     return 0
+
+
+def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]]:
+    """Return what `claimgate policies check` says of each policy with something to say: `policy` and `mistakes`."""
+    from webhook.commands.policy_details import full_details
+    from webhook.commands.policy_text import lines_about_mistakes
+
+    described = (full_details(policy, loaded, {}, how) for policy in loaded.policies)
+    told = ({"policy": each["name"], "mistakes": list(lines_about_mistakes(each))} for each in described)
+    return [each for each in told if each["mistakes"]]
+
+
+def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
+    """Return the text of `policy.yaml` and `suite.yaml`: a folder in which `claimgate test` passes now.
+
+    Raises:
+        InputError: a text cannot be read, or it has no object or no policy.
+    """
+    from webhook.playground.evaluation import input_of_case
+    from webhook.suites.drafted_cases import text_of_new_suite
+
+    values, policies, others = input_of_case(question)
+    written = "---\n".join(map(dump, policies))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "policy.yaml")
+        path.write_text(written, encoding="utf-8")
+        situation = {"phase": question.phase, "context": others, "contextIsWhole": question.is_whole}
+        suite = text_of_new_suite(Path(folder), values, situation, replace(how, lazy=False))
+    return {"policy.yaml": written, "suite.yaml": suite}
 
 
 def _listening_socket(port: int) -> socket.socket:

@@ -110,12 +110,15 @@ def kubectl_output(attributes: Attributes, outcome: PhasesOutcome) -> list[str]:
 
 
 def _finding_as_json(finding: Finding) -> dict[str, Any]:
+    message, fix = finding.message_and_fix()
     return {
         "result": "advice" if finding.decision.is_advice else str(finding.result),
         "rule": finding.rule.id,
         "policy": finding.decision.policy,
         "path": finding.path,
         "line": finding.place.line,
-        "message": finding.message,
+        "message": f"{message} ({finding.exception_reason})" if finding.exception_reason else message,
+        "fix": fix,
+        "severity": finding.decision.severity or finding.rule.severity,
         "docs": finding.rule.docs if finding.rule.docs.startswith("https://") else "",
     }

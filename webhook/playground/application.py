@@ -11,19 +11,21 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from webhook import __version__
 from webhook.admission.respond import encode_failure_status
-from webhook.errors import CallError
+from webhook.errors import CallError, ClaimgateError
 from webhook.playground import question as questions
-from webhook.playground.evaluation import answer_question
+from webhook.playground.answer import input_errors_as_json
+from webhook.playground.evaluation import Check, answer_question
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
 from webhook.playground.samples import read_samples
+from webhook.playground.words import fields_of_kind, words_of_expressions
 from webhook.playground.worker import Workers
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
@@ -43,23 +45,45 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_LONGEST_NAME: Final = 253
 _Next = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playground:
-    """Answers questions, by the policies and options of the command line, in child processes. the policies where a
-    question has none, how its own are compiled, and where.
+    """Answers questions, by the policies and options of the command line, in child processes.
+
+    Attributes:
+        policies: those where a question has none.
+        options: how its own are compiled.
+        engine: notes evaluations of `policies`.
+        workers: where questions are answered.
+        check: says what `claimgate policies check` says of policies.
+        draft: returns the files of a suite with the question as a case.
     """
 
     policies: PolicySet
     options: Options
     engine: MeasuredEngine
     workers: Workers
+    check: Check
+    draft: Callable[[Question, Options], Mapping[str, str]]
 
     async def answer(self, question: Question) -> bytes:
         """Return the answer to a question, as JSON."""
-        return await self.workers.run(lambda: answer_question(question, self.policies, self.options, self.engine))
+        return await self.workers.run(
+            lambda: answer_question(question, self.policies, self.options, self.engine, self.check)
+        )
+
+    async def files_of_case(self, question: Question) -> bytes:
+        """Return `files`, the text of each by its name, or `errors`, as JSON."""
+        return await self.workers.run(lambda: self._draft_or_errors(question))
+
+    def _draft_or_errors(self, question: Question) -> dict[str, Any]:
+        try:
+            return {"files": dict(self.draft(question, self.options))}
+        except ClaimgateError as error:
+            return {"errors": input_errors_as_json(error)}
 
 
 def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI:
@@ -89,6 +113,20 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
     @app.get("/samples")
     async def listed() -> JSONResponse:
         return JSONResponse([{"name": name, **sample} for name, sample in read_samples().items()])
+
+    @app.get("/words")
+    async def words() -> JSONResponse:
+        options = playground.options
+        return JSONResponse(words_of_expressions(options.registry, options.version))
+
+    @app.get("/fields")
+    async def fields(api_version: str = "", kind: str = "") -> JSONResponse:
+        return JSONResponse(fields_of_kind(api_version[:_LONGEST_NAME], kind[:_LONGEST_NAME]))
+
+    @app.post("/case")
+    async def drafted(request: Request) -> Response:
+        made = await playground.files_of_case(questions.read_question(await _read_bounded_body(request)))
+        return Response(made, media_type="application/json")
 
     @app.post("/evaluate")
     async def evaluated(request: Request) -> Response:

@@ -6,8 +6,8 @@ may take as long and as much as that is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from webhook.errors import CallError, ClaimgateError, InputError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
 from webhook.manifests.foreign_kinds import describe_foreign_policies
-from webhook.manifests.models import GROUP, MODELS
+from webhook.manifests.models import GROUP, MODELS, VALIDATING
 from webhook.playground import answer
 from webhook.playground.cluster_parts import describe_queues
 from webhook.playground.measured_engine import MeasuredEngine
@@ -40,8 +40,12 @@ OBJECT, CLUSTER = "object", "cluster"
 _MOST_OBJECTS: Final = 20
 
 
+Check: TypeAlias = Callable[[PolicySet, Options], Sequence[dict[str, Any]]]
+"""Returns what `claimgate policies check` says of each policy with something to say: `policy` and `mistakes`."""
+
+
 def answer_question(
-    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine
+    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine, check: Check
 ) -> dict[str, Any]:
     """Answer a question.
 
@@ -50,18 +54,20 @@ def answer_question(
         standing: the policies that are evaluated if the question has none.
         options: how policies are compiled.
         engine: the engine of `standing`, which records evaluations.
+        check: checks the policies of the question.
 
     Returns:
-        `reviews`, one for each object; `queues`; `notes`; or `errors`, each with the text and line that it is about.
+        `reviews`, one for each object; `checks`, of policies with mistakes; `queues`; `notes`; or `errors`, each with
+        the text and line that it is about.
     """
     try:
-        return _answer_with_documents(question, standing, options, engine)
+        return _answer_with_documents(question, standing, options, engine, check)
     except ClaimgateError as error:
         return {"errors": answer.input_errors_as_json(error)}
 
 
 def _answer_with_documents(
-    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine
+    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine, check: Check
 ) -> dict[str, Any]:
     asked, others = documents.documents_of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
     if asked.problems:
@@ -74,7 +80,7 @@ def _answer_with_documents(
             InputProblem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT)
         )
     listed = documents.documents_of_text(question.cluster, CLUSTER).documents
-    policies, notes = standing, list[str]()
+    policies, notes, checks = standing, list[str](), list[dict[str, Any]]()
     is_own = any(_is_policy_or_binding(each.value) for each in listed)
     if is_own:
         engine = MeasuredEngine(compiled_engine())
@@ -84,6 +90,7 @@ def _answer_with_documents(
             for each in _policies_without_binding(policies)
         ]
         policies = unbound.with_default_bindings(policies)
+        checks = list(check(policies, options))
     context = [(CLUSTER, each.value) for each in listed if not _is_policy_or_binding(each.value)]
     files = FileTree(
         ((OBJECT, obj) for obj in _objects_of_documents(asked)), context=context, is_whole=question.is_whole
@@ -98,8 +105,40 @@ def _answer_with_documents(
         "reviews": reviews,
         "queues": describe_queues(value for _, value in context),
         "notes": notes,
+        "checks": checks,
         "ownPolicies": is_own,
     }
+
+
+def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON]]:
+    """Return the objects, the policies with a binding for each, and the other objects of a question, for a suite.
+
+    Raises:
+        InputError: a text cannot be read, or it has no object or no policy.
+    """
+    asked = documents.documents_of_text(question.object, OBJECT)
+    listed = documents.documents_of_text(question.cluster, CLUSTER)
+    if problems := (*asked.problems, *listed.problems):
+        raise InputError(*problems)
+    policies = [each.value for each in listed.documents if _is_policy_or_binding(each.value)]
+    if not asked.documents:
+        raise InputError(InputProblem(message="no object: write one, or choose a sample", file=OBJECT))
+    if not policies:
+        message = "no policy: a case tests the policies beside it, so write one here"
+        raise InputError(InputProblem(message=message, file=CLUSTER))
+    others = [each.value for each in listed.documents if not _is_policy_or_binding(each.value)]
+    return [each.value for each in asked.documents], [*policies, *_missing_bindings(policies)], others
+
+
+def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
+    """Yield a binding for each policy that none names, as the page evaluates it: one that denies."""
+    bound = {(each["kind"], get(each, ("spec", "policyName"), "")) for each in policies}
+    for each in policies:
+        kind, name = f"{each['kind']}Binding", get(each, ("metadata", "name"), "")
+        if not each["kind"].endswith("Binding") and (kind, name) not in bound:
+            actions = {"validationActions": ["Deny"]} if each["kind"] == VALIDATING else {}
+            spec = {"policyName": name, **actions}
+            yield {"apiVersion": each["apiVersion"], "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def _policies_without_binding(policies: PolicySet) -> Iterator[Policy]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from webhook.admission import fixtures
@@ -15,7 +16,7 @@ from webhook.suites.case import answer_of_case
 from webhook.suites.expectation import audited_texts, message_texts, published_annotations
 from webhook.suites.files import Suite
 from webhook.suites.own import policies_of_suite, request_of_case
-from webhook.suites.suite_model import CaseModel, ExpectModel, SuiteModel
+from webhook.suites.suite_model import CaseModel, SuiteModel
 from webhook.yamltext import yamlfile
 
 _BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- name:`"
@@ -36,14 +37,7 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
     (document,) = yamlfile.load(text, str(suite.file))
     before = SuiteModel.model_validate(document.value).cases
     names = {each.get("name") for each in before if isinstance(each, dict)}
-    policies = policies_of_suite(suite, how)
-    drafted = []
-    for value in values:
-        expected = CaseModel(name="draft", input=value, expect=ExpectModel(allowed=True))
-        outcome = answer_of_case(request_of_case(expected, suite, lambda: policies, how))
-        case = {"name": _new_name(value, outcome, names), "input": value, "expect": dict(_expectation(outcome))}
-        names.add(case["name"])
-        drafted.append(case)
+    drafted = _drafted_cases(suite, values, {}, names, how)
     indent = " " * (document.position(("cases", 0))[1] - 3)
     added = "".join(f"{indent}{line}\n" for line in yamlfile.dump(drafted).splitlines())
     made = f"{text.rstrip()}\n{added}"
@@ -51,6 +45,39 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
         message = f"no case can be added to this list: {_BLOCK_LIST}"
         raise InputError(InputProblem(message=message, file=str(suite.file)))
     return made, [case["name"] for case in drafted]
+
+
+def text_of_new_suite(folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options) -> str:
+    """Return the text of a suite with a case for each object or review.
+
+    Args:
+        folder: a folder with the policies.
+        values: objects, requests and AdmissionReviews.
+        situation: fields of each case, such as `context`; fields with the value of their default are left out.
+        how: how policies are compiled.
+
+    Raises:
+        InputError: the policies cannot be read, or no answer can be given for a value.
+    """
+    defaults = {each.alias: each.get_default() for each in CaseModel.model_fields.values()}
+    said = {name: value for name, value in situation.items() if value != defaults[name]}
+    suite = Suite(file=folder / "suite.yaml", root=folder)
+    return yamlfile.dump({"cases": _drafted_cases(suite, values, said, set(), how)})
+
+
+def _drafted_cases(
+    suite: Suite, values: Iterable[JSON], situation: Mapping[str, JSON], names: set[Any], how: Options
+) -> list[dict[str, JSON]]:
+    """Return a case for each value, and add their names to `names`."""
+    policies = policies_of_suite(suite, how)
+    drafted = []
+    for value in values:
+        asked = {"name": "draft", "input": value, **situation, "expect": {"allowed": True}}
+        outcome = answer_of_case(request_of_case(CaseModel.model_validate(asked), suite, lambda: policies, how))
+        name = _new_name(value, outcome, names)
+        drafted.append({"name": name, "input": value, **situation, "expect": dict(_expectation(outcome))})
+        names.add(name)
+    return drafted
 
 
 def _has_cases(text: str, cases: list[JSON]) -> bool:

@@ -1,11 +1,16 @@
-// The page: two editors, the samples, files to share, and the question to the server. result.js shows the answer.
+// The page: two editors, the samples, files and links to share, and the questions to the server. result.js shows the
+// answer, completion.js completes words.
 import {
   EditorState, EditorView, HighlightStyle, bracketMatching, defaultKeymap, foldGutter, history, historyKeymap,
-  indentOnInput, keymap, lineNumbers, syntaxHighlighting, tags, yaml,
+  indentOnInput, keymap, lineNumbers, lintGutter, setDiagnostics, syntaxHighlighting, tags, yaml,
 } from "./editor.js";
-import { clear, showAnswer, showErrors } from "./result.js";
+import { completions } from "./completion.js";
+import { clear, markStale, showAnswer, showErrors } from "./result.js";
+import { editorFor, linkOf, questionOf, store, stored } from "./sharing.js";
 
 const MOST_CHARACTERS = 4 << 20;
+const MOST_WHILE_TYPING = 200000; // characters; a longer text is evaluated when it is asked for
+const PAUSE_MS = 800;
 const TIMEOUT_MS = 30000;
 const byId = (id) => document.getElementById(id);
 const nonce = document.querySelector("meta[name=csp-nonce]").content;
@@ -37,21 +42,41 @@ export function extensions(label, options = []) {
   ];
 }
 
-function editor(id, label) {
+function editor(id, label, further = []) {
   const options = [
-    foldGutter(), history(), indentOnInput(), keymap.of([
+    ...further, lintGutter(), EditorView.updateListener.of((update) => { if (update.docChanged) changed(); }), foldGutter(), history(), indentOnInput(), keymap.of([
       { key: "Mod-Enter", run: () => { evaluate(); return true; } }, ...defaultKeymap, ...historyKeymap,
     ]),
   ];
   return new EditorView({ parent: byId(id), state: EditorState.create({ extensions: extensions(label, options) }) });
 }
 
+const fetched = new Map();
+
+function json(address) {
+  if (!fetched.has(address)) fetched.set(address, fetch(address).then((response) => response.json()));
+  return fetched.get(address);
+}
+
+function fieldsOfObject() {
+  const named = (field) => text("object").match(new RegExp(`["']?\\b${field}["']?\\s*:\\s*["']?([\\w./-]+)`))?.[1] || "";
+  return json(`fields?${new URLSearchParams({ api_version: named("apiVersion"), kind: named("kind") })}`);
+}
+
+let typing = 0;
+let isLoading = false;
+let loaded = "";
+let before = null;
+
 const editors = {
   object: editor("object", "Object or AdmissionReview, in YAML or JSON"),
-  cluster: editor("cluster", "Policies, params and objects of the cluster, in YAML or JSON"),
+  cluster: editor("cluster", "Policies, params and objects of the cluster, in YAML or JSON", [
+    completions(() => json("words"), fieldsOfObject),
+  ]),
 };
 let samples = [];
 let running = 0;
+let asking = "";
 
 const text = (name) => editors[name].state.doc.toString();
 
@@ -74,15 +99,46 @@ export function goTo(name, line) {
   view.focus();
 }
 
+// A changed text makes the result stale; after a pause it is evaluated again.
+function changed() {
+  if (isLoading) return;
+  markStale();
+  say("Changed since this result.");
+  clearTimeout(typing);
+  const asked = question();
+  store(asked);
+  if (asked.object.length + asked.cluster.length <= MOST_WHILE_TYPING) typing = setTimeout(evaluate, PAUSE_MS);
+}
+
+function mark(errors) {
+  for (const [name, view] of Object.entries(editors)) {
+    const mine = errors.filter((each) => each.text === name && each.line);
+    view.dispatch(setDiagnostics(view.state, mine.map((each) => diagnostic(view.state.doc, each))));
+  }
+}
+
+function diagnostic(doc, error) {
+  const line = doc.line(Math.min(error.line, doc.lines));
+  const from = Math.min(line.from + Math.max((error.column || 1) - 1, 0), line.to);
+  const word = line.text.slice(from - line.from).match(/^[\w.]+|^\S/)?.[0].length || 0;
+  const message = error.hint ? `${error.message} ${error.hint}` : error.message;
+  return { from, to: from + word, severity: "error", message };
+}
+
 function question() {
   return { object: text("object"), cluster: text("cluster"), phase: byId("phase").value, isWhole: byId("whole").checked };
 }
 
 async function evaluate() {
   const asked = question();
+  const key = JSON.stringify(asked);
+  if (key === asking) return; // its answer is on the way
+  asking = key;
   const mine = ++running;
-  clear();
+  clearTimeout(typing);
   if (asked.object.length + asked.cluster.length > MOST_CHARACTERS) {
+    asking = "";
+    clear();
     say("Not evaluated: the texts have more than 4 MiB together. Shorten them.", true);
     return;
   }
@@ -96,6 +152,8 @@ async function evaluate() {
     });
     const answer = await response.json();
     if (mine !== running) return;
+    clear();
+    mark(answer.errors || []);
     if (!response.ok) say(`Not evaluated: ${answer.message}`, true);
     else if (answer.errors) {
       say(`Not evaluated: ${answer.errors.length === 1 ? "1 error" : `${answer.errors.length} errors`}.`, true);
@@ -103,43 +161,117 @@ async function evaluate() {
     } else {
       const denied = answer.reviews.filter((review) => !review.allowed).length;
       say(`${answer.reviews.length - denied} allowed, ${denied} denied.`);
+      byId("result").classList.remove("stale");
       showAnswer(answer, { extensions, goTo, isOpen: answer.ownPolicies });
     }
   } catch (error) {
-    if (mine === running) say(`Not evaluated: the server did not answer (${error.name}). Is it still running?`, true);
+    if (mine !== running) return;
+    clear();
+    say(`Not evaluated: the server did not answer (${error.name}). Is it still running?`, true);
+  } finally {
+    if (mine === running) asking = "";
   }
 }
 
+// Load texts in place of those of the editors, and offer these again if a person wrote them.
 function load(value) {
+  const present = question();
+  const isOwn = loaded !== "" && JSON.stringify(present) !== loaded;
+  if (isOwn) before = present;
+  isLoading = true;
   write("object", value.object);
   write("cluster", value.cluster);
+  isLoading = false;
   byId("phase").value = ["auto", "mutate", "validate"].includes(value.phase) ? value.phase : "auto";
   byId("whole").checked = value.isWhole === true;
   byId("about").textContent = typeof value.about === "string" ? value.about : "";
-  clear();
-  say("");
+  loaded = JSON.stringify(question());
+  byId("undo").hidden = before === null;
+  store(question());
+  evaluate();
 }
 
-async function open(file) {
-  if (file.size > MOST_CHARACTERS) { say("The file is larger than 4 MiB.", true); return; }
-  const content = await file.text();
-  try {
-    const value = JSON.parse(content);
-    if (typeof value.object === "string" && value.playground === "claimgate") { load(value); return; }
-  } catch { /* a manifest, which is an object to review */ }
-  write("object", content);
-  clear();
-  say(`Opened ${file.name} as the object.`);
+async function open(files) {
+  const present = question();
+  const made = { ...present, object: [], cluster: [] };
+  for (const file of files) {
+    if (file.size > MOST_CHARACTERS) { say("The file is larger than 4 MiB.", true); return; }
+    const content = await file.text();
+    try {
+      const value = JSON.parse(content);
+      if (typeof value.object === "string" && value.playground === "claimgate") { load(value); return; }
+    } catch { /* a manifest */ }
+    made[editorFor(content)].push(content);
+  }
+  const joined = (name) => (made[name].length ? made[name].join("\n---\n") : present[name]);
+  load({ ...present, object: joined("object"), cluster: joined("cluster") });
+}
+
+function download(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 function save() {
   const content = JSON.stringify({ playground: "claimgate", ...question() }, null, 2);
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type: "application/json" }));
-  link.download = "claimgate-playground.json";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  say("Saved. Whoever opens the file in a playground sees the same.");
+  download("claimgate-playground.json", content, "application/json");
+  say("Saved. Open the file in a playground to see the same texts.");
+}
+
+async function share() {
+  const link = await linkOf(question());
+  window.history.replaceState(null, "", link);
+  await navigator.clipboard.writeText(link);
+  say("Copied a link with both texts. It opens in a playground at the same address; no server gets the texts.");
+}
+
+async function saveCase() {
+  const response = await fetch("case", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(question()),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  const answer = await response.json();
+  if (!response.ok) { say(`No case: ${answer.message}`, true); return; }
+  mark(answer.errors || []);
+  if (answer.errors) { say(`No case: ${answer.errors[0].message}`, true); return; }
+  for (const [name, content] of Object.entries(answer.files)) download(name, content, "application/yaml");
+  say("Saved policy.yaml and suite.yaml. Put both into one folder, and run `claimgate test` on it.");
+}
+
+function undo() {
+  const wanted = before;
+  before = null;
+  load(wanted);
+  byId("undo").hidden = before === null;
+}
+
+// Say what a button could not do.
+const guarded = (work) => () => work().catch((error) => say(`That did not work (${error.name}).`, true));
+
+function openDropped(event) {
+  if (!event.dataTransfer?.files.length) return;
+  event.preventDefault();
+  event.stopPropagation();
+  guarded(() => open([...event.dataTransfer.files]))();
+}
+
+// The texts of the link in the address; null without one.
+async function linked() {
+  if (location.hash.length < 2) return null;
+  try {
+    return await questionOf(location.hash);
+  } catch {
+    return { ...samples[0], about: "The link is damaged, so a sample is shown." };
+  }
+}
+
+async function firstTexts() {
+  return (await linked()) || stored() || samples[0];
 }
 
 async function begin() {
@@ -147,12 +279,20 @@ async function begin() {
   for (const [index, sample] of samples.entries()) byId("sample").add(new Option(sample.title, String(index)));
   byId("sample").addEventListener("change", () => load(samples[Number(byId("sample").value)]));
   byId("file").addEventListener("change", (event) => {
-    if (event.target.files[0]) open(event.target.files[0]);
+    const chosen = [...event.target.files];
     event.target.value = "";
+    if (chosen.length) guarded(() => open(chosen))();
   });
   byId("save").addEventListener("click", save);
+  byId("share").addEventListener("click", guarded(share));
+  byId("case").addEventListener("click", guarded(saveCase));
+  byId("undo").addEventListener("click", undo);
+  document.addEventListener("dragover", (event) => { if (event.dataTransfer?.types.includes("Files")) event.preventDefault(); });
+  document.addEventListener("drop", openDropped, true);
+  window.addEventListener("hashchange", async () => { const value = await linked(); if (value) load(value); });
+  for (const name of ["phase", "whole"]) byId(name).addEventListener("change", changed);
   byId("evaluate").addEventListener("submit", (event) => { event.preventDefault(); evaluate(); });
-  load(samples[0]);
+  load(await firstTexts());
   document.body.dataset.ready = "true";
 }
 

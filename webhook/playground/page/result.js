@@ -4,6 +4,7 @@ import { EditorState, EditorView, MergeView, unifiedMergeView } from "./editor.j
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_DRAWN = 64;
 const NARROW_PX = 700; // as in playground.css
+const SILENT = ["no problem", "unchanged", "not matched"];
 const URGENCY = ["fail", "error", "warn", "skip"];
 let differences = [];
 
@@ -15,7 +16,12 @@ function element(name, properties = {}, ...children) {
 
 const result = () => document.getElementById("result");
 
+export function markStale() {
+  if (result().childElementCount) result().classList.add("stale");
+}
+
 export function clear() {
+  result().classList.remove("stale");
   for (const each of differences) each.destroy();
   differences = [];
   result().replaceChildren();
@@ -68,24 +74,44 @@ export function showErrors(errors, goTo) {
   result().append(element("h2", {}, "What could not be read"), table("Errors", ["Where", "What"], rows));
 }
 
+// A text that a person may want elsewhere, with a button that copies it.
+function terminal(text) {
+  const button = element("button", { type: "button", className: "copy" }, "Copy");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  });
+  return element("div", { className: "copied" }, element("pre", { className: "terminal", tabIndex: 0 }, text), button);
+}
+
+function shownChecks(checks) {
+  const rows = checks.flatMap((each) => each.mistakes.map((mistake) => [each.policy, mistake]));
+  return [element("h2", {}, "What ", code("claimgate policies check"), " says"), table("Checks", ["Policy", "What"], rows)];
+}
+
 export function showAnswer(answer, page) {
   if (answer.notes.length) {
     result().append(element("ul", { className: "warn" }, ...answer.notes.map((note) => element("li", {}, note))));
   }
+  if (answer.checks.length) result().append(...shownChecks(answer.checks));
   for (const review of answer.reviews) result().append(shownReview(review, page));
   if (answer.queues) result().append(...shownQueues(answer.queues));
 }
 
 function shownReview(review, page) {
-  const verdict = review.allowed ? "Allowed" : `Denied with code ${review.status.code}`;
-  const title = element("h2", {}, element("span", { className: review.allowed ? "good" : "bad" }, verdict),
-    `: ${review.operation} ${review.object}`);
-  const made = element("section", { className: `verdict ${review.allowed ? "allowed" : "denied"}` }, title);
-  made.append(element("pre", { className: "terminal" }, review.kubectl.join("\n")));
+  const worst = review.findings.filter((each) => ["fail", "error", "warn"].includes(each.result)).length;
+  const isClean = review.allowed && !worst;
+  const allowed = isClean ? "Allowed" : `Allowed, with ${counted(worst, "finding")}`;
+  const verdict = review.allowed ? allowed : `Denied with code ${review.status.code}`;
+  const colour = isClean ? "good" : review.allowed ? "warn" : "bad";
+  const title = element("h2", {}, element("span", { className: colour }, verdict), `: ${review.operation} ${review.object}`);
+  const border = isClean ? "allowed" : review.allowed ? "warned" : "denied";
+  const made = element("section", { className: `verdict ${border}` }, title);
+  made.append(terminal(review.kubectl.join("\n")));
   if (review.findings.length) made.append(element("h3", {}, "Findings"), findings(review.findings, page.goTo));
   if (review.patch.length) made.append(element("h3", {}, "What changes"), difference(review, page), patch(review.patch));
   if (review.podSets.length) made.append(element("h3", {}, "Pods that it makes"), podSets(review.podSets));
-  made.append(details("Which policy spoke, and why", explanations(review.explanations)));
+  made.append(details("Which policy spoke, and why", explanations(review.explanations, page.isOpen)));
   if (review.evaluations.length) {
     made.append(details("Expressions: what each read, gave and cost", evaluations(review.evaluations), page.isOpen));
   }
@@ -95,10 +121,16 @@ function shownReview(review, page) {
 function findings(listed, goTo) {
   const sorted = listed.toSorted((one, other) => URGENCY.indexOf(one.result) - URGENCY.indexOf(other.result));
   const rows = sorted.map((each) => [
-    each.result, each.docs ? link(each.docs, ruleName(each.rule)) : ruleName(each.rule), each.message,
+    element("span", { className: { fail: "bad", error: "bad", warn: "warn" }[each.result] || "" }, each.result),
+    each.severity || "–", each.docs ? link(each.docs, ruleName(each.rule)) : ruleName(each.rule), problem(each),
     place("object", each.line, goTo), each.policy,
   ]);
-  return table("Findings", ["Result", "Rule", "What", "Where", "Policy"], rows);
+  return table("Findings", ["Result", "Severity", "Rule", "What", "Where", "Policy"], rows);
+}
+
+function problem(finding) {
+  const fix = finding.fix ? element("div", { className: "fix" }, element("strong", {}, "Fix: "), finding.fix) : null;
+  return element("div", {}, finding.message, fix);
 }
 
 function ruleName(name) {
@@ -141,7 +173,7 @@ function twoColumns(review, page, parent) {
 }
 
 function patch(operations) {
-  return details("The patch", element("pre", { className: "terminal", tabIndex: 0 }, operations.join("\n")));
+  return details("The patch", terminal(operations.join("\n")));
 }
 
 function podSets(listed) {
@@ -175,15 +207,22 @@ function drawn(count) {
   return picture;
 }
 
-function explanations(listed) {
-  const asked = listed.filter((each) => each.outcome !== "not registered");
+// Of the shipped policies only those that said something; of the policies of the page all that are about such requests.
+function explanations(listed, isOwn) {
+  const registered = listed.filter((each) => each.outcome !== "not registered");
+  const asked = isOwn ? registered : registered.filter((each) => !SILENT.includes(each.outcome));
   const rows = asked.map((each) => [
     each.policy, each.phase, each.place || "the object", each.outcome, each.reason || "–", each.cost,
     Number((each.elapsed_s * 1000).toFixed(2)),
   ]);
-  const made = element("div", {}, table("Policies", ["Policy", "Phase", "Of", "Outcome", "Why", "Cost", "ms"], rows));
-  const others = listed.length - asked.length;
-  if (others) made.append(element("p", {}, `${others} further policies are not about such requests.`));
+  const made = element("div", {});
+  if (rows.length) made.append(table("Policies", ["Policy", "Phase", "Of", "Outcome", "Why", "Cost", "ms"], rows));
+  const silent = registered.length - asked.length;
+  if (silent) made.append(element("p", {}, `${counted(silent, "evaluation")} found nothing wrong.`));
+  const others = listed.length - registered.length;
+  if (others) {
+    made.append(element("p", {}, `${others} further ${others === 1 ? "policy is" : "policies are"} not about such requests.`));
+  }
   return made;
 }
 

@@ -1,0 +1,88 @@
+"""The words that the editors complete: functions of CEL, variables, facts with their fields, and fields of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.cel.library import overloads_of_version
+from webhook.cel.library.declaration import Version
+from webhook.facts.registry import FactRegistry
+from webhook.schema.kinds import type_of
+from webhook.schema.types import Fields, Items, Type
+
+Tree: TypeAlias = Mapping[str, "Tree | None"]
+"""Field names, each with the fields below it; the fields of a list are those of its items."""
+
+_VARIABLES: Final = {
+    "object": "the object; null for a deletion",
+    "oldObject": "the object before; null for a creation",
+    "request": "the request, such as request.userInfo.username",
+    "namespaceObject": "the Namespace of the object",
+    "params": "the parameter that the binding names",
+    "variables": "the variables of the policy",
+    "authorizer": "asks what the user may do",
+    "problems": "what the checks of the policy found",
+}
+_MACROS: Final = {
+    "has": "has(object.spec.field): whether a field is set",
+    "all": "list.all(x, condition)",
+    "exists": "list.exists(x, condition)",
+    "exists_one": "list.exists_one(x, condition)",
+    "map": "list.map(x, value)",
+    "filter": "list.filter(x, condition)",
+    "orValue": "optional.orValue(value): for object.?field",
+}
+_DEEPEST: Final = 10
+"""How many levels of fields are completed: a field of a container of a CronJob is on the ninth."""
+_MOST_FIELDS: Final = 20_000
+"""For one kind. A CronJob has about 5,000."""
+
+
+def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, Any]:
+    """Return `variables`, `functions` and `methods` with a line about each, `facts` with their types, and `structures`
+    with the fields of these types: each a type and what it means.
+    """
+    functions: dict[str, str] = {}
+    methods: dict[str, str] = dict(_MACROS)
+    has = methods.pop("has")
+    for each in overloads_of_version(version):
+        if each.hidden or not each.name.isidentifier():
+            continue
+        target, *given = map(str, each.parameters) if each.member else ("", *map(str, each.parameters))
+        signature = f"{each.name}({', '.join(given)}): {each.result}"
+        (methods if each.member else functions).setdefault(each.name, f"{target}.{signature}" if target else signature)
+    facts = [registry.fact(name) for name in registry.fact_names]
+    return {
+        "variables": _VARIABLES,
+        "functions": {"has": has, **functions},
+        "methods": methods,
+        "facts": {each.name: {"about": each.about.partition(". ")[0], "type": str(each.type)} for each in facts},
+        "structures": {
+            structure.structure.name: {
+                name: {"type": str(of), "about": structure.texts[name]}
+                for name, of in structure.structure.fields.items()
+            }
+            for each in facts
+            for structure in each.structures
+        },
+    }
+
+
+def fields_of_kind(api_version: str, kind: str) -> Tree:
+    """Return the fields of a kind; none of one that is not known."""
+    group, _, version = api_version.rpartition("/")
+    left = [_MOST_FIELDS]
+    return _tree(type_of(GroupVersionKind(group, version, kind)), _DEEPEST, left) or {}
+
+
+def _tree(of: Type | None, levels: int, left: list[int]) -> Tree | None:
+    while isinstance(of, Items):
+        of = of.item
+    if not isinstance(of, Fields) or not levels:
+        return None
+    left[0] -= len(of.fields)
+    if left[0] < 0:
+        return None
+    return {name: _tree(inner, levels - 1, left) for name, inner in of.fields.items()} or None
