@@ -60,6 +60,10 @@ REFUSED = {
         "webhooks.matchConditions",
     ),
     "policies that nothing registers": ("policies.a\\.yaml=x", "policies need livePolicies"),
+    "exceptions of a kind that nothing installs": (
+        "config.policyExceptions[0].rules[0]=kueue,config.policyExceptions[0].maxDays=3",
+        "config.policyExceptions needs livePolicies",
+    ),
     "a policy that is no file": ("livePolicies=true,policies.a=x", "policies"),
     "two monitors": ("monitoring.podMonitor=true,monitoring.serviceMonitor=true", "count every metric twice"),
     "an interval that is none": ("monitoring.interval=often", "interval"),

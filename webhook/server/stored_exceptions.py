@@ -114,7 +114,7 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
 
 
 def _statuses(listed: Sequence[StoredPolicy], policies: PolicySet, day: dt.date) -> Iterator[_Status]:
-    """Yield each object with its conditions."""
+    """Yield each object, without its spec because the statuses are kept, with its conditions."""
     namespaces: dict[str, list[StoredPolicy]] = {}
     for each in listed:
         namespaces.setdefault(each.namespace, []).append(each)
@@ -122,7 +122,8 @@ def _statuses(listed: Sequence[StoredPolicy], policies: PolicySet, day: dt.date)
         counting = {id(value) for value in oldest_of_namespace(each.value for each in of_namespace)}
         for each in of_namespace:
             made = _conditions(each, policies, day, is_beyond=id(each.value) not in counting)
-            yield each, tuple({**one, "observedGeneration": each.generation} for one in made)
+            without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
+            yield without_spec, tuple({**one, "observedGeneration": each.generation} for one in made)
 
 
 def _conditions(
