@@ -102,7 +102,10 @@ ALERTS = {
     "ClaimgateExceptionEnds": Alert(
         "61m",
         {"claimgate_exception_days_left{what='exception',owner='a',expires='2027-01-31',pod='a'}": "14+0x120"},
-        {"claimgate_exception_days_left{what='exception',owner='a',expires='2027-01-31',pod='a'}": "15+0x120"},
+        {
+            "claimgate_exception_days_left{what='exception',owner='a',expires='2027-01-31',pod='a'}": "15+0x120",
+            "claimgate_exception_days_left{what='PolicyException',owner='a',expires='2027-01-31',pod='a'}": "3+0x120",
+        },
         {"what": "exception", "owner": "a", "expires": "2027-01-31"},
     ),
     "ClaimgateViewStale": Alert(
