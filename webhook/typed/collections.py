@@ -32,6 +32,9 @@ class Items(Sequence[Item]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __bool__(self) -> bool:
+        return bool(self._values)  # without the call of len(): dozens a review
+
     def __iter__(self) -> Iterator[Item]:
         values, deadline = self._values, self._deadline
         work = len(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from re import Pattern
 from typing import Any, Final
@@ -227,12 +227,12 @@ class Container(Typed):
         """Return whether the container is an init container that keeps running next to the other containers."""
         return self.is_init and self.restart_policy == "Always"
 
-    @property
-    def words(self) -> list[str]:
+    @cached_property
+    def words(self) -> Sequence[str]:
         """Return the container's command and arguments."""
-        return [*self.command, *self.args]
+        return (*self.command, *self.args)
 
-    @property
+    @cached_property
     def command_line(self) -> str:
         """Return the container's command and arguments with a blank between them."""
         return " ".join(self.words)
@@ -240,6 +240,11 @@ class Container(Typed):
     def runs(self, pattern: Pattern[str]) -> bool:
         """Return whether a pattern is found in the container's command line."""
         return self.is_found_in(pattern, (self.command_line,))
+
+    def mentions(self, sign: str) -> bool:
+        """Return whether the container's command line has a text in it."""
+        self.reading.deadline.spend_text(self.command_line)
+        return sign in self.command_line
 
 
 class PodClaim(Typed):

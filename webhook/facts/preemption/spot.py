@@ -180,7 +180,7 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
     inspects or tests its devices, and a program that only sleeps has no progress.
     """
     is_inline = all(
-        cached_launch_of_container(container, subject).is_inline or container.words[:1] == ["sleep"]
+        cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
         for container in pods.containers
     )
     if not is_inline and not _may_keep_files_elsewhere(pods, subject):
