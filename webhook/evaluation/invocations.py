@@ -135,18 +135,19 @@ def _match_of_request(candidate: Candidate, context: RequestContext) -> Match | 
     return sent if index.own and namespace.is_selected_by(index.criteria.namespaces, policy) else None
 
 
-def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[EvaluationTarget]:
-    """Yield the objects inside the request's own that a policy is evaluated on."""
-    if policy.reads_resources:
-        yield from context.objects.own_object_as_pod_target()
+def _targets_inside_object(policy: Policy, context: RequestContext) -> tuple[EvaluationTarget, ...]:
+    """Return the objects inside the request's own that a policy is evaluated on."""
+    objects = context.objects
+    targets = objects.own_object_as_pod_target() if policy.reads_resources else ()
     if policy.expands:
-        yield from context.objects.pod_template_targets()
+        targets += objects.pod_template_targets()
     if policy.reads_merged_pods and (policy.kind == "validating" or context.attributes.is_plain):
-        yield from context.objects.targets_outside_object()
+        targets += objects.targets_outside_object()
     if policy.reads_patches:
-        yield from context.objects.patch_targets()
+        targets += objects.patch_targets()
     if policy.enters:
-        yield from context.objects.embedded_targets()
+        targets += objects.embedded_targets()
+    return targets
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
@@ -201,7 +202,7 @@ def _record_targets_in_trace(
     trace, policy = context.options.trace, candidate.policy
     if trace is None:
         return
-    inside = [*_targets_inside_object(policy, context)] if candidate.looks_inside else []
+    inside = _targets_inside_object(policy, context) if candidate.looks_inside else ()
     if not targets and not inside:
         part = _unmatched_part_of_criteria(policy.criteria, context.attributes, context.objects.sent, context)
         trace.record_unmatched_request(policy, context.attributes, part)

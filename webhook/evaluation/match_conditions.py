@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from webhook.apimachinery.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError, NoDecision, UnreadPartError
 from webhook.evaluation.activation import Activation
@@ -39,8 +40,9 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
     """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
     present: frozenset[str] | None = None
     kept = []
+    is_update = context.attributes.operation is Operation.UPDATE
     for candidate in candidates:
-        if candidate.policy.ignores_bookkeeping and is_bookkeeping(context, candidate.policy):
+        if is_update and candidate.policy.ignores_bookkeeping and is_bookkeeping(context, candidate.policy):
             continue
         if candidate.concerns:
             if present is None:

@@ -90,6 +90,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
         subject.results[group] = NOTHING
         return NOTHING
     problems: list[Problem] = []
+    before = 0
     until = subject.deadline
     until.left -= WORK  # as `spend`, without a call
     if until.left < 0:
@@ -104,11 +105,13 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
-            before, found = len(problems), iter(each.run(subject))
+            found = iter(each.run(subject))
             problems.extend(islice(found, STEP))  # as nearly always all of them, mostly none
-            if len(problems) > before:
-                until.spend(len(problems) - before)
+            now = len(problems)
+            if now > before:
+                until.spend(now - before)
                 problems.extend(until.items_with_clock_checks(found))
+                before = len(problems)
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
     except (ClaimgateError, ReviewPaused):
