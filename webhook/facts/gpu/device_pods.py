@@ -19,6 +19,7 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, relocate_problem_to_train_job, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.workloads.podsets import PodSet
 
@@ -110,16 +111,23 @@ class DeviceWorkload(Struct, frozen=True):
         return sum(pods.pod_count for pods in self.device_pods)
 
 
+def located_templates(subject: Subject) -> Items[tuple[PodSet, PodTemplate]]:
+    """Return the pod sets of an object with their templates, those of a runtime at their places in the TrainJob; call
+    it through `Subject.once`.
+    """
+    listed = subject.once(pod_sets).all
+    return listed.of([(pod_set_located_in_runtime(each), template_of(each, subject)) for each in listed])
+
+
 def read_device_workload(subject: Subject) -> DeviceWorkload:
     """Return the pods of an object that use devices; call it through `Subject.once`."""
-    listed = subject.once(pod_sets)
-    located = [pod_set_located_in_runtime(podset) for podset in listed.all]
-    using = [_pods_using_devices(podset, subject) for podset in listed.all.of(located)]
-    return DeviceWorkload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
+    located = subject.once(located_templates)
+    using = [_pods_using_devices(podset, template) for podset, template in located]
+    pods = tuple(podset for podset, _ in located)
+    return DeviceWorkload(pods, tuple(each for each in using if each.containers), subject.once(pod_sets).missing)
 
 
-def _pods_using_devices(podset: PodSet, subject: Subject) -> DevicePods:
-    template = template_of(podset, subject)
+def _pods_using_devices(podset: PodSet, template: PodTemplate) -> DevicePods:
     containers, devices = [], dict[str, int]()
     for container in template.spec.running_containers():
         requested = count_devices_of_container(container)

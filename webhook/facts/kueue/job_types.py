@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
-from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.typed.collections import Items
 from webhook.typed.fields import Number, Part, Truth
@@ -80,6 +80,5 @@ def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
 
 def pod_templates(subject: Subject) -> Items[PodTemplate]:
     """Return the templates of the pod sets of an object, in order; call it through `Subject.once`."""
-    reading = ReadingContext(subject.deadline)
     listed = subject.once(pod_sets).all
-    return Items([PodTemplate.of(pod_set.template, (), reading) for pod_set in listed], subject.deadline)
+    return Items([template_of(pod_set, subject) for pod_set in listed], subject.deadline)

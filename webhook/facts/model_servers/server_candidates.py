@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
+from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
@@ -37,8 +37,8 @@ def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
     """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
     return tuple(
         ServerCandidate(container, spec, podset)
-        for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
-        for spec in (template_of(podset, subject).spec,)
+        for podset, template in subject.once(located_templates)
+        for spec in (template.spec,)
         for container in spec.running_containers()
         if may_start_server(container)
     )

@@ -141,6 +141,8 @@ _KOORDINATOR_CORES: Final = "koordinator.sh/gpu-core"
 _KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh/gpu-memory")
 _KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
 _WHOLE: Final = 100
+_SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
+"""Resources that are shares of cards, or are counted by one scheduler alone."""
 _FEWEST_FIELDS: Final = 5
 _FIELDS_WITH_MODE: Final = 8
 _MIG: Final = "mig"
@@ -221,9 +223,10 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
     """Yield pods that ask HAMi for a share but that its webhook ignores, and requests that it does not share."""
-    if not has_hami(subject.cluster_view()):
+    pods = subject.once(pods_and_nodes)
+    if not pods or not has_hami(subject.cluster_view()):
         return
-    for each in subject.once(pods_and_nodes):
+    for each in pods:
         for container in each.pods.template.spec.all_containers():
             problems = _check_container_of_hami(container, each, subject)
             yield from without_repeated_problems(problems, subject)
@@ -233,10 +236,10 @@ def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
 def check_amounts(subject: Subject) -> Iterator[Problem]:
     """Yield amounts that mean something else than they say, wherever the pods run."""
     for pods in pods_with_extended_resources(subject):
-        is_of_volcano = _is_placed_by_volcano(pods.template, subject)
         for container in pods.template.spec.all_containers():
             amounts = _amounts(container)
-            for name, amount in amounts.items():
+            for name, amount in amounts.items() if not _SHARES.isdisjoint(amounts) else ():
+                is_of_volcano = _is_placed_by_volcano(pods.template, subject)
                 path = pods.locate(path_of_amount(container, name))
                 above_one = "ask for at most 100, or for more cards"
                 if name in _KOORDINATOR and amount > _WHOLE and amount % _WHOLE:

@@ -96,7 +96,7 @@ def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
 def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
     """Yield launchers that start several processes on MIG slices, and several slices that look like GPUs."""
     for pods in subject.once(read_device_workload).device_pods:
-        for container in pods.containers:
+        for container in pods.containers if any(name.startswith(_SLICE) for name in pods.devices) else ():
             slices = [(n, c) for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)]
             for name, count in slices:
                 if count > 1 and is_training_container(container, subject):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.gpu.device_pods import located_templates, without_repeated_problems
 from webhook.facts.kinds import POD
 from webhook.facts.other_schedulers.kai_gangs import (
     DEVICES,
@@ -29,7 +29,6 @@ from webhook.facts.other_schedulers.kai_gangs import (
     roles_without_replicas,
 )
 from webhook.facts.other_schedulers.types import KAI, KaiQueue
-from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.scheduling.priority_classes import PriorityClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -138,8 +137,7 @@ def pods_of_kai(subject: Subject) -> tuple[KaiPods, ...]:
 
 
 def _pods_of_object(subject: Subject) -> Iterator[KaiPods]:
-    located = (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all)
-    return (KaiPods(each, template_of(each, subject)) for each in located)
+    return (KaiPods(podset, template) for podset, template in subject.once(located_templates))
 
 
 def check_kai_queues(subject: Subject) -> Iterator[Problem]:
@@ -178,10 +176,12 @@ def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
     """Advise on a fraction of a GPU of pods that the default scheduler places. KubeRay names KAI by a setting."""
     for pods in _pods_of_object(subject):
         annotations = pods.template.metadata.annotations
-        name = next((each for each in _SHARES if each in annotations), "")
+        name = next((each for each in _SHARES if each in annotations), "") if annotations else ""
+        if not name:
+            continue
         labels = (*pods.template.metadata.labels, *subject.metadata.labels)
         is_of_kai = subject.group_kind[0] == _RAY or any(each.startswith(_DOMAIN) for each in labels)
-        if name and pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not is_of_kai:
+        if pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not is_of_kai:
             message = f"only KAI reads `{name}`, and the default scheduler places the pods, so they get no GPU"
             fix = f"set schedulerName {SCHEDULER}, or request `{GPU}`"
             problem = FRACTION_WITHOUT_KAI.problem(pods.locate("metadata", "annotations", name), message, fix)

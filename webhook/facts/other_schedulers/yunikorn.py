@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.gpu.device_pods import located_templates, without_repeated_problems
 from webhook.facts.other_schedulers.types import YUNIKORN, TaskGroup
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
@@ -19,7 +19,6 @@ from webhook.facts.pods.pod_requests import (
     quota_requests_of_pod,
     requests_of_containers,
 )
-from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, either
@@ -81,9 +80,8 @@ class YuniKornPods(NamedTuple):
 
 def check_task_groups(subject: Subject) -> Iterator[Problem]:
     """Yield task groups that YuniKorn ignores or cannot fill."""
-    listed = [pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all]
-    pods = [YuniKornPods(each, template_of(each, subject)) for each in listed]
-    pods = [each for each in pods if each.template.spec.scheduler_name == SCHEDULER]
+    located = subject.once(located_templates)
+    pods = [YuniKornPods(*each) for each in located if each[1].spec.scheduler_name == SCHEDULER]
     groups: list[TaskGroup] = []
     for each in pods:
         text = each.template.metadata.annotations.get(_GROUPS, "")

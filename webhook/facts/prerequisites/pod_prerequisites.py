@@ -14,9 +14,8 @@ from typing import Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import PLACED, without_repeated_problems
+from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
-from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, template_of
 from webhook.facts.prerequisites.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, ClusterView
@@ -74,8 +73,7 @@ def check_prerequisites(subject: Subject) -> Iterator[Problem]:
     """Yield why admission refuses the pods of an object."""
     view = subject.cluster_view()
     enforced = enforced_level(subject)
-    for podset in (pod_set_located_in_runtime(each) for each in subject.once(pod_sets).all):
-        template = template_of(podset, subject)
+    for podset, template in subject.once(located_templates):
         spec = template.spec
         yield from without_repeated_problems(_check_runtime_class(spec, podset, view), subject)
         if subject.group_kind not in _WITH_OWN_ACCOUNTS:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import read_device_workload
+from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import JobSpec
@@ -102,11 +103,11 @@ class MountsOfObject(Struct, frozen=True):
 
 def read_mounts(subject: Subject) -> MountsOfObject:
     """Return the volumes and mounts of an object. Call this through `Subject.once`."""
-    work, reading = subject.once(read_device_workload), ReadingContext(subject.deadline)
+    work = subject.once(read_device_workload)
     volumes: list[Volume] = []
     mounts: list[VolumeMountInObject] = []
     for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):
-        template = PodTemplate.of(podset.template, (), reading)
+        template = template_of(podset, subject)
         by_name = {volume.name: volume for volume in _volumes_of_template(podset, template)}
         volumes += by_name.values()
         mounts += _mounts_of_template(template, by_name)
