@@ -236,7 +236,7 @@ def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[P
 
 def _has_request_port(container: Container) -> bool:
     """Return whether a container has a port for requests; a shell or a notebook does not wait for a model."""
-    if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
+    if container.is_found_in(_NOTEBOOK, (f"{container.image}\n{container.name}",)):
         return False
     patterns = read_model_server_patterns()
     is_of_image = not container.command and container.is_found_in(patterns.images, (container.image,))
@@ -263,15 +263,14 @@ def _serves_model(container: Container, subject: Subject) -> bool:
     )
     mounts = (mount.mount_path for mount in container.volume_mounts)
     texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
-    return container.is_found_in(_SERVES_MODEL, texts)
+    return container.is_found_in(_SERVES_MODEL, ("\n".join(texts),))  # no pattern goes on in the next line
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
     """Return whether something says that a container only acts as a server, with no model to load."""
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
-    texts = (*texts, *container.words)
-    return container.is_found_in(_PRETENDS, texts)
+    return container.is_found_in(_PRETENDS, ("\n".join((*texts, *container.words)),))
 
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -140,6 +140,7 @@ _LONGEST_LABEL: Final = 63
 _SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
+_HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
@@ -275,10 +276,13 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     """Yield the probes of a container that ask a port, with its number, and the scheme of a probe by HTTP."""
     for name in _PROBES:
-        for handler in ("httpGet", "tcpSocket", "grpc"):
-            number = _number_of_port(get(member.container.json, (name, handler, "port")), member)
+        probe = member.container.json.get(name)
+        if not isinstance(probe, dict):
+            continue
+        for handler in _HANDLERS:
+            asked = probe.get(handler)
+            number = _number_of_port(asked.get("port"), member) if isinstance(asked, dict) else None
             if number is not None:
-                asked = member.container.json[name][handler]
                 scheme = asked.get("scheme") or "HTTP"
                 yield name, number, scheme if handler == "httpGet" else ""
 

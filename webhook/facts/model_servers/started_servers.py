@@ -139,7 +139,7 @@ def started_server(container: Container) -> StartedServer | None:
         variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
         by_image=bool(by_image),
-        is_of_dynamo=container.runs(_DYNAMO),
+        is_of_dynamo=container.mentions("dynamo.") and container.runs(_DYNAMO),
     )
 
 
@@ -173,7 +173,11 @@ def may_start_ray(container: Container, *, is_of_group: bool) -> bool:
 
     In a pod of a group a script that runs before the server may join the pods.
     """
-    if starts_ray(container) or container.runs(_RAY_CLUSTER) or _RAY_ADDRESS in container.environment.names:
+    if _RAY_ADDRESS in container.environment.names:
+        return True
+    if not (container.mentions("ray") or container.mentions(".sh")):
+        return False
+    if starts_ray(container) or container.runs(_RAY_CLUSTER):
         return True
     return is_of_group and container.runs(_SHELL_FILE)
 

@@ -19,6 +19,11 @@ from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.started_servers import StartedServer
 
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
+_EXCLUDING: Final = (
+    *("data-local", "data-external", "data-hybrid", "prefill-context", "decode-context", "nodes", "backend"),
+    "headless",
+)
+"""The meanings of flags that vLLM refuses beside some others; the sizes alone exclude nothing."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
@@ -114,6 +119,13 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
     for name, option in (("tensor", "--tensor-parallel-size"), ("pipeline", "--pipeline-parallel-size")):
         if number(name) == 0:
             yield f"vLLM refuses {option} 0 because it starts at least one worker", f"set {option} 1 or more"
+    if memory := arguments.refused_fraction("memory"):
+        yield (
+            f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
+            "set a fraction such as 0.9",
+        )
+    if not arguments.has(*_EXCLUDING):
+        return
     tensor, pipeline, context, data = (number(name) for name in _SIZES)
     nodes, rank = number("nodes"), number("node-rank", 0)
     local, decode = number("data-local", data or 0), number("decode-context")
@@ -144,11 +156,6 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
-    if memory := arguments.refused_fraction("memory"):
-        yield (
-            f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
-            "set a fraction such as 0.9",
-        )
 
 
 def _refusals_of_several_nodes(

@@ -133,6 +133,8 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
 
 def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
     """Report a verb or a module that is joined with the next word, such as `serve /m` after `vllm`."""
+    if container.command_line.count(" ") < len(container.words):
+        return  # no word has a blank
     for before, word in pairwise(container.words[:_MOST_BEGINNING]):
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
@@ -170,6 +172,8 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     """Report the first shell variable that the server would get as text, and the number of others. An image name cannot
     contain `$`, so a file with `$` in an image is filled in before use, including its variables.
     """
+    if not (container.mentions("$") or container.mentions("`")):
+        return
     unexpanded: list[tuple[str, str]] = []
     names = frozenset(container.environment.names)
     for before, word in pairwise(("", *container.reading.deadline.charge_for_items(container.words))):
@@ -199,6 +203,8 @@ def check_undefined_variables(container: Container, server: StartedServer | None
     Services and controllers set more variables, so their names are left out.
     """
     if server is None or server.is_in_script or container.env_from or container.is_omitted("env"):
+        return
+    if not container.mentions("$("):
         return
     names = frozenset(container.environment.names)
     for word in container.reading.deadline.charge_for_items(container.words):
