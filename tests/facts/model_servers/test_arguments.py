@@ -27,12 +27,39 @@ def read(server, *words, is_in_script=False):
         ("vLLM", ["--tensor-parallel-size 4"], 1),
         ("vLLM", ["-tp", "$TP"], None),
         ("SGLang", ["--tp", "4"], 4),
+        ("SGLang", ["--tp_size", "4"], 1),
         ("trtllm-serve", ["--tp_size", "4"], 4),
         ("trtllm-serve", ["--tp", "4"], 1),
     ],
 )
 def test_a_size_is_read_as_the_server_reads_it(server, words, tensor):
     assert read(server, *words).number("tensor") == tensor
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["--attention-data-parallel-size", "2"], {"attention-data": "2"}),
+        (["--attn-dp", "2"], {"attention-data": "2"}),
+        (["--devi", "cuda"], {"device": "cuda"}),
+        (["--dist-init", "head:5000"], {"address": "head:5000"}),
+    ],
+)
+def test_flags_of_sglang_are_read_as_by_its_parser(words, values):
+    """The answers of `ServerArgs.add_cli_args` of sglang 0.5.23 for these words."""
+    assert read("SGLang", *words).values == values
+
+
+@pytest.mark.parametrize("word", ["--pp", "--dist", "--nccl", "--attention"])
+def test_beginnings_that_sglang_refuses(word):
+    """argparse of sglang 0.5.23 calls each of them ambiguous."""
+    assert read("SGLang", word, "2").ambiguous == (word,)
+
+
+@pytest.mark.parametrize("word", ["--tp_size", "--tensor_parallel_size", "--node_rank", "-tp"])
+def test_spellings_that_sglang_does_not_know(word):
+    """argparse of sglang 0.5.23 calls each of them unrecognized; vLLM reads `_` as `-`."""
+    assert list(read("SGLang", word, "2").mistaken) == [word]
 
 
 @pytest.mark.parametrize(
