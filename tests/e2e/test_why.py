@@ -33,7 +33,8 @@ def test_a_pod_of_a_job_that_cannot_be_created(tmp_path: Path) -> None:
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
         owner["uid"] = server.get("job", "train", "team")["metadata"]["uid"]
         pod = {"apiVersion": "v1", "kind": "Pod"}
-        named = {"name": "train-a", "namespace": "team", "ownerReferences": [owner]}
+        labels = {"batch.kubernetes.io/controller-uid": owner["uid"]}
+        named = {"name": "train-a", "namespace": "team", "labels": labels, "ownerReferences": [owner]}
         server.apply({**pod, "metadata": named, "spec": {**SPEC, "nodeName": "n1", "serviceAccountName": "default"}})
         waiting = {"name": "main", "image": "", "imageID": "", "ready": False, "restartCount": 0}
         status = {"phase": "Pending", "containerStatuses": [{**waiting, "state": {"waiting": SECRET_MISSING}}]}

@@ -50,6 +50,19 @@ def test_flags_of_sglang_are_read_as_by_its_parser(words, values):
     assert read("SGLang", *words).values == values
 
 
+@pytest.mark.parametrize(
+    ("words", "positional"),
+    [
+        (["--allowed-local-media-path", "/data", "m"], ("m",)),
+        (["--fully-sharded-loras", "m"], ("m",)),
+        (["--head", "m"], ("m",)),
+    ],
+)
+def test_the_model_is_found_beside_flags_of_vllm(words, positional):
+    """The answers of `AsyncEngineArgs.add_cli_args` of vllm 0.11.0 for these words; --headless is of `vllm serve`."""
+    assert read("vLLM", *words).positional == positional
+
+
 @pytest.mark.parametrize("word", ["--pp", "--dist", "--nccl", "--attention"])
 def test_beginnings_that_sglang_refuses(word):
     """argparse of sglang 0.5.23 calls each of them ambiguous."""
