@@ -281,7 +281,9 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
             continue
         for handler in _HANDLERS:
             asked = probe.get(handler)
-            number = _number_of_port(asked.get("port"), member) if isinstance(asked, dict) else None
+            if not isinstance(asked, dict):
+                continue
+            number = _number_of_port(asked.get("port"), member)
             if number is not None:
                 scheme = asked.get("scheme") or "HTTP"
                 yield name, number, scheme if handler == "httpGet" else ""
