@@ -62,6 +62,15 @@ def _jobset(n: int, *, chained: bool = False) -> JSON:
     return _object("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
 
 
+def _annotated_jobset(n: int) -> JSON:
+    """A JobSet for KAI, which looks for an annotation of the object for each job; n annotations and n jobs."""
+    made = _jobset(n)
+    for job in made["spec"]["replicatedJobs"]:
+        job["template"]["spec"]["template"]["spec"]["schedulerName"] = "kai-scheduler"
+    annotations = {f"example.org/a-{i}": "b" for i in range(n)}
+    return {**made, "metadata": {**made["metadata"], "annotations": annotations}}
+
+
 def _trainjob(**spec: JSON) -> JSON:
     spec = {"runtimeRef": {"name": "torch-distributed-a100"}, **spec}
     return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec)
@@ -108,6 +117,7 @@ WORKLOAD_LISTS: dict[str, Maker] = {
     "components, TrainJobs": lambda n: _wrapper([{"template": _trainjob()} for _ in range(n)]),
     "declared pod sets": _pod_sets,
     "replicated jobs": _jobset,
+    "annotations x replicated jobs": _annotated_jobset,
     "replicated jobs, chained": lambda n: _jobset(n, chained=True),
     "runtime patches": lambda n: _trainjob(runtimePatches=[_patch(i) for i in range(n)]),
     "runtime patches, a variable each": lambda n: _trainjob(runtimePatches=[_variable_patch(i) for i in range(n)]),
