@@ -58,6 +58,11 @@ def member_of_group(text: str) -> JSON:
     return {**made, "metadata": {**made["metadata"], "labels": kueue, "annotations": annotations}}
 
 
+def member_with_budget(text: str) -> JSON:
+    made = pod(schedulerName="volcano")
+    return {**made, "metadata": {**made["metadata"], "annotations": {"volcano.sh/jdb-max-unavailable": text}}}
+
+
 OBJECTS = {
     "limits of a Ray group": ray_service,
     "num-gpus of a Ray group": lambda text: ray_service("1", **{"num-gpus": text}),
@@ -66,6 +71,7 @@ OBJECTS = {
     "resources of a NIMService": nim_service,
     "processes of a TrainJob": train_job,
     "pods of a group": member_of_group,
+    "a budget of Volcano": member_with_budget,
 }
 RUNTIME = obj(
     "trainer.kubeflow.org/v1alpha1",

@@ -109,7 +109,7 @@ READ_ANNOTATIONS: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NA
 _RAY_LABEL: Final = "volcano.sh/queue-name"
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 """Groups of kinds with pods for which Volcano creates a PodGroup; other operators create their own."""
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+")
+_NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}")
 
 
 class SchedulingPolicy(Typed):
