@@ -31,6 +31,12 @@ spec:
     metadata: {{labels: {{app: web}}}}
     spec: {{hostNetwork: true, containers: [{{name: a, image: x}}]}}
 """
+TRANSFORMER = """apiVersion: builtin
+kind: LabelTransformer
+metadata: {name: labels}
+labels: {app: train}
+fieldSpecs: [{path: metadata/labels, create: true}]
+"""
 JOINED = ("text", "json", "sarif", "markdown", "html")
 FRACTION = "pod-resources/whole-number"
 
@@ -167,8 +173,8 @@ def test_an_overlay_that_renames_its_base_has_copies_of_it(affix, tmp_path, monk
         (tmp_path / name).mkdir()
     write(tmp_path / "base", pod=pod(), kustomization="resources: [pod.yaml]\n")
     for name in ("dev", "prod"):
-        patch = "patches: [{patch: '[{op: add, path: /metadata/name, value: train}]', target: {kind: Pod}}]"
-        write(tmp_path / name, kustomization=f"resources: [../base]\n{affix.format(name, name)}\n{patch}\n")
+        text = f"resources: [../base]\n{affix.format(name, name)}\ntransformers: [labels.yaml]\n"
+        write(tmp_path / name, kustomization=text, labels=TRANSFORMER)
     write(tmp_path / "serve", pod=pod(name="serve"), kustomization="resources: [pod.yaml]\nnamePrefix: prod-\n")
     first, other = read(capsys, ".", "--render")["findings"]
     assert [first["file"], *(each["file"] for each in first["alsoIn"])] == ["dev", "prod"]
