@@ -32,7 +32,7 @@ PLUGINS: Final = "ServiceAccount,DefaultTolerationSeconds,Priority,RuntimeClass,
 def _before_storage(value: JSON) -> JSON:
     """A value without what an API server gives a new object itself."""
     if isinstance(value, list):
-        return [_before_storage(each) for each in value]
+        return [_before_storage(each) for each in value] or None
     if not isinstance(value, dict):
         return value
     kept = {key: _before_storage(each) for key, each in value.items() if key not in OF_SERVER}
@@ -42,7 +42,8 @@ def _before_storage(value: JSON) -> JSON:
 def comparable(obj: JSON) -> JSON:
     """An object as both sides make it, without what only an API server adds.
 
-    What an API server answers has been through the encoding of its storage, which knows no null among bytes.
+    What an API server answers has been through the encoding of its storage, which knows no empty list, and no null among
+    bytes.
     """
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:
