@@ -82,7 +82,7 @@ def test_items_of_the_action_are_lines(tmp_path):
     done = audit_step(tmp_path, cwd=folder, paths="my manifests\n\nno * at all\n", context=context, sarif="a report")
     assert done.returncode == 1, done.stderr
     results = json.loads((folder / "a report").read_text())["runs"][0]["results"]
-    places = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results}
+    places = {uri for each in results for uri in files_of_result(each)}
     assert places == {"my%20manifests/mpijob-slots.yaml", "no%20%2A%20at%20all/mpijob-slots.yaml"}
 
 
@@ -112,8 +112,14 @@ def pull_request(tmp_path):
 
 
 def audited_files(folder):
-    results = json.loads((folder / "claimgate.sarif").read_text())["runs"][0]["results"]
-    return sorted(each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results)
+    """The files that the report has findings in, or copies of an object with a finding."""
+    (run,) = json.loads((folder / "claimgate.sarif").read_text())["runs"]
+    return sorted({uri for each in run["results"] for uri in files_of_result(each)})
+
+
+def files_of_result(result):
+    places = (*result["locations"], *result.get("relatedLocations", ()))
+    return {place["physicalLocation"]["artifactLocation"]["uri"] for place in places}
 
 
 def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):

@@ -22,6 +22,9 @@ from webhook.schema.sent import as_sent_by_api_server
 from webhook.text.wording import shown
 from webhook.workloads.plurals import plural_of_kind
 
+DEFAULT_NAMESPACE: Final = "default"
+"""The namespace that kubectl takes for an object without one."""
+
 
 class KindRow(Protocol):
     """What the workload table knows about a kind."""
@@ -125,7 +128,7 @@ def attributes_of_object(
     *,
     operation: Operation = Operation.CREATE,
     old_object: JSON = None,
-    namespace: str = "default",
+    namespace: str = DEFAULT_NAMESPACE,
     fills_defaults: bool = True,
 ) -> Attributes:
     """Return the attributes that the API server would send for this object, as far as they follow from the object.

@@ -14,7 +14,8 @@ import typer
 
 from webhook import assembly
 from webhook.admission import fixtures, submitted
-from webhook.apimachinery.attributes import Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
@@ -147,7 +148,8 @@ def _simulations(
                 cluster = sent.cluster
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
-                attributes = _with_namespace(sent.attributes, namespace)
+                written = get(each.value, fixtures.object_path(each.value))
+                attributes = _with_namespace(sent.attributes, namespace, written)
                 located = ObjectPlace(each.place(), each.locator(fixtures.object_path(each.value)))
                 yield simulate_job(attributes, located, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
@@ -183,13 +185,14 @@ def _is_job(attributes: Attributes, table: Table) -> bool:
     return kind.kind not in _TEMPLATES and table.row(kind.group, kind.kind) is not None
 
 
-def _with_namespace(attributes: Attributes, namespace: str) -> Attributes:
-    """Return the request with a namespace, if the object names none."""
+def _with_namespace(attributes: Attributes, namespace: str, written: JSON) -> Attributes:
+    """Return the request with a namespace, if the written object names none and its kustomization sets none."""
     obj = attributes.object
-    metadata = obj.get("metadata") if isinstance(obj, dict) else None
-    if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+    is_named = bool(get(written, ("metadata", "namespace"))) or attributes.namespace != fixtures.DEFAULT_NAMESPACE
+    if not namespace or is_named or not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
         return attributes
-    return replace(attributes, namespace=namespace, object={**obj, "metadata": {**metadata, "namespace": namespace}})
+    metadata = {**obj["metadata"], "namespace": namespace}
+    return replace(attributes, namespace=namespace, object={**obj, "metadata": metadata})
 
 
 def _exit_code_of_answers(answers: list[Simulation]) -> int:

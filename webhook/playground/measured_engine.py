@@ -37,7 +37,7 @@ class MeasuredEvaluation:
     reads: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MeasuredEngine:
     """The engine; `evaluations` are those since it was last cleared, in their order, at most 500."""
 

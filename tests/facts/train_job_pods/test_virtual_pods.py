@@ -6,7 +6,8 @@ from tests.facts.subjects import subject
 from tests.facts.trainer.made import job, node, replicated, runtime
 from tests.rows import all_rows
 from webhook.apimachinery.paths import parse_path
-from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job, virtual_pods
+from webhook.facts.pods.pod_sets import relocate_problem_to_train_job
+from webhook.facts.train_job_pods.virtual_pods import virtual_pods
 from webhook.rules.problem import Problem
 
 GPU = 'limits["nvidia.com/gpu"]'
