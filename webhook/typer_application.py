@@ -192,7 +192,7 @@ EXAMPLES = {
     "config schema": ("claimgate config schema suite",),
     "certs issue": ("claimgate certs issue --dir certs --service claimgate-system/claimgate",),
     "certs show": ("claimgate certs show --dir certs",),
-    "certs rotate": ("claimgate certs rotate --secret claimgate-system/claimgate-tls --inject claimgate",),
+    "certs rotate": ("claimgate certs rotate --secret claimgate-system/claimgate-certificates --inject claimgate",),
     "certs inject": ("claimgate certs inject claimgate --dir certs",),
     "webhook-config": (
         "claimgate webhook-config --ca-bundle ca.crt | kubectl apply -f -",

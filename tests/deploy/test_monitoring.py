@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -101,6 +102,26 @@ def test_every_alert_says_what_to_do() -> None:
     for rule in group["rules"]:
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
         assert {"summary", "description"} == rule["annotations"].keys(), rule["alert"]
+
+
+def test_the_page_lists_every_alert() -> None:
+    """docs/monitoring.md has a row for each alert; the words of a label stand for its value."""
+    (group,) = document(MONITORING / "alerts.yaml")["spec"]["groups"]
+    page = (MONITORING.parents[2] / "docs" / "monitoring.md").read_text().split("## Alerts")[1]
+    expected = [tuple(map(_words, _row_of_alert(rule))) for rule in group["rules"]]
+    listed = [tuple(map(_words, line.strip("| ").split(" | "))) for line in page.splitlines() if line.startswith("| `")]
+    assert listed == expected, "write the rows of docs/monitoring.md anew from deploy/overlays/monitoring/alerts.yaml"
+
+
+def _row_of_alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
+    texts = rule["annotations"]
+    return rule["alert"], rule["labels"]["severity"], texts["summary"], texts["description"]
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; labels in a template of Prometheus are named, and the webhook by its name."""
+    named = re.sub(r"\{\{ \$labels\.name \}\}", "the webhook", text)
+    return re.findall(r"\w+", re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"\1", named))
 
 
 def test_panels_do_not_overlap() -> None:
