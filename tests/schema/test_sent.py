@@ -24,6 +24,7 @@ def service(**spec: Any) -> dict[str, Any]:
 SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a null that Go writes stays": ({**ROLE, "rules": None}, {**ROLE, "rules": None}),
     "what Go writes always is null where it is absent": (ROLE, {**ROLE, "rules": None}),
+    "one field less and another more": ({**ROLE, "aggregationRule": None}, {**ROLE, "rules": None}),
     "an empty list that Go writes stays": ({**ROLE, "rules": []}, {**ROLE, "rules": []}),
     "other nulls are absent": ({**CONFIG, "data": None, "immutable": None}, CONFIG),
     "other empty maps are absent": ({**CONFIG, "data": {}}, CONFIG),

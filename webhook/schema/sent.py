@@ -113,8 +113,9 @@ class _ApiServerEncoder(Struct, frozen=True):
             made[name] = item if (of.name, name) in _BYTES else self.encode_value(item, field or "any")
         if self.is_whole:
             made |= {name: empty for name, empty in of.always.items() if name not in made}
-        is_whole = len(made) == len(value)
-        return _same_value_or_new(value, made, zip(value.values(), made.values(), strict=True)) if is_whole else made
+        if made.keys() != value.keys():
+            return made
+        return _same_value_or_new(value, made, ((item, made[name]) for name, item in value.items()))
 
     def _canonical_quantity(self, value: JSON) -> JSON:
         read = quantity.read_quantity_or_none(value)
