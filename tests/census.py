@@ -95,7 +95,8 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
     elif issubclass(kind, (dict, *_SEQUENCES)):
         inner = label if label.endswith(_DEEPEST) else f"{label}[]"
         if issubclass(kind, dict):
-            yield from ((inner, each) for pair in list(value.items()) for each in pair)
+            items = list(dict.items(value))  # a class of its own may refuse to list what it does not know
+            yield from ((inner, each) for pair in items for each in pair)
         else:
             yield from ((inner, each) for each in list(value))
         if kind.__module__ != "builtins":
