@@ -73,6 +73,7 @@ def attributes_of_fixture(
     row: RowOf | None = None,
     *,
     operation: Operation = Operation.CREATE,
+    namespace: str = DEFAULT_NAMESPACE,
     fills_defaults: bool = True,
 ) -> Attributes:
     """Return the attributes of one fixture document of any of the three forms.
@@ -81,6 +82,7 @@ def attributes_of_fixture(
         value: an AdmissionReview, a bare request or a plain object, parsed.
         row: what is known of kinds; without it plurals are guessed.
         operation: what a plain object is taken for; a review keeps its own.
+        namespace: where a plain object without a namespace goes.
         fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:
@@ -90,7 +92,7 @@ def attributes_of_fixture(
         return decode_review(_completed_review(value, row))
     if is_request(value):
         return decode_request(_completed_request(value, row))
-    return attributes_of_object(value, row, operation=operation, fills_defaults=fills_defaults)
+    return attributes_of_object(value, row, operation=operation, namespace=namespace, fills_defaults=fills_defaults)
 
 
 def note_on_v1beta1_review(value: JSON) -> str:

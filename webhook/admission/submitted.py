@@ -27,10 +27,15 @@ class SubmittedObject(Struct, frozen=True):
 class Submissions:
     """The objects of files, each with its view; objects of one file in one namespace share theirs."""
 
-    def __init__(self, files: FileTree, row: fixtures.RowOf, *, fills_defaults: bool = True) -> None:
-        """Args: the files; what is known of kinds; whether plain objects get the defaults of an API server."""
+    def __init__(
+        self, files: FileTree, row: fixtures.RowOf, *, namespace: str = "", fills_defaults: bool = True
+    ) -> None:
+        """Args: the files; what is known of kinds; the namespace that a person names for objects without one; whether
+        plain objects get the defaults of an API server.
+        """
         self._files = files
         self._row = row
+        self._namespace = namespace
         self._fills_defaults = fills_defaults
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
@@ -47,13 +52,21 @@ class Submissions:
             self._files.mark_as_recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return SubmittedObject(recorded, self._view(file, ""))
         written = self._files.apply_name_changes(file, value)
-        attributes = fixtures.attributes_of_fixture(written, self._row, fills_defaults=self._fills_defaults)
+        attributes = fixtures.attributes_of_fixture(
+            written,
+            self._row,
+            namespace=self._namespace or fixtures.DEFAULT_NAMESPACE,
+            fills_defaults=self._fills_defaults,
+        )
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
-        """Return the namespace of the attributes if it is only assumed, because no file states it; else ""."""
-        says = bool(get(written, ("metadata", "namespace"))) and self._files.knows_namespace(file)
-        return "" if says or attributes.kind == NAMESPACE else attributes.namespace
+        """Return the namespace of the attributes if it is only assumed, because no file and no person states it; else
+        "".
+        """
+        is_written = bool(get(written, ("metadata", "namespace")))
+        is_stated = self._files.knows_namespace(file) if is_written else bool(self._namespace)
+        return "" if is_stated or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:
         """Return the view of the cluster for a file; the views of the last file are kept, because the objects of a file

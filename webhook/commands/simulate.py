@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -14,8 +13,7 @@ import typer
 
 from webhook import assembly
 from webhook.admission import fixtures, submitted
-from webhook.apimachinery.attributes import JSON, Attributes
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
@@ -129,7 +127,9 @@ def _simulations(
         settings, objects=objects, is_complete=submitted.is_complete(inputs)
     )
     options.print_policy_notes(settings, assembled.policies)
-    submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
+    submissions = submitted.Submissions(
+        assembled.files, assembled.table.row, namespace=namespace, fills_defaults=assembled.fills_defaults
+    )
     when = partial(failure_moment_of_rule, assembled.policies)
     table = assembled.table
     with _cluster_of_simulation(assembled, open_live) as live_view:
@@ -148,10 +148,8 @@ def _simulations(
                 cluster = sent.cluster
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
-                written = get(each.value, fixtures.object_path(each.value))
-                attributes = _with_namespace(sent.attributes, namespace, written)
                 located = ObjectPlace(each.place(), each.locator(fixtures.object_path(each.value)))
-                yield simulate_job(attributes, located, RecordingCluster(cluster), assembled, when)
+                yield simulate_job(sent.attributes, located, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
 
 
@@ -183,16 +181,6 @@ def _requests_of_documents(
 def _is_job(attributes: Attributes, table: Table) -> bool:
     kind = attributes.kind
     return kind.kind not in _TEMPLATES and table.row(kind.group, kind.kind) is not None
-
-
-def _with_namespace(attributes: Attributes, namespace: str, written: JSON) -> Attributes:
-    """Return the request with a namespace, if the written object names none and its kustomization sets none."""
-    obj = attributes.object
-    is_named = bool(get(written, ("metadata", "namespace"))) or attributes.namespace != fixtures.DEFAULT_NAMESPACE
-    if not namespace or is_named or not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
-        return attributes
-    metadata = {**obj["metadata"], "namespace": namespace}
-    return replace(attributes, namespace=namespace, object={**obj, "metadata": metadata})
 
 
 def _exit_code_of_answers(answers: list[Simulation]) -> int:
