@@ -14,3 +14,4 @@ TRAINER: Final = "trainer.kubeflow.org"
 """The API group of Kubeflow Trainer."""
 TRAIN_JOB: Final = (TRAINER, "TrainJob")
 TRAINING_RUNTIMES: Final = frozenset(((TRAINER, "TrainingRuntime"), (TRAINER, "ClusterTrainingRuntime")))
+LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")

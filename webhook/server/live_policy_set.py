@@ -35,10 +35,8 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
 from webhook.server.counters import Counters
 from webhook.server.reload import ReloadableValue
-from webhook.server.stored_exceptions import refusal_of_exception
+from webhook.server.stored_exceptions import MANAGER, refusal_of_exception
 
-MANAGER: Final = "claimgate"
-"""The field manager of the conditions that a server writes."""
 STATUS_S: Final = 1.0
 """Seconds between two looks whether a stored status differs from the wanted one."""
 

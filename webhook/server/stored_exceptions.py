@@ -35,6 +35,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
 
 MANAGER: Final = "claimgate"
+"""The field manager of the conditions that a server writes."""
 LOOK_S: Final = 1.0
 """Seconds between two looks whether a stored status differs from the wanted one."""
 MOST_STATUSES: Final = 1000

@@ -15,8 +15,8 @@ from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.kinds import NODE
-from webhook.facts.model_servers.server_candidates import LWS, server_candidates
+from webhook.facts.kinds import LEADER_WORKER_SET, NODE
+from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
@@ -140,7 +140,7 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
     for member in subject.once(read_servers):
         processes, gpus = member.processes, member.gpus.count
-        is_one_group = subject.group_kind == LWS and processes.total is not None
+        is_one_group = subject.group_kind == LEADER_WORKER_SET and processes.total is not None
         if processes.unknown and gpus is not None and not is_one_group:
             yield OpenQuestion(aspects=("launcher",), what=processes.unknown)
         elif processes.is_advice and gpus is not None and (processes.here or 0) > gpus:

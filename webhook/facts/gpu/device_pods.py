@@ -15,7 +15,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu import devices
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_set_located_in_runtime, pod_sets, relocate_problem_to_train_job, template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject, Problem
@@ -38,7 +38,7 @@ BATCH: Final = frozenset(
 """Kinds with pods that end."""
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with pods that answer requests until they are replaced one by one."""
-WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")}
+WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
 """Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
 PLACED: Final = WORKLOADS | frozenset(
     (

@@ -10,8 +10,8 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch.member import INDEXED, KUBEFLOW, LWS, UNRELATED, may_run_launcher
+from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
+from webhook.facts.launch.member import INDEXED, KUBEFLOW, UNRELATED, may_run_launcher
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
 from webhook.rules.problem import Problem
@@ -38,7 +38,7 @@ CHECKS: Final = (
     Check(
         group="launch",
         run=check_launch_commands,
-        kinds=frozenset((*UNRELATED, *INDEXED, *_OPERATORS, *types.SPECS, LWS)),
+        kinds=frozenset((*UNRELATED, *INDEXED, *_OPERATORS, *types.SPECS, LEADER_WORKER_SET)),
         lookups=LOOKUPS,
         of_made_objects=False,
     ),

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.paths import get
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json, launch_of_json
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.launch import nodes_and_ranks, owners, processes_and_slots
 from webhook.facts.launch.member import (
     INDEXED,
     KUBEFLOW,
-    LWS,
     UNRELATED,
     LaunchedContainer,
     PodsTrainingTogether,
@@ -56,7 +56,7 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
     together = _pods_training_together(listed, job.plugins if job is not None else (), subject)
     yield from nodes_and_ranks.check_launcher_nodes_match_pods(listed, together)
     yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
-    setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == LWS)
+    setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == LEADER_WORKER_SET)
     for member in listed:
         owned = [name for owner in setting for name in owner.variables_set_in(member)]
         for owner in setting:
@@ -100,7 +100,7 @@ def _pods_training_together(
         pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
     return PodsTrainingTogether(
         pods=pods,
-        is_one=subject.group_kind == LWS or "pytorch" in plugins,
+        is_one=subject.group_kind == LEADER_WORKER_SET or "pytorch" in plugins,
         is_alone=subject.group_kind in INDEXED and subject.group_kind[1] != "JobSet",
         is_ranked=False,
         index=_name_of_pod_index_variable(subject),
@@ -111,7 +111,7 @@ def _name_of_pod_index_variable(subject: Subject) -> str:
     """Name the variable in which the pods of a kind find their number."""
     if subject.group_kind in INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
-    return "LWS_WORKER_INDEX" if subject.group_kind == LWS else "VC_TASK_INDEX of the plugin env"
+    return "LWS_WORKER_INDEX" if subject.group_kind == LEADER_WORKER_SET else "VC_TASK_INDEX of the plugin env"
 
 
 def _read_volcano_job(subject: Subject) -> JobSpec | None:

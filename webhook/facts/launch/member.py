@@ -39,7 +39,6 @@ LAUNCH: Final = RuleGroup(
 )
 """The launchers in the pods of any kind, and their probable mistakes."""
 KUBEFLOW: Final = "kubeflow.org"
-LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
 """Kinds with pods that have a number."""
 UNRELATED: Final = frozenset(

@@ -12,8 +12,9 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.gpu.device_pods import PLACED, SERVING
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import services
-from webhook.facts.model_servers.server_candidates import LWS, server_candidates
+from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
@@ -24,7 +25,7 @@ KINDS: Final = PLACED | frozenset(
     (("apps", "DaemonSet"), ("apps.kruise.io", "DaemonSet"), ("kaito.sh", "Workspace"), ("kaito.sh", "InferenceSet"))
 )
 """Kinds with whole pods that may serve models."""
-_WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LWS}
+_WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
 """Kinds whose controllers add no variables, those of a LeaderWorkerSet aside, whose names begin with LWS_."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")

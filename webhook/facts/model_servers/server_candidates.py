@@ -13,7 +13,6 @@ from webhook.facts.subject import Subject
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 
-LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _NAMES: Final = re.compile(
     r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
 )

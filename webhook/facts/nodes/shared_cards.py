@@ -213,7 +213,11 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
         placed = [
             asked
             for asked in asking
-            if (is_of_volcano if asked.annotation == VOLCANO_CARDS else not _why_left_alone(asked, each, subject))
+            if (
+                is_of_volcano
+                if asked.annotation == VOLCANO_CARDS
+                else not why_hami_leaves_alone(asked.container, each, subject)
+            )
         ]
         cards = {annotation: _cards_of_nodes(each, annotation) for annotation in {asked.annotation for asked in placed}}
         for asked in placed:
@@ -290,10 +294,6 @@ def _cards_asked(container: Container) -> Iterator[CardsAsked]:
         memory = amounts.get(memory_name, 0)
         if count := amounts.get(number, 1 if memory else 0):
             yield CardsAsked(container, number, memory_name, annotation, count, memory, is_counted=number in amounts)
-
-
-def _why_left_alone(asked: CardsAsked, each: PodsAndNodes, subject: Subject) -> str:
-    return why_hami_leaves_alone(asked.container, each, subject)
 
 
 def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes) -> Iterator[Problem]:

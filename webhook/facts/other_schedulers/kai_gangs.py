@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.subject import Subject
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
@@ -30,7 +31,6 @@ _LEAST_PART: Final = 1e-6
 TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
 JOB: Final = ("batch", "Job")
 JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
-_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService"))
 _WORKER_GROUPS: Final = "workerGroupSpecs"
 _MIN_AVAILABLE: Final = ("spec", "runPolicy", "schedulingPolicy", "minAvailable")
@@ -95,7 +95,7 @@ def _has_gang(pods: Sequence[KaiPods], subject: Subject) -> bool:
     kind = subject.group_kind
     if kind == JOB_SET:
         return all(_starts_at_once(each.podset, subject) for each in pods)
-    return kind in _RAY or kind in TRAINING_JOBS or kind in (JOB, _WORKER_SET)
+    return kind in _RAY or kind in TRAINING_JOBS or kind in (JOB, LEADER_WORKER_SET)
 
 
 def _count_together(podset: PodSet, subject: Subject) -> int:

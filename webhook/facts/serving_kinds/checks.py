@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
     inference_service,
     knative,
@@ -18,7 +19,7 @@ from webhook.facts.serving_kinds.deployment_mode import MODE_LOOKUP
 _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService"),))
 _LLM: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
 _KNATIVE: Final = frozenset((("serving.knative.dev", "Service"),))
-_LWS: Final = frozenset((("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),))
+_LWS: Final = frozenset((LEADER_WORKER_SET,))
 CHECKS: Final = (
     Check(group="serving-kind", run=kserve_workers.check_worker_spec, kinds=_INFERENCE_SERVICE),
     Check(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS
 from webhook.facts.updates.budgets_and_scaling import (
@@ -17,9 +18,7 @@ from webhook.facts.updates.budgets_and_scaling import (
 from webhook.facts.updates.spare_devices import check_updates
 
 _NODES: Final = (*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS)
-_UPDATED: Final = frozenset(
-    (("apps", "Deployment"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"), ("ray.io", "RayService"))
-)
+_UPDATED: Final = frozenset((("apps", "Deployment"), LEADER_WORKER_SET, ("ray.io", "RayService")))
 _BUDGETS: Final = frozenset((("policy", "PodDisruptionBudget"),))
 _AUTOSCALERS: Final = frozenset((("autoscaling", "HorizontalPodAutoscaler"),))
 _check: Final = partial(Check, group="update", lookups_of_audits=SCALED_LOOKUPS)

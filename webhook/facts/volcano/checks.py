@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.check import Check, group_kinds_of_types
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.subject import Subject
@@ -200,7 +200,7 @@ CHECKS: Final = (
     Check(
         group="volcano-pod",
         run=_wrap_check_to_skip_placeholders(pod.check_queue_of_leader_worker_set),
-        kinds=frozenset((pod.LEADER_WORKER_SET,)),
+        kinds=frozenset((LEADER_WORKER_SET,)),
         lookups=_QUEUES,
         of_made_objects=False,
     ),

@@ -99,7 +99,6 @@ OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
 )
 POD_QUEUE_RULES: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
 RAY_KINDS: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
-LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 TRAINING_JOBS: Final = frozenset(
     ("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")
 )
