@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from webhook.apimachinery.attributes import JSON
 from webhook.evaluation.rule_decisions import MAX_BYTES
@@ -45,6 +46,10 @@ class Pair:
     good: Example | None = None
 
 
+_Known: TypeAlias = Mapping[str, Mapping[bool, Example]]
+"""The examples of each rule or policy so far, by whether they are bad."""
+
+
 def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None = None) -> Mapping[str, Pair]:
     """Return the examples of rules that a suite of this project's own format names.
 
@@ -56,13 +61,7 @@ def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None
     Raises:
         InputError: a suite has mistakes.
     """
-    by_rule: dict[str, dict[bool, Example]] = {}
-    for suite in find.find_suites(list(folders)):
-        documents = find.documents_of_own_suite(suite)
-        if documents is not None:
-            for each in _examples_of_suite(suite, documents, how, by_rule, rules):
-                by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
-    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
+    return _pairs(folders, lambda suite, documents, known: _examples_of_suite(suite, documents, how, known, rules))
 
 
 def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
@@ -71,17 +70,26 @@ def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, 
     Raises:
         InputError: a suite has mistakes.
     """
-    by_policy: dict[str, dict[bool, Example]] = {}
+    return _pairs(folders, lambda suite, documents, known: _examples_of_policies_in_suite(suite, documents, how, known))
+
+
+def _pairs(
+    folders: Iterable[Path], examples_of_suite: Callable[[Suite, find.Documents, _Known], Iterable[Example]]
+) -> Mapping[str, Pair]:
+    """Return the first bad and the first good example of each rule or policy. A suite gets the examples of the suites
+    before it, so that it need not make them again.
+    """
+    known: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):
         documents = find.documents_of_own_suite(suite)
         if documents is not None:
-            for each in _examples_of_policies_in_suite(suite, documents, how, by_policy):
-                by_policy.setdefault(each.rule, {}).setdefault(each.is_bad, each)
-    return {policy: Pair(bad=pair.get(True), good=pair.get(False)) for policy, pair in by_policy.items()}
+            for each in examples_of_suite(suite, documents, known):
+                known.setdefault(each.rule, {}).setdefault(each.is_bad, each)
+    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in known.items()}
 
 
 def _examples_of_policies_in_suite(
-    suite: Suite, documents: find.Documents, how: Options, known: Mapping[str, Mapping[bool, Example]]
+    suite: Suite, documents: find.Documents, how: Options, known: _Known
 ) -> Iterator[Example]:
     policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
     for case in own.cases(suite, documents):
@@ -109,7 +117,7 @@ def _examples_of_suite(
     suite: Suite,
     documents: find.Documents,
     how: Options,
-    known: Mapping[str, Mapping[bool, Example]],
+    known: _Known,
     rules: Container[str] | None,
 ) -> Iterator[Example]:
     policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
