@@ -10,7 +10,7 @@ import pytest
 
 from webhook.cli import run_command_line
 from webhook.commands.audit_index import Indexer
-from webhook.commands.rendering import cause_of_failure
+from webhook.commands.rendering import cause_of_failure, replace_by_rendered_objects
 from webhook.input.document_stream import DocumentStream
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
@@ -133,6 +133,21 @@ def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path
     (tmp_path / "bin" / "helm").write_text(f'#!/bin/sh\n{refuses}cat "$6/made.txt"\n')
     written(tmp_path / "chart", {**CHART, "made.txt": POD.format("made")})
     assert denied(capsys, tmp_path / "chart", "--render") == ["made"]
+
+
+@pytest.mark.parametrize(("bound", "used"), [({"total_bytes": 1}, "1 bytes of output"), ({"total_s": 0}, "0 minutes")])
+def test_no_folder_is_rendered_after_a_bound_of_the_audit(tmp_path, programs, bound, used):
+    for name in ("first", "second", "third"):
+        kustomization = {f"{name}/kustomization.yaml": "resources: [pod.yaml]\n", f"{name}/pod.yaml": POD.format(name)}
+        written(tmp_path, {**kustomization, f"{name}/made.txt": POD.format("made")})
+    folders = [str(tmp_path / name) for name in ("first", "second", "third")]
+    stream = DocumentStream(folders)
+    result = replace_by_rendered_objects(stream, folders, (1, 36), **bound)
+    stream.close()
+    rendered = folders[:1] if "total_bytes" in bound else []
+    assert list(result.texts) == rendered
+    assert [problem.file for problem in result.problems] == folders[len(rendered) :]
+    assert all(f"the folders before it used {used}, the most for" in problem.message for problem in result.problems)
 
 
 def test_a_program_that_is_not_installed_is_reported(tmp_path, capsys, monkeypatch):

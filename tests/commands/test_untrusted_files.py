@@ -57,7 +57,7 @@ def test_a_link_out_of_an_audited_folder_is_skipped_and_reported(tree, capsys, m
     if output == "json":
         assert json.loads(out)["notRead"] == 1
     if output == "text":
-        assert "not read: 1 link or other file" in out
+        assert "not read: 1 link, hidden or other file" in out
 
 
 def test_a_link_inside_of_an_audited_folder_is_read(tree, capsys):
@@ -126,7 +126,7 @@ def test_a_link_to_a_folder_outside_is_reported(tree, capsys):
     (tree.parent / "other").mkdir()
     (tree / "away").symlink_to("../other")
     code, out, err = audit(capsys, tree)
-    assert (code, "not read: 1 link or other file" in out, f"first {tree}/away" in err) == (0, True, True)
+    assert (code, "not read: 1 link, hidden or other file" in out, f"first {tree}/away" in err) == (0, True, True)
 
 
 def test_an_object_behind_a_link_is_not_reported_as_absent(tree, capsys):
@@ -151,7 +151,7 @@ SPECIAL = {
 def test_special_files_of_a_folder_are_counted_as_not_read(tree, capsys, made, name):
     made(tree / name)
     code, out, err = audit(capsys, tree)
-    assert (code, "not read: 1 link or other file" in out, SECRET in out + err) == (0, True, False)
+    assert (code, "not read: 1 link, hidden or other file" in out, SECRET in out + err) == (0, True, False)
 
 
 @pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
@@ -313,3 +313,24 @@ def test_a_link_into_the_folder_of_git_is_not_read(tmp_path, capsys):
     assert "s3cr3t" not in out + err
     assert "2 files or folders are not read, first " in err
     assert "a link leads into `.git`" in err
+
+
+def test_hidden_manifests_are_counted_as_not_read(tree, capsys):
+    (tree / ".hidden").mkdir()
+    (tree / ".git").mkdir()
+    for name in (".first.yaml", ".hidden/second.json", ".git/third.yaml"):
+        (tree / name).write_text(POD.format("hidden", "deny"))
+    (tree / ".pre-commit-config.yaml").write_text("repos: []\n")
+    code, out, err = audit(capsys, tree)
+    assert code == 0
+    assert "not read: 2 links, hidden and other files" in out
+    assert f"note: 2 files or folders are not read, first {tree}/.first.yaml: its name" in err
+    assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3
+    assert audit(capsys, tree, "--fail-on=warn,undecided", "--exclude", ".hidden", "--exclude", ".first.yaml")[0] == 0
+
+
+def test_a_named_hidden_manifest_is_read(tree, capsys):
+    (tree / ".first.yaml").write_text(POD.format("hidden", "deny"))
+    code, out, err = audit(capsys, tree, str(tree / ".first.yaml"))
+    assert code == 1
+    assert "not read" not in out + err

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import posixpath
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Literal
@@ -34,6 +35,9 @@ from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode,
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
+TOTAL_S: Final = 1800.0
+TOTAL_BYTES: Final = 1 << 30
+"""Seconds and bytes of output for all folders of one audit, which may have any number of folders."""
 """The most bytes of a rendered folder, as of a file that is read."""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
@@ -153,7 +157,13 @@ class Rendered(Struct, frozen=True):
 
 
 def replace_by_rendered_objects(
-    stream: DocumentStream, named: Sequence[str], release: releases.Release, *, with_remote: bool = False
+    stream: DocumentStream,
+    named: Sequence[str],
+    release: releases.Release,
+    *,
+    with_remote: bool = False,
+    total_s: float = TOTAL_S,
+    total_bytes: int = TOTAL_BYTES,
 ) -> Rendered:
     """Replace the files of each chart and kustomization by its rendered objects.
 
@@ -162,16 +172,25 @@ def replace_by_rendered_objects(
         named: the files and folders that a person named.
         release: of Kubernetes, for charts.
         with_remote: whether kustomizations may fetch what they name.
+        total_s: seconds after which no further folder is rendered.
+        total_bytes: bytes of output after which no further folder is rendered.
     """
     problems: list[InputProblem] = []
     texts: dict[str, RenderedText] = {}
     folders = [each for each in named if os.path.isdir(each)]  # noqa: PTH112 - names of the command line
     programs = ExternalPrograms(folders)
+    end, left = time.monotonic() + total_s, total_bytes
     for each in find_renderables(folders):
+        if time.monotonic() > end or left <= 0:
+            used = f"{total_bytes:,} bytes of output" if left <= 0 else f"{total_s / 60:g} minutes"
+            why = f"is not rendered: the folders before it used {used}, the most for one audit; audit fewer folders"
+            problems.append(InputProblem(message=why, file=each.folder))
+            continue
         with tempfile.TemporaryDirectory(prefix="claimgate-") as into:
             copies = FolderCopies(folders, into)
             try:
                 data = _render_folder(each, programs, copies, release, with_remote=with_remote)
+                left -= len(data)
                 stream.replace_with_rendered(each.folder, data, each.is_rendered_from)
                 texts[each.folder] = RenderedText(
                     each.affixes, _templates_of_chart(data) if each.kind == "chart" else ()

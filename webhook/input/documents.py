@@ -264,6 +264,15 @@ def _could_be_manifest(file: InputFile) -> bool:
         return True
 
 
+def looks_like_object(file: InputFile) -> bool:
+    """Return whether a file has keys `apiVersion` and `kind`, or cannot be read."""
+    try:
+        data = read_start(file)
+    except OSError:
+        return True
+    return looks_like_manifest(data) and all(key in data.replace(b"\0", b"") for key in (b"apiVersion", b"kind"))
+
+
 def problem_of_nothing_read(
     named: Sequence[str | Path], inputs: InputDocuments, expected: str
 ) -> tuple[InputProblem, ...]:

@@ -183,11 +183,11 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def files_not_read_in_words(self) -> str:
-        """Return `2 templates, 1 document without a Kubernetes object, 1 link or other file`; "" for none."""
+        """Return `2 templates, 1 document without a Kubernetes object, 1 link, hidden or other file`; "" for none."""
         counts = (
             (self.templates, "template", ""),
             (len(self.skipped), "document without a Kubernetes object", "documents without a Kubernetes object"),
-            (self.not_read, "link or other file", "links and other files"),
+            (self.not_read, "link, hidden or other file", "links, hidden and other files"),
         )
         return ", ".join(counted(count, one, more) for count, one, more in counts if count)
 

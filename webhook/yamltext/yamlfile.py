@@ -267,6 +267,19 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
 
 
+def hidden_listing(places: Iterable[str | Path]) -> Listed:
+    """List the YAML and JSON files in folders that `listing` leaves out because they, or a folder above them, are
+    hidden; without `.git`, and without `..data` of mounted ConfigMaps, whose files have links that are not hidden.
+    """
+    files: dict[str, InputFile] = {}
+    for place in map(Path, places):
+        for each in walk_folder(place, _has_manifest_ending, _may_hide_manifests) if place.is_dir() else ():
+            is_hidden = any(part.startswith(".") for part in each.file.path.relative_to(place).parts)
+            if is_hidden and not each.reason:
+                files[each.file.name] = each.file
+    return Listed(files=tuple(files.values()))
+
+
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
     """Return the problem that something in a folder is not read."""
     fix = "; name a folder that holds both" if "outside" in file.reason else ""
@@ -275,7 +288,15 @@ def problem_of_file_not_read(file: FoundFile) -> InputProblem:
 
 def is_manifest_name(name: str) -> bool:
     """Return whether a file of a folder is read by its name: the endings of YAML and JSON, and not hidden."""
-    return name.endswith(_ENDINGS) and not name.startswith(".")
+    return _has_manifest_ending(name) and not name.startswith(".")
+
+
+def _has_manifest_ending(name: str) -> bool:
+    return name.endswith(_ENDINGS)
+
+
+def _may_hide_manifests(name: str) -> bool:
+    return name not in input_files.PRIVATE_FOLDERS and not name.startswith("..")
 
 
 def problem_of_absent_file(place: str | Path) -> InputProblem:
