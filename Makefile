@@ -76,7 +76,7 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.cel 100000
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
-	$(BIN)/python -m pytest tests/evaluation/test_one_template.py -m nightly
+	$(BIN)/python -m pytest tests/evaluation/test_one_template.py tests/fuzz tests/test_regular_expressions.py -m nightly
 	$(BIN)/python -m pytest -m $(QUICK) --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 fuzz-yaml: $(DEV_STAMP) ## 100,000 random YAML texts, read by the quick reader and by the parser; YAML=1000000 for more

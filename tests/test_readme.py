@@ -155,6 +155,19 @@ def test_every_policy_has_a_suite(policy):
     assert (ROOT / "policies" / policy / "suite.yaml").is_file()
 
 
+def test_make_runs_every_nightly_test():
+    lines = [line for line in (ROOT / "Makefile").read_text().splitlines() if " -m nightly" in line]
+    run = [word for line in lines for word in line.split() if word.startswith("tests/")] + [
+        "tests/e2e"
+    ]  # by its own mark
+    here = Path(__file__).relative_to(ROOT)
+    for file in sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")):
+        if file != here and "mark.nightly" in (ROOT / file).read_text():
+            assert any(file.is_relative_to(each) for each in run), (
+                f"{file}: name it in a line of Makefile with -m nightly"
+            )
+
+
 def test_every_target_of_make_is_explained():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
