@@ -130,7 +130,10 @@ def _is_packed_at(place: tuple[str, str], held: JSON | PackedObject) -> bool:
 
 
 def _place_of_object(held: JSON | PackedObject) -> tuple[str, str]:
-    return (held.namespace, held.name) if isinstance(held, PackedObject) else namespace_and_name(held)
+    if isinstance(held, PackedObject):
+        return held.namespace, held.name
+    namespace, name = namespace_and_name(held)
+    return str(namespace), str(name)  # a recorded review may have anything there
 
 
 def _read(held: JSON | PackedObject) -> JSON:

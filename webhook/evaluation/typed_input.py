@@ -137,12 +137,14 @@ def inner_object_as_sent(
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether an object that an API server should have decoded has wrong types; true if there is no time to
-    check.
+    """Return whether an object or former object that an API server should have decoded has wrong types; true if there
+    is no time to check.
     """
+    undecoded = replace(attributes, is_decoded=False)
     try:
-        return attributes.is_decoded and bool(
-            decode_request_objects(replace(attributes, is_decoded=False), deadline).mismatches
+        return attributes.is_decoded and any(
+            decode_unless_decoded(obj, attributes.kind, undecoded, deadline).mismatches
+            for obj in (attributes.object, attributes.old_object)
         )
     except BudgetExceeded:
         return True

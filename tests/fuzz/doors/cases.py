@@ -36,6 +36,11 @@ class Group:
     policies: tuple[Path, ...] = _SHIPPED
     phase: Phase = Phase.VALIDATE
 
+    @property
+    def has_shipped_policies(self) -> bool:
+        """Whether the policies are those of the repository, and not random ones that may read any field."""
+        return self.policies == _SHIPPED
+
 
 def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
     """Groups of at least so many fixtures in all: half of them at most from files, the rest random.
