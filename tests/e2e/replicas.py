@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import signal
 import socket
 import ssl
@@ -66,7 +67,8 @@ class Replicas:
     """The replicas of the Deployment claimgate, and the Service before them.
 
     Those that are started call the API server at `address`, where it is given, trust `trusted` (PEM) instead of its
-    authority, and log to `stderr`, a descriptor. `namespace` is where claimgate is installed.
+    authority, and log to `stderr`, a descriptor. `namespace` is where claimgate is installed. `code` is the tree of
+    another version that they run.
     """
 
     server: ApiServer
@@ -77,6 +79,7 @@ class Replicas:
     trusted: bytes = b""
     stderr: int | None = None
     namespace: str = NAMESPACE
+    code: Path | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
@@ -99,7 +102,9 @@ class Replicas:
         command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
             stderr = stream if self.stderr is None else self.stderr
-            replica = Replica(subprocess.Popen(command, stderr=stderr, cwd=folder), log, port, probes)
+            environment = {**os.environ, "PYTHONPATH": str(self.code)} if self.code else None
+            process = subprocess.Popen(command, stderr=stderr, cwd=folder, env=environment)
+            replica = Replica(process, log, port, probes)
         self.running.append(replica)
         return replica
 

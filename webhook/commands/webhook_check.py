@@ -116,6 +116,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.edited_params import edited_params
     from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
+    from webhook.commands.leftovers import leftovers
     from webhook.commands.opted_out import notes_about_opt_out
     from webhook.commands.served_configuration import check_served_configurations
 
@@ -151,9 +152,10 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     stored = [each for each in configurations if each.metadata.name == wanted.name]
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
+    old = prefix_lines_with_name("left over", leftovers(cluster, own))
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
-    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *expired, *edits]
+    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *expired, *edits, *old]
     return _print_and_return_exit_code(sentences, ours, (*notes, *ends))
 
 
