@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Final
 
@@ -126,26 +127,22 @@ class WatchCluster:
 
     def describe_failures(self) -> Sequence[str]:
         """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds."""
-        kinds: dict[str, dict[str, None]] = {}
-        texts: dict[str, str] = {}
-        ages: dict[str, float] = {}
+        failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
-            old_s = min(_OLD_S, self._times.stale_s) if each.failure else self._times.stale_s
-            is_stale = each.is_synced and each.age_s > old_s
-            is_failing = not each.is_synced or (each.failure and each.cause)
-            if not is_stale and not is_failing:
-                continue
-            cause = (each.cause or each.failure) if is_failing else _STALE
-            texts.setdefault(cause, each.failure if is_failing else "")
-            if is_stale:
-                ages[cause] = max(ages.get(cause, 0), each.age_s)
-            kinds.setdefault(cause, {})[each.interest.gvk.kind] = None
-        kinds.pop(NOT_INSTALLED, None)  # no fault unless somebody uses them
-        reasons = {
-            cause: "; ".join(filter(None, [text, describe_staleness(ages[cause]) if cause in ages else ""]))
-            for cause, text in texts.items()
-        }
-        return [f"{_some_of(names, len(names))}: {reasons[cause]}" for cause, names in kinds.items()]
+            is_failing = not each.is_synced or bool(each.failure and each.cause)
+            age_s = self._age_if_stale(each)
+            if is_failing or age_s:
+                cause, text = (each.cause or each.failure, each.failure) if is_failing else (_STALE, "")
+                failure = failures.setdefault(cause, _Failure(text))
+                failure.kinds.add(each.interest.gvk.kind)
+                failure.age_s = max(failure.age_s, age_s)
+        failures.pop(NOT_INSTALLED, None)  # no fault unless somebody uses them
+        return [each.line for each in failures.values()]
+
+    def _age_if_stale(self, each: Reflector) -> float:
+        """Return how old what a watch holds is, in seconds; 0 if it is fresh enough, or nothing is held yet."""
+        most = min(_OLD_S, self._times.stale_s) if each.failure else self._times.stale_s
+        return each.age_s if each.is_synced and each.age_s > most else 0
 
     def describe_missing_kinds(self) -> str:
         """Return some of the kinds that the API server does not serve, "" if it serves all."""
@@ -288,6 +285,20 @@ class WatchCluster:
         if not reflectors:
             raise LookupFailed(f"{gvk.kind}: {_UNWATCHED}")
         return reflectors
+
+
+@dataclass
+class _Failure:
+    """One cause for which kinds are not synced or not fresh: what it says, the kinds, and the age of what is held."""
+
+    text: str
+    kinds: set[str] = field(default_factory=set)
+    age_s: float = 0
+
+    @property
+    def line(self) -> str:
+        told = [each for each in (self.text, self.age_s and describe_staleness(self.age_s)) if each]
+        return f"{_some_of(self.kinds, len(self.kinds))}: {'; '.join(told)}"
 
 
 def _some_of(texts: Collection[str], count: int) -> str:
