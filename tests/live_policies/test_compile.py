@@ -125,6 +125,16 @@ def test_the_last_generation_that_compiled_is_in_force_for_every_replica() -> No
     assert json.loads(mended["spec"]) == good["spec"]
 
 
+@pytest.mark.parametrize("levels", [201, 900, 100_000], ids=["deeper than is read", "at the limit", "beyond Python"])
+def test_a_status_that_is_nested_deeply_stops_no_other_policy(levels: int) -> None:
+    broken = policy("p", "nonsense")
+    deep = {"generation": 1, "spec": f"{'[' * levels}{']' * levels}"}
+    made = live({**broken, "status": {"lastCompiled": deep}}, policy("q", "true"), binding("b", "q"))
+    assert [each.name for each in made.policies.validating] == ["q"]
+    assert made.failing_object_names() == ("ValidatingPolicy/p",)
+    assert message(made, "p").startswith("1 error:")
+
+
 def test_a_replica_evaluates_what_is_registered_alone() -> None:
     (rule,) = policy("p")["spec"]["matchConstraints"]["resourceRules"]
     wild = policy("wild", matchConstraints={"resourceRules": [{**rule, "resources": ["*"]}]})

@@ -12,6 +12,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster.connection import Connection
+from webhook.cluster.decoding import is_too_deep
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest, interest_in_fields
 from webhook.cluster.live import WAIT_S
@@ -86,7 +87,9 @@ class StoredPolicy:
         last = get(self.value, ("status", "lastCompiled"), None) or {}
         try:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
-        except (KeyError, TypeError, ValueError):  # a user who may write the status can write any value
+        except (KeyError, TypeError, ValueError, RecursionError):  # a user who may write the status can write any value
+            return None
+        if is_too_deep(spec):  # as the view refuses such an object
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})
