@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually
+from tests.cluster.server import CONFIG, CONFIGS, AsText, config, event, eventually
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.live import WatchedCluster
 from webhook.cluster.store import ObjectStore, UnreadableObject
@@ -145,3 +146,9 @@ def test_objects_that_became_readable_are_not_reported():
     assert store.unreadable_count == 1
     store.put(("many", "readable-00000"), UnreadableObject("cannot be read"))
     assert store.unreadable_count == len(store.unreadable_objects("many", 9)) == 2
+
+
+def test_an_object_that_is_read_alone_and_is_too_deep_is_an_error(server, tmp_path):
+    server.answers["/deep"] = 200, AsText({}, deep("a", 5_000))
+    with pytest.raises(LookupFailed, match="/deep: the answer is nested too deeply to be read"):
+        connect_to_cluster(server.kubeconfig(tmp_path)).get("/deep", {})

@@ -7,15 +7,17 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from tests.cluster.server import ApiServer, AsText
 from tests.server.asgi import Running, review_of
 from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.connection import ServerRefused
+from webhook.cluster.connection import ServerRefused, connect_to_cluster
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 from webhook.rules.decisions import Decision, ValidationAction, Verdict
@@ -89,7 +91,7 @@ class Cluster:
     created: list[JSON] = field(default_factory=list)
     refuses: LookupFailed | None = None
 
-    def get(self, path: str, _query: Mapping[str, str]) -> JSON:
+    def get_metadata(self, path: str) -> JSON:
         if path not in self.objects:
             raise ServerRefused(404, "not found")
         return self.objects[path]
@@ -169,6 +171,24 @@ def test_pods_of_a_deployment_are_told_once(uid: str, about: str) -> None:
     }
     (event,) = cluster.created
     assert event["regarding"]["kind"] == about
+
+
+def test_only_the_metadata_of_owners_is_read(tmp_path: Path) -> None:
+    api_server = ApiServer()
+    deep = b'{"metadata": {"uid": "2", "ownerReferences": [' + json.dumps(DEPLOYMENT).encode()
+    deep += b'], "managedFields": ' + b"[" * 9000 + b"]" * 9000 + b"}}"
+    api_server.answers[REPLICA_SET] = 200, AsText({}, deep)
+    cluster = Cluster()
+    cluster.get_metadata = connect_to_cluster(api_server.kubeconfig(tmp_path)).get_metadata  # type: ignore[method-assign]
+    try:
+        assert Server(cluster).write(described(sent=review(OWNED))) == {"written": 1}
+    finally:
+        api_server.shutdown()
+        api_server.server_close()
+    (event,) = cluster.created
+    assert event["regarding"]["kind"] == "Deployment"
+    ((_, _, headers),) = api_server.asked
+    assert headers["accept"].startswith("application/json;as=PartialObjectMetadata;")
 
 
 def test_owners_in_a_circle_are_followed_to_a_bound() -> None:

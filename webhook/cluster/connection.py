@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -81,6 +81,13 @@ class Connection(Protocol):
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
         """Return the decoded body of one answer. Raises LookupFailed."""
+        ...
+
+    def get_metadata(self, path: str) -> JSON:
+        """Return one object with only its metadata. Raises LookupFailed.
+
+        Other threads run while it is decoded, because users choose its size.
+        """
         ...
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
@@ -178,6 +185,9 @@ class _HttpConnection(Struct, frozen=True):
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
         return self._decode_answer(path, self._send_request(path, query, READ_S))
 
+    def get_metadata(self, path: str) -> JSON:
+        return self._decode_answer(path, self._send_request(path, NOTHING, READ_S, METADATA), decode_json)
+
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
         return self._decode_answer(path, self._send_request(path, query, read_s, body=body, method="POST"))
 
@@ -200,11 +210,13 @@ class _HttpConnection(Struct, frozen=True):
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
 
-    def _decode_answer(self, path: str, response: Any) -> JSON:
+    def _decode_answer(self, path: str, response: Any, decode: Callable[[bytes], JSON] = json.loads) -> JSON:
         try:
-            return json.loads(response.data)
+            return decode(response.data)
         except ValueError:
             raise LookupFailed(f"{path}: the answer is not JSON") from None
+        except RecursionError:
+            raise LookupFailed(f"{path}: the answer is nested too deeply to be read") from None
         finally:
             response.release_conn()
 

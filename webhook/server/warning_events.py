@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import get
-from webhook.cluster.connection import NOTHING, ServerRefused
+from webhook.cluster.connection import ServerRefused
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 from webhook.rules.decisions import ValidationAction, Verdict
@@ -74,8 +74,8 @@ class ObjectReference(Struct, frozen=True):
 class EventConnection(Protocol):
     """A connection that reads owners and creates Events."""
 
-    def get(self, path: str, query: Mapping[str, str]) -> JSON:
-        """Return an object; raise LookupFailed."""
+    def get_metadata(self, path: str) -> JSON:
+        """Return an object with only its metadata; raise LookupFailed."""
         ...
 
     def post(self, path: str, body: JSON, read_s: float) -> JSON:
@@ -278,7 +278,7 @@ class WarningEvents:
                 break
             path = f"/apis/{quote(top.api_version)}/namespaces/{quote(top.namespace, safe='')}/{plural}"
             try:
-                stored = self._connection.get(f"{path}/{quote(top.name, safe='')}", NOTHING)
+                stored = self._connection.get_metadata(f"{path}/{quote(top.name, safe='')}")
             except LookupFailed:
                 break
             owner = controller_of(stored, top.namespace)
