@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 from dataclasses import replace
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import ValidationAction
 from webhook.server.counters import Counters
 from webhook.server.ending_exceptions import MOST, EndingExceptions
-from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect, refusal_of_exception
+from webhook.server.stored_exceptions import LOOK_S, StoredExceptions, exceptions_in_effect, refusal_of_exception
 
 DAY = dt.date(2026, 12, 1)
 ALLOWED = {"rules": ["*"], "maxDays": 30}
@@ -121,6 +122,31 @@ def test_the_day_changes_the_status() -> None:
     assert server.conditions()["InEffect"][0] == "True"
     one.write_missing_conditions(dt.date(2027, 1, 1))
     assert server.conditions()["InEffect"][1] == "Expired"
+
+
+UNKNOWN = [f"volcano-job/task-requred-{number}" for number in range(50)]
+
+
+def test_looks_take_a_small_share_of_a_processor() -> None:
+    made = [with_uid(stored(name=f"e{number}", rules=UNKNOWN)) for number in range(60)]
+    view, policy_set = FilesCluster(made), loaded(ALLOWED)
+    views = [view]
+    one = StoredExceptions(lambda: policy_set, lambda: views[-1], ApiServer())
+    assert one.pause_s == LOOK_S
+    one.write_missing_conditions(DAY)
+    assert one.pause_s > LOOK_S
+    views.append(FilesCluster([with_uid(stored(name="e0", rules=UNKNOWN), generation=2), *made[1:]]))
+    one.write_missing_conditions(DAY)  # the others did not change
+    assert one.pause_s == LOOK_S
+
+
+def test_fifty_names_that_do_not_exist_take_little_time() -> None:
+    policy_set, begun = loaded(ALLOWED), thread_time()
+    told = statuses(with_uid(stored(rules=UNKNOWN)), policy_set=policy_set).conditions()
+    assert thread_time() - begun < 0.3
+    *_, message = told["Valid"]
+    assert message.startswith("spec.rules[0]: unknown rule, group or policy `volcano-job/task-requred-0`: ")
+    assert "spec.rules[49]: unknown rule" in message
 
 
 def test_nothing_is_written_while_they_are_not_known() -> None:

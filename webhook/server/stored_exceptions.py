@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import thread_time
 from typing import Any, Final, TypeAlias
 
 from webhook.apimachinery.attributes import Attributes, Operation
@@ -30,7 +31,7 @@ from webhook.manifests.policy_exceptions import (
     parse_policy_exception,
     sentences_about_mistakes,
 )
-from webhook.policy.configured_rules import mistakes_of_policy_exception
+from webhook.policy.configured_rules import KnownNames, mistakes_of_policy_exception
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
 
@@ -38,6 +39,8 @@ MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
 LOOK_S: Final = 1.0
 """Seconds between two looks whether a stored status differs from the wanted one."""
+_MOST_SHARE: Final = 0.1
+"""The share of a processor that looks may take: users choose how much there is to look at, and how often it changes."""
 MOST_STATUSES: Final = 1000
 """How many objects get a status, those of the oldest first: users may store any number."""
 _POLICY: Final = "claimgate.dev"
@@ -65,25 +68,42 @@ class StoredExceptions:
         self._writer = StatusWriter(connection, MANAGER)
         self._seen: object = None
         self._statuses: Sequence[_Status] = ()
+        self._conditions = _KnownConditions(policies(), dt.date.min)
+        self._look_s = 0.0
 
     async def write_status(self) -> None:
         """Write the status of each PolicyException for ever, in a thread."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self.pause_s)
             await asyncio.to_thread(self.write_missing_conditions, current_day())
+
+    @property
+    def pause_s(self) -> float:
+        """Return the seconds until the next look, so that all looks take a small share of a processor."""
+        return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
         """Write the conditions that the stored objects do not have yet on a day; nothing while they are not known."""
+        begun = thread_time()
+        try:
+            self._compute_statuses(day)
+        except LookupFailed:
+            return
+        finally:
+            self._look_s = thread_time() - begun
+        self._writer.write((stored, conditions, None) for stored, conditions in self._statuses)
+
+    def _compute_statuses(self, day: dt.date) -> None:
+        """Compute the conditions again if objects, policies or the day changed. Raises LookupFailed."""
         policies, cluster = self._policies(), self._cluster()
         seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
         if seen != self._seen:
-            try:
-                listed = _list_oldest_first(cluster)
-            except LookupFailed:
-                return
-            self._statuses = tuple(_statuses(listed[:MOST_STATUSES], policies, day))
+            listed = _list_oldest_first(cluster)[:MOST_STATUSES]
+            if not self._conditions.are_of(policies, day):
+                self._conditions = _KnownConditions(policies, day)
+            self._statuses = tuple(_statuses(listed, self._conditions))
+            self._conditions.forget_all_but(listed)
             self._seen = seen
-        self._writer.write((stored, conditions, None) for stored, conditions in self._statuses)
 
     def describe_problems(self) -> str:
         """Return why status cannot be written, or ""."""
@@ -114,7 +134,37 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
     ]
 
 
-def _statuses(listed: Sequence[StoredPolicy], policies: PolicySet, day: dt.date) -> Iterator[_Status]:
+class _KnownConditions:
+    """The conditions of objects under some policies on a day. Those of an unchanged object are computed once: a user
+    may change one of a thousand objects each second.
+    """
+
+    def __init__(self, policies: PolicySet, day: dt.date) -> None:
+        self._policies = policies
+        self._day = day
+        self._names = KnownNames.of(policies)
+        self._known: dict[str, tuple[tuple[int, bool], tuple[dict[str, Any], ...]]] = {}
+
+    def are_of(self, policies: PolicySet, day: dt.date) -> bool:
+        """Return whether the conditions are of these policies and this day."""
+        return self._policies is policies and self._day == day
+
+    def of(self, stored: StoredPolicy, *, is_beyond: bool) -> tuple[dict[str, Any], ...]:
+        """Return the conditions of an object; `is_beyond` says that older objects of its namespace are too many."""
+        state = stored.generation, is_beyond
+        known = self._known.get(stored.uid)
+        if known is None or known[0] != state:
+            made = _conditions(stored, self._policies, self._names, self._day, is_beyond=is_beyond)
+            known = state, tuple({**one, "observedGeneration": stored.generation} for one in made)
+            self._known[stored.uid] = known
+        return known[1]
+
+    def forget_all_but(self, listed: Iterable[StoredPolicy]) -> None:
+        """Forget the conditions of all objects but these."""
+        self._known = {each.uid: self._known[each.uid] for each in listed}
+
+
+def _statuses(listed: Sequence[StoredPolicy], known: _KnownConditions) -> Iterator[_Status]:
     """Yield each object, without its spec because the statuses are kept, with its conditions."""
     namespaces: dict[str, list[StoredPolicy]] = {}
     for each in listed:
@@ -122,13 +172,12 @@ def _statuses(listed: Sequence[StoredPolicy], policies: PolicySet, day: dt.date)
     for of_namespace in namespaces.values():
         counting = {id(value) for value in oldest_of_namespace(each.value for each in of_namespace)}
         for each in of_namespace:
-            made = _conditions(each, policies, day, is_beyond=id(each.value) not in counting)
             without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
-            yield without_spec, tuple({**one, "observedGeneration": each.generation} for one in made)
+            yield without_spec, known.of(each, is_beyond=id(each.value) not in counting)
 
 
 def _conditions(
-    stored: StoredPolicy, policies: PolicySet, day: dt.date, *, is_beyond: bool
+    stored: StoredPolicy, policies: PolicySet, names: KnownNames, day: dt.date, *, is_beyond: bool
 ) -> Iterator[dict[str, Any]]:
     try:
         exception = parse_policy_exception(stored.value)
@@ -137,7 +186,7 @@ def _conditions(
         yield create_condition("Valid", holds=False, reason="WrongShape", message=told)
         yield create_condition("InEffect", holds=False, reason="WrongShape", message="see condition Valid")
         return
-    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, policies)):
+    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, names)):
         yield create_condition("Valid", holds=False, reason="UnknownName", message="\n".join(mistakes))
     else:
         yield create_condition("Valid", holds=True, reason="Valid", message="its rules and kinds exist")
@@ -166,7 +215,7 @@ def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.da
         exception = parse_policy_exception(new)
     except ShapeError as error:
         return _decision(sentences_about_mistakes(error.problems), ValidationAction.DENY)
-    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, policies)):
+    if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, KnownNames.of(policies))):
         return _decision(mistakes, ValidationAction.DENY)
     effect = effect_of_exception(exception, policies.configuration, day)
     if effect.holds:
