@@ -54,6 +54,22 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
     ),
     "too large": ("POST", JSON_TYPE, b" " * 3000, 413, "RequestEntityTooLarge", "larger than 2000 bytes (found 3000)"),
     "far too large": ("POST", JSON_TYPE, b" " * 9000, 413, "RequestEntityTooLarge", "--max-body-bytes"),
+    "a length of thousands of zeros": (
+        "POST",
+        {**JSON_TYPE, "content-length": "0" * 5000 + "1"},
+        b"{",
+        400,
+        "BadRequest",
+        "the body is not JSON",
+    ),
+    "a length of thousands of digits": (
+        "POST",
+        {**JSON_TYPE, "content-length": "9" * 5000},
+        b"{",
+        400,
+        "BadRequest",
+        "content-length: the number is too large",
+    ),
     "a length that is none": ("POST", {**JSON_TYPE, "content-length": "x"}, b"", 400, "BadRequest", "content-length"),
 }
 

@@ -49,6 +49,7 @@ def read_head(body: bytes | LargeBody) -> Attributes | None:
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is reserved for the answer if its body does not arrive."""
+_MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
 _SHOWN: Final = 100
 """How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
@@ -218,8 +219,12 @@ def _check_headers(scope: Scope) -> int | None:
 
 def _parse_content_length(value: bytes) -> int:
     if not value.isdigit():
-        raise CallError(400, "BadRequest", f"content-length: expected a number, found `{value.decode('latin-1')}`")
-    return int(value)
+        found = shorten_text(value.decode("latin-1"), _SHOWN)
+        raise CallError(400, "BadRequest", f"content-length: expected a number, found `{found}`")
+    digits = value.lstrip(b"0")  # Python refuses to read a number of thousands of digits, also of zeros
+    if len(digits) > _MOST_DIGITS:
+        raise CallError(400, "BadRequest", "content-length: the number is too large")
+    return int(digits or b"0")
 
 
 _UNITS_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
