@@ -129,6 +129,15 @@ _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
 """The image of a server that computes trees and ONNX models on CPUs as well, so that it alone says nothing of GPUs."""
+_SHARES_MEMORY: Final = re.compile(
+    r"--(gpu[-_]memory[-_]utilization|cuda[-_]memory[-_]fraction|mem[-_]fraction[-_]static)[ =]0?\.[0-4]"
+)
+"""A server that takes less than half of the memory of its GPU, so that others can use the GPU as well."""
+_COMPUTES: Final = re.compile(
+    "(?i)cuda|gpu|nvidia|torch|tensor|vllm|llm|llama|sglang|triton|infer|train|whisper|diffusion|comfy|nccl|jupyter"
+    "|notebook|text-generation|text-embeddings"
+)
+"""Texts in the image or command of a program that computes on GPUs; a browser or web page in a GPU class does not."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _NEED_NONE: Final = frozenset(
     (
@@ -193,7 +202,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
     """Return whether a pod without devices gets its GPU by hand: on one machine, by the class, as a privileged
-    container, or through MPS.
+    container, through MPS, or with less than half of its memory.
 
     A class for GPUs together with NVIDIA_VISIBLE_DEVICES is what takes the place of a request where no device plugin
     counts GPUs, or where all programs share one: K3s with the NVIDIA Container Toolkit, machines at home.
@@ -202,6 +211,8 @@ def _is_shared_on_purpose(pod: PodSpec) -> bool:
         return True
     containers = pod.containers
     if any(_MPS.fullmatch(name) for each in containers for name in each.environment.names):
+        return True
+    if any(container.runs(_SHARES_MEMORY) for container in containers):
         return True
     seeing = [each for each in containers if value_of_visible_devices(each) not in ("", *_SEES_NOTHING)]
     has_class = pod.runtime_class_name in devices.read_device_catalogue().runtime_classes
@@ -215,12 +226,20 @@ def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
 
 
 def _may_see_all_gpus(container: Container, subject: Subject) -> bool:
+    """Return whether a container without a request probably sees GPUs.
+
+    A runtime class gives GPUs only to a container with NVIDIA_VISIBLE_DEVICES, which images with CUDA set themselves.
+    Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go.
+    """
     visible = value_of_visible_devices(container)
     if container.is_init or visible in _SEES_NOTHING:
         return False
     if devices.is_tool_image(container.image):
         return False
-    return bool(visible) or devices.is_gpu_image(container.image) or subject.once(_gpu_runtime) != ""
+    if visible or devices.is_gpu_image(container.image):
+        return True
+    computes = container.is_found_in(_COMPUTES, (container.image,)) or container.runs(_COMPUTES)
+    return computes and subject.once(_gpu_runtime) != ""
 
 
 def _only_starts_remote_processes(requesting: DeviceContainer, subject: Subject) -> bool:
