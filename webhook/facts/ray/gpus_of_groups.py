@@ -101,11 +101,11 @@ class RayGpus:
 
     @property
     def largest_in_words(self) -> str:
-        """Return a text with the most GPUs of a pod."""
+        """Return a text with the most GPUs of a pod. Without a number of KubeRay, Ray counts the GPUs that it sees."""
         if self.largest:
             return f"no pod of the Ray cluster has more than {self.largest}"
         unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"
-        return f"no pod has any for Ray{unread if self.unread else ''}"
+        return f"no pod requests one for Ray{unread if self.unread else ''}"
 
 
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
