@@ -21,7 +21,16 @@ from webhook.apimachinery.paths import get
 from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
 from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInferencePool, InferencePool, Service
-from webhook.facts.model_servers.started_servers import LLAMA, LMDEPLOY, NIM, SGLANG, TENSORRT_LLM, TGI, VLLM
+from webhook.facts.model_servers.started_servers import (
+    LLAMA,
+    LMDEPLOY,
+    NIM,
+    SGLANG,
+    TENSORRT_LLM,
+    TGI,
+    VLLM,
+    release_of_vllm,
+)
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -89,6 +98,8 @@ API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
     function="get_vllm_port",
     level="advice",
 )
+_READS_PORT_VARIABLE: Final = (0, 4, 3)
+"""The first release of vLLM that reads VLLM_PORT (PyPI vllm 0.4.3 vllm/envs.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +408,9 @@ def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator
             )
         return
     if member.spec.json.get("enableServiceLinks") is False or container.env_from:
+        return
+    release = release_of_vllm(container)
+    if release is not None and release < _READS_PORT_VARIABLE:
         return
     service = Service.of(view.get_without_noting(Service.gvk, view.namespace, "vllm"))
     if service and service.spec.cluster_ip != "None" and service.spec.type != "ExternalName":

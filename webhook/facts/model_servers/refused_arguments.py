@@ -15,8 +15,7 @@ from webhook.facts.model_servers.started_servers import (
     SGLANG,
     VLLM,
     StartedServer,
-    image_name,
-    release_of_image,
+    release_of_vllm,
     starts_ray,
 )
 from webhook.rules.problem import Problem
@@ -62,7 +61,6 @@ RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
 )
 _WITHOUT_RAY: Final = (0, 19, 0)
 _RAY_IS_NAMED: Final = (0, 11, 1)
-_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _INSTALLS: Final = re.compile(r"\binstall\b")
 _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray"
 
@@ -85,8 +83,7 @@ def check_ray_in_image(
     container: Container, server: StartedServer | None, path: FieldPath, *, is_ray_node: bool = False
 ) -> Iterator[Problem]:
     """Report an image of vLLM without the Ray that its command, or KubeRay, needs."""
-    container.charge_search(container.image)
-    release = release_of_image(container.image) if _IMAGES.fullmatch(image_name(container.image)) else None
+    release = release_of_vllm(container)
     if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
         return
     tag = container.image.rpartition(":")[2]
@@ -106,9 +103,8 @@ def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
     arguments, gpus = member.server.arguments, member.gpus.count
     if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
         return
-    release = release_of_image(member.container.image)
-    is_official = _IMAGES.fullmatch(image_name(member.container.image)) is not None
-    if release is not None and is_official and not _RAY_IS_NAMED <= release < _WITHOUT_RAY:
+    release = release_of_vllm(member.container)
+    if release is not None and not _RAY_IS_NAMED <= release < _WITHOUT_RAY:
         return
     tensor, pipeline = arguments.number("tensor"), arguments.number("pipeline")
     if arguments.has("backend", "nodes", "data") or tensor is None or pipeline is None or tensor * pipeline <= gpus:

@@ -34,6 +34,7 @@ LMDEPLOY: Final = "LMDeploy"
 LLAMA: Final = "llama-server"
 NIM: Final = "NIM"
 RAY: Final = "Ray"
+_VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
@@ -200,6 +201,12 @@ def release_of_image(image: str) -> tuple[int, int, int] | None:
     tag = image.split("@", 1)[0].rpartition(":")[2]
     match = _RELEASE.fullmatch(tag) if ":" in image and "/" not in tag else None
     return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
+
+
+def release_of_vllm(container: Container) -> tuple[int, int, int] | None:
+    """Return the release of vLLM in one of the project's own images; None if it is not known."""
+    container.charge_search(container.image)
+    return release_of_image(container.image) if _VLLM_IMAGES.fullmatch(image_name(container.image)) else None
 
 
 def _server_of_image(container: Container) -> str:
