@@ -93,12 +93,15 @@ _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm]
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
+_OF_PEERS: Final = re.compile("(?i)worker-g?rpc|peer|p2p")
+"""The name of a port for the other pods of a server, to which no Service sends requests."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
-    "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
+    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat|chat|diffusion|whisper|llama"
+    "|mistral|qwen|gemma"
     "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
-"""Texts in the name, image, command or environment of a model server."""
+"""Texts in the name, image, command or environment of a model server; fastapi-triton is a client of one."""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
 """Texts in the name of a variable that do not mean a served model."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
@@ -241,7 +244,8 @@ def _has_request_port(container: Container) -> bool:
     patterns = read_model_server_patterns()
     is_of_image = not container.command and container.is_found_in(patterns.images, (container.image,))
     serves = is_of_image or container.runs(patterns.commands)
-    return serves or any(port.container_port not in _FOR_PEOPLE for port in container.ports)
+    others = (port for port in container.ports if port.container_port not in _FOR_PEOPLE)
+    return serves or any(not container.is_found_in(_OF_PEERS, (port.name,)) for port in others)
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:

@@ -107,6 +107,8 @@ _SEVERAL: Final = 2
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
+_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight)(?![a-z])")
+"""A name of a job or container that runs for a minute to try devices, so that a second run costs nothing."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -250,7 +252,10 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
-    rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) else EVICTIONS_COUNT
+    is_trial = any(
+        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name)) for container in pods.containers
+    )
+    rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) and not is_trial else EVICTIONS_COUNT
     yield rule.problem(job.path("podFailurePolicy"), message, fix)
 
 
