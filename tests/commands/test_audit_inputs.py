@@ -128,6 +128,22 @@ def test_rendered_objects_replace_their_files_and_a_failure_is_reported(tmp_path
     assert err.count(f"{tree}/chart") == 1  # its templates are not told again
 
 
+def test_a_library_of_charts_is_not_rendered(tmp_path, capsys, programs):
+    library = CHART["Chart.yaml"] + "type: library\n"
+    tree = written(tmp_path / "tree", {"common/Chart.yaml": library, "common/templates/_names.tpl": "", **KUSTOMIZE})
+    written(tree, {"overlay/made.txt": POD.format("made")})
+    assert denied(capsys, tree, "--render") == ["made"]
+
+
+def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, programs):
+    warning = "# Warning: 'commonLabels' is deprecated. Please use 'labels' instead."
+    prints = f'echo "{warning}" >&2; ' * 9
+    (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\n{prints}echo 'error: no file a.yaml' >&2; exit 1\n")
+    tree = written(tmp_path / "tree", KUSTOMIZE)
+    assert run_command_line(["audit", *POLICIES, str(tree), "--render"]) == 2
+    assert "`kubectl kustomize` failed: no file a.yaml" in capsys.readouterr().err
+
+
 def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path, capsys, programs):
     refuses = 'case "$*" in *--kube-version*) echo "Error: chart requires kubeVersion: <1.30" >&2; exit 1 ;; esac\n'
     (tmp_path / "bin" / "helm").write_text(f'#!/bin/sh\n{refuses}cat "$6/made.txt"\n')
@@ -204,6 +220,8 @@ def test_a_revision_that_does_not_exist_is_reported(repository, capsys, flag, to
     [
         ("10:44 no memory for a cache. Error: a.yaml:1: nil pointer Use --debug flag to render out invalid YAML", "a.yaml:1: nil pointer"),
         ("error: accumulating resources: no file", "accumulating resources: no file"),
+        ('E1128 22:10:19.538823 7284 run.go:72] "command failed" err="accumulating resources: no file"', "accumulating resources: no file"),
+        ('E1128 22:10:19.538823 7284 run.go:72] "command failed" err=< trouble with `name: web`: no file >', "trouble with `name: web`: no file"),
         ("Error: Error: twice", "twice"),
         ("no such chart", "no such chart"),
         ("", "without a message"),

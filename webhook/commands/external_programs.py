@@ -28,6 +28,8 @@ _PIECE_BYTES: Final = 1 << 16
 _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
+_WARNING: Final = "# Warning: "
+"""The start of kustomize's lines about deprecated fields, which leave no room for the cause of a failure."""
 _LIMITS: Final = {"RLIMIT_AS": 4 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
 """Bytes of memory, of a written file and of a dump; Only Linux can limit another process."""
 _NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
@@ -152,7 +154,9 @@ class ExternalPrograms:
                     stdout, stderr = _read_until_end(process, invocation)
                 finally:
                     _end_group(process)
-        message = one_line(" ".join(stderr.decode(errors="replace").split()))[:_MAX_MESSAGE]
+        lines = stderr.decode(errors="replace").splitlines()
+        words = " ".join(line for line in lines if not line.startswith(_WARNING)).split()
+        message = one_line(" ".join(words))[:_MAX_MESSAGE]
         return Output(code=process.returncode, stdout=stdout, message=message)
 
     def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:

@@ -48,6 +48,8 @@ _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 """If a chart does not accept the given release, it is rendered for the default release of helm, if the chart accepts
 that.
 """
+_LOGGED: Final = '] "command failed" err='
+"""What kubectl writes before the cause, after a time and a line of its source: `E1128 22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
@@ -78,7 +80,8 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
                 continue
             file = each.file.path
             if file.name == _CHART and not any(chart.is_rendered_from(str(file)) for chart in made):
-                made.append(RenderableFolder(str(file.parent), "chart", _parts_of_chart(file.parent)))
+                if not _is_library(each.file):
+                    made.append(RenderableFolder(str(file.parent), "chart", _parts_of_chart(file.parent)))
             elif file.name in kustomizations.FILES:
                 for kustomization, is_component in _kustomization_of_file(each.file):
                     kustomized.append(kustomization)
@@ -94,6 +97,12 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
         if not any(chart.is_rendered_from(root) for chart in charts)
     ]
     return sorted(made, key=lambda each: each.folder)
+
+
+def _is_library(file: InputFile) -> bool:
+    """Return whether a chart only has templates for other charts, so that helm does not render it."""
+    documents = yamlfile.read_parts(file).documents[:1]
+    return any(isinstance(each.value, dict) and each.value.get("type") == "library" for each in documents)
 
 
 def _parts_of_chart(folder: Path) -> frozenset[str]:
@@ -215,7 +224,8 @@ def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
 def cause_of_failure(message: str) -> str:
     """Return the cause in what helm or kubectl printed, without warnings before it and advice to debug after it."""
     cause = message.rpartition("Error: ")[2].partition(" Use --debug flag")[0].removeprefix("error: ")
-    return cause.strip() or "without a message"
+    logged = cause.partition(_LOGGED)[2].strip('<> "')
+    return logged or cause.strip() or "without a message"
 
 
 def _render_folder(
