@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
@@ -30,7 +31,8 @@ from webhook.policy.load import (
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import with_default_bindings
-from webhook.settings.shared import ReportSettings, ReviewSettings, Settings
+from webhook.settings.setting import declared_settings
+from webhook.settings.shared import ReviewSettings, Settings
 from webhook.workloads import table
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
@@ -215,25 +217,23 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
 
 
 def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewOptions:
-    """Return the options of each review that the settings ask for.
+    """Return the options of each review that the settings ask for: every field of `ReviewOptions` that is a setting.
 
     Raises:
         InputError: every problem of the answers of the authorizer.
         ConfigurationError: a rule, group or policy that the settings name and that does not exist.
     """
-    address = chosen.docs_address if isinstance(chosen, ReportSettings) else ""
-    options = ReviewOptions(enforcement_action=chosen.enforcement_action, docs_address=address)
-    if not isinstance(chosen, ReviewSettings):
-        return options
-    for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
-        refuse_unknown_rules(flag, names, policies)
-    return structs.replace(
-        options,
-        advice=chosen.advice,
-        authorizer=read_authorizer_file(chosen.authorizer) if chosen.authorizer else None,
-        rules=frozenset(chosen.rule),
-        skip=frozenset(chosen.skip),
-    )
+    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server for each review
+    if isinstance(chosen, ReviewSettings):
+        for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
+            refuse_unknown_rules(flag, names, policies)
+        converted = {
+            "authorizer": read_authorizer_file(chosen.authorizer) if chosen.authorizer else None,
+            "rules": frozenset(chosen.rule),
+            "skip": frozenset(chosen.skip),
+        }
+    shared = {each.name for each in declared_settings(type(chosen))} & set(ReviewOptions.__struct_fields__)
+    return ReviewOptions(**{**{name: getattr(chosen, name) for name in shared}, **converted})
 
 
 def assembly_with_files(

@@ -29,6 +29,7 @@ from tests.literals import OPTIONS
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.load import load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.schema.api_defaults import with_api_defaults
@@ -130,7 +131,7 @@ def _own(policies: PolicySet, obj: JSON) -> Said:
     """The answer of `claimgate test` to a case with the object, in the words of an API server."""
     case = CaseModel.model_validate({"name": "case", "input": obj, "expect": {"allowed": True}}, by_alias=True)
     request = request_of_case(case, Suite(file=Path("suite.yaml"), root=Path()), lambda: policies, OPTIONS)
-    door = LocalAnswerer(policies=policies, cluster=FilesCluster(()), api_server_text=True)
+    door = LocalAnswerer(policies=policies, cluster=FilesCluster(()), options=ReviewOptions(api_server_text=True))
     verdict = run_phases(request.attributes, "auto", door).verdict
     said = verdict.status
     refused = (said.code, said.message) if said and not verdict.allowed else (httpx.codes.CREATED, "")

@@ -15,6 +15,7 @@ from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import PolicyError
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.patch import structural
 from webhook.policy.load import load_documents
 from webhook.policy.policy_set import PolicySet
@@ -37,7 +38,11 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
     obj = structural.with_schema_defaults(sent, schema, Deadline())
     phase = Phase.MUTATE if question.kind == "Mutating" else Phase.VALIDATE
     verdict = answer_request(
-        request(obj, dry_run=True), policies, FilesCluster(objects), phase=phase, api_server_text=True
+        request(obj, dry_run=True),
+        policies,
+        FilesCluster(objects),
+        phase=phase,
+        options=ReviewOptions(api_server_text=True),
     )
     if not verdict.allowed:
         assert verdict.status is not None

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from tests.commands.test_backtest import event
+from tests.literals import pod, request
 from tests.options_page import DOORS, PAGE, page
+from webhook import assembly
+from webhook.admission import review
+from webhook.apimachinery.attributes import Phase
 from webhook.commands import options
+from webhook.deadline import Deadline
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.logs.structured import Log
+from webhook.server.served_state import ServedState
 from webhook.settings import values
 from webhook.settings.doors import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door, settings_of_door
 from webhook.settings.serving import ServerSettings
-from webhook.settings.setting import declare_option, declare_setting, declared_settings
+from webhook.settings.setting import Setting, declare_option, declare_setting, declared_settings
 from webhook.settings.shared import ReviewSettings
 from webhook.typer_application import create_typer_application
 
@@ -61,6 +75,93 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
 
     assert "further" in inspect.signature(command).parameters
     assert (command(further=True), command()) == (1, 0)
+
+
+class FurtherOptions(ReviewOptions, frozen=True, kw_only=True):
+    """The options of a review with one more, of the name of the setting."""
+
+    further: bool = False
+
+
+CONVERTED = {"authorizer", "skip"}
+"""Options that a review has in another form than the setting: tests/commands/test_one_meaning.py has them."""
+ELSEWHERE = {("audit", "docs_address"): "the links are in its report"}
+"""The options of a verb that have their effect outside of the review."""
+OF_CASES = {"advice"}
+"""The options that `claimgate test` gives to its cases."""
+
+
+def another_value(each: Setting) -> Any:
+    """Return another value than the default of an option."""
+    if each.name == "enforcement_action":
+        return "warn"
+    return not each.default if isinstance(each.default, bool) else each.default + type(each.default)("1")
+
+
+@pytest.mark.parametrize("door", [each for each in DOORS if each != "test"])
+def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ReviewOptions] = []
+
+    def recorded(*arguments: Any, **named: Any) -> RequestContext:
+        context = request_context(*arguments, **named)
+        seen.append(context.options)
+        return context
+
+    monkeypatch.setattr(assembly, "ReviewOptions", FurtherOptions)
+    monkeypatch.setattr(review, "request_context", recorded)
+    kind = FurtherOfServer if door == "serve" else Further
+    of_reviews = set(FurtherOptions.__struct_fields__) - CONVERTED
+    changed = {each.name: another_value(each) for each in settings_of_door(kind, door) if each.name in of_reviews}
+    _review(door, kind(no_config=True, **changed), tmp_path)
+    lost = {name for each in seen for name, value in changed.items() if getattr(each, name, None) != value}
+    assert seen
+    assert {name for name in lost if (door, name) not in ELSEWHERE} == set(), (
+        f"`{door}` reviews objects without these options: take the options of its reviews from "
+        "assembly.review_options_of_settings, or say in LEFT_OUT of webhook/settings/doors.py why it has no such option"
+    )
+
+
+def _review(door: Door, settings: Any, folder: Path) -> None:
+    """Review a Pod by a verb, as its function does after flags and variables are read."""
+    if door == "serve":
+        state = ServedState.make(settings, None, Log())
+        state.review(request(pod()), Phase.VALIDATE, Deadline())
+        return
+    file = folder / "file.json"
+    file.write_text(json.dumps(event("create", pod()) if door == "backtest" else pod()))
+    command: Any = import_module(f"webhook.commands.{door}").command
+    command.__wrapped__(str(file) if door == "simulate" else [str(file)], settings=settings)
+
+
+def test_a_case_has_every_option_that_is_not_left_out() -> None:
+    names = {each.name for each in settings_of_door(ReviewSettings, "test")} & set(ReviewOptions.__struct_fields__)
+    assert names == OF_CASES, (
+        "cases of suites do not have these options: say in LEFT_OUT of webhook/settings/doors.py why `test` has no "
+        "such option, or give it to answer_of_case in webhook/suites/case.py and add it to OF_CASES"
+    )
+
+
+def test_each_setting_has_an_effect() -> None:
+    sources = [path for path in Path("webhook").rglob("*.py") if path.parent.name != "settings"]
+    read = set(re.findall(r"\.(\w+)\b", "\n".join(path.read_text() for path in sources)))
+    declared = {each.name for kind in (ReviewSettings, ServerSettings) for each in declared_settings(kind)}
+    assert declared - read == set(), (
+        "no code reads these settings: add a field of the same name to ReviewOptions (webhook/evaluation/"
+        "review_options.py) and read it where the review needs it, or remove the setting from webhook/settings"
+    )
+
+
+def test_a_variable_does_not_set_an_option_that_a_verb_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAIMGATE_ENFORCEMENT_ACTION", "warn")
+
+    def actions(door: Door) -> str:
+        @options.add_flags_of_door(ReviewSettings, door)
+        def command(*, settings: Any) -> Any:
+            return settings.enforcement_action
+
+        return str(command())
+
+    assert (actions("replay"), actions("test")) == ("warn", "deny")
 
 
 def test_every_reason_in_the_table_belongs_to_an_option() -> None:

@@ -41,7 +41,6 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 
     policies: PolicySet
     cluster: Cluster
-    api_server_text: bool = False
     options: ReviewOptions = DEFAULT
     explains: bool = False
     timeout_s: float = 10.0
@@ -55,7 +54,6 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
             phase=phase,
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.options.authorizer,
-            api_server_text=self.api_server_text,
             options=structs.replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )
 

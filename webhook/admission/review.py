@@ -51,7 +51,6 @@ def answer_request(
     phase: Phase,
     deadline: Deadline | None = None,
     authorizer: Authorizer | None = None,
-    api_server_text: bool = False,
     options: ReviewOptions = DEFAULT,
 ) -> Verdict:
     """Return the verdict on one request.
@@ -63,7 +62,6 @@ def answer_request(
         phase: mutating or validating.
         deadline: until when it may run; policies after this time fail. None means no limit.
         authorizer: says what users may do; without one, expressions that ask fail.
-        api_server_text: write denials as the API server's own plugins do.
         options: what the caller needs in addition to the verdict.
 
     Returns:
@@ -72,13 +70,13 @@ def answer_request(
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
-    verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
+    verdict = _review_in_context(context, phase, authorizer)
     if context.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
         if options.trace is not None:
             options.trace.drop_explanations()
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
-        verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
+        verdict = _review_in_context(context, phase, authorizer)
     if options.docs_address:
         verdict = with_docs_links(verdict, policies, options.docs_address)
     if options.trace is not None:
@@ -86,11 +84,9 @@ def answer_request(
     return structs.replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
 
 
-def _review_in_context(
-    context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool
-) -> Verdict:
+def _review_in_context(context: RequestContext, phase: Phase, authorizer: Authorizer | None) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
-    most = context.options.enforcement_action
+    most, api_server_text = context.options.enforcement_action, context.options.api_server_text
     if policies.configuration is not EMPTY and is_ignored_by_configuration(
         attributes, policies.configuration, context.cluster
     ):

@@ -23,7 +23,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.rules import pages
 from webhook.settings.configured import read_settings
-from webhook.settings.doors import Door, settings_of_door
+from webhook.settings.doors import Door, settings_of_door, without_left_out
 from webhook.settings.setting import REQUIRED, Setting, declared_settings
 from webhook.settings.shared import Settings
 from webhook.text import terminal
@@ -108,17 +108,20 @@ def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..
     """Give a verb that reviews objects the flag of every option that it has (settings/doors.py), as its argument
     `settings`.
     """
-    return _add_flags(kind, settings_of_door(kind, door))
+    return _add_flags(kind, settings_of_door(kind, door), door)
 
 
-def _add_flags(kind: type[Settings], wanted: Sequence[Setting]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _add_flags(
+    kind: type[Settings], wanted: Sequence[Setting], door: Door | None = None
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True)
 
         @wraps(command)
         def run(*arguments: Any, **flags: Any) -> int:
             chosen = {each.name: flags.pop(each.name, None) for each in wanted}
-            return command(*arguments, **flags, settings=read_settings(kind, chosen, os.environ))
+            settings = read_settings(kind, chosen, os.environ)
+            return command(*arguments, **flags, settings=without_left_out(settings, door) if door else settings)
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
         flags = [_typer_parameter(each) for each in wanted]

@@ -160,7 +160,6 @@ def _local_backend(
         return each.attributes, LocalAnswerer(
             policies=assembled.policies,
             cluster=RecordingCluster(each.cluster) if records else each.cluster,
-            api_server_text=settings.api_server_text,
             options=assembled.options,
             explains=explains,
         )

@@ -1,4 +1,7 @@
-"""Options of a review: the strictest action, advice, and a trace."""
+"""Options of a review: the strictest action, advice, texts, and a trace.
+
+A field with the name of a setting gets the value of the setting in every verb (assembly.review_options_of_settings).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
 
     `is_stored`: the object is in the cluster and its view, although it is reviewed as if it were created.
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either. `sees_all_namespaces`:
-    messages may name objects of other namespaces, because an administrator reads them. `docs_address`: where the
-    documentation is published; denials and warnings then link to the pages of rules. `authorizer`: says what users may
+    messages may name objects of other namespaces, because an administrator reads them. `api_server_text`: denials are
+    written as the API server's own plugins write them. `docs_address`: where the documentation is published; denials
+    and warnings then link to the pages of rules. `authorizer`: says what users may
     do; without one, results that depend on it are not known. `rules`: ids of the only rules, groups and policies that
     are reported; empty for all. `skip`: ids that are not reported.
     """
@@ -31,6 +35,7 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     trace: ReviewTrace | None = None
     is_stored: bool = False
     enforcement_action: EnforcementAction = "deny"
+    api_server_text: bool = False
     docs_address: str = ""
     sees_all_namespaces: bool = False
     authorizer: Authorizer | None = None

@@ -95,7 +95,7 @@ def _short_lines(text: str) -> list[str]:
 class ServedState:
     """The policies, context and view of the cluster for reviews; each review reads the current ones.
 
-    `policies` are compiled under the last good `configuration`.
+    `policies` are compiled under the last good `configuration`. `options` are those of each review.
     """
 
     policies: ReloadableValue[PolicySet]
@@ -106,6 +106,11 @@ class ServedState:
     configuration: ReloadableValue[ConfigurationFile] = field(
         default_factory=lambda: ReloadableValue(lambda: NO_FILE, lambda: None)
     )
+    options: ReviewOptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        options = assembly.review_options_of_settings(self.settings, self.policies.current)
+        object.__setattr__(self, "options", options)
 
     @classmethod
     def make(
@@ -203,15 +208,12 @@ class ServedState:
             phase=phase,
             deadline=deadline,
             authorizer=authorizer,
-            api_server_text=self.settings.api_server_text,
-            options=ReviewOptions(
-                enforcement_action=self.settings.enforcement_action, docs_address=self.settings.docs_address
-            ),
+            options=self.options,
         )
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
         """Return the verdict on a request with an interrupted evaluation."""
-        most = self.settings.enforcement_action
+        most = self.options.enforcement_action
         return answer_unevaluated_request(
             attributes, self.policies.current, self.cluster(), phase=phase, why=why, most=most
         )

@@ -7,10 +7,12 @@ Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from webhook.settings.setting import Setting, SettingsBase, declared_settings
 
+S = TypeVar("S", bound=SettingsBase)
 Door: TypeAlias = Literal["serve", "replay", "audit", "test", "simulate", "backtest"]
 """A verb that reviews objects."""
 
@@ -69,3 +71,9 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:
     """Return the settings of a class that a verb has a flag for."""
     return tuple(each for each in declared_settings(kind) if door not in LEFT_OUT.get(each.name, {}))
+
+
+def without_left_out(chosen: S, door: Door) -> S:
+    """Return the settings with the defaults of those that a verb leaves out, which a variable may set."""
+    declared = declared_settings(type(chosen))
+    return replace(chosen, **{each.name: each.default for each in declared if door in LEFT_OUT.get(each.name, {})})

@@ -23,6 +23,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind, Phase
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.manifests.models import MUTATING, VALIDATING_BINDING
 from webhook.policy.load import Options, load_documents, refusal_of_manifest
 from webhook.policy.policy_set import PolicySet
@@ -118,7 +119,7 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
     attributes = decode_review(case.value["review"])
     cluster = _cluster(case)
     authorizer = ListedAuthorizer(case.get_list("authorizer"))
-    given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
+    given: dict[str, Any] = {"authorizer": authorizer, "options": ReviewOptions(api_server_text=True)}
     verdict = None
     if any(policy["kind"] == MUTATING for policy in case.get_list("policies")):
         verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **given)
