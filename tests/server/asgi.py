@@ -18,7 +18,7 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
-from webhook.server.application import PageContents, ReviewSettings, create_application
+from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
 from webhook.server.review_evaluation import AuthorizationSource
@@ -89,7 +89,7 @@ class Running:
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
         self.parts = ServerParts(log=self.log, counters=self.counters, readiness=self.readiness)
-        settings = ReviewSettings(
+        settings = ReviewEndpointOptions(
             limits=self.limits, workers=self.workers, authority=self.authority, view=self.view, events=self.events
         )
         gauges = {

@@ -18,7 +18,7 @@ from webhook.logs.structured import LEVELS, Log
 from webhook.logs.writer import LogWriter
 from webhook.server import memory_bounds
 from webhook.server.access_reviews import AccessReviews
-from webhook.server.application import ReviewSettings
+from webhook.server.application import ReviewEndpointOptions
 from webhook.server.listener import ListenerSettings
 from webhook.server.review_endpoint import Limits
 from webhook.server.runtime import ServeOptions, serve
@@ -77,7 +77,9 @@ def command(*, settings: ServerSettings) -> int:
     )
     _warn_of_settings(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
-    reviews = ReviewSettings(limits=limits, workers=lane, authority=authority, logs_denials=_logs_denials(settings))
+    reviews = ReviewEndpointOptions(
+        limits=limits, workers=lane, authority=authority, logs_denials=_logs_denials(settings)
+    )
     options = ServeOptions(
         log=log,
         reload_s=settings.reload,

@@ -114,7 +114,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
         BudgetExceeded: the time is up.
     """
     objects = context.objects
-    match = _match_of_request(candidate, context)
+    match = _match_of_policy(candidate, context)
     targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.looks_inside:
         inside = _targets_inside_object(candidate.policy, context)
@@ -126,7 +126,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
     ]
 
 
-def _match_of_request(candidate: Candidate, context: RequestContext) -> Match | None:
+def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | None:
     """Return how the criteria of a policy match the request; None if they do not."""
     sent, namespace, index, policy = context.objects.sent, context.namespace, candidate.index, candidate.policy
     if index.own is None:

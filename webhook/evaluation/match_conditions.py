@@ -103,7 +103,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     gate, context = invocation.gate, invocation.context
     if gate is None:
         return True
-    names = Activation(invocation, _match_of_request(invocation.target, context))
+    names = Activation(invocation, _match_as_requested(invocation.target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:
@@ -121,7 +121,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     return unmet is None
 
 
-def _match_of_request(target: EvaluationTarget, context: RequestContext) -> Match:
+def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Match:
     """Return the match for the variable `request`, which has the resource as requested (matchconditions/matcher.go)."""
     resource, match = context.attributes.request_resource, target.match
     return match if resource == match.resource else Match(resource, match.kind)

@@ -103,7 +103,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewSettings:
+class ReviewEndpointOptions:
     """How reviews are answered.
 
     Attributes:
@@ -143,7 +143,7 @@ class PageContents:
 
 
 def create_application(
-    reviewer: Reviewer, parts: ServerParts, settings: ReviewSettings, contents: PageContents
+    reviewer: Reviewer, parts: ServerParts, settings: ReviewEndpointOptions, contents: PageContents
 ) -> Application:
     """Create the review endpoint and the other pages of one process; `reviewer` is the core with its policies."""
     scheduler, counters = parts.scheduler, parts.counters

@@ -22,7 +22,7 @@ from webhook.errors import ConfigurationError
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.server.application import PageContents, ReviewSettings, create_application
+from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.ending_exceptions import EndingExceptions
@@ -71,7 +71,7 @@ class ServeOptions:
     most_bytes: int = 0
     events: EventConnection | None = None
     traces: bool = False
-    reviews: ReviewSettings = field(default_factory=ReviewSettings)
+    reviews: ReviewEndpointOptions = field(default_factory=ReviewEndpointOptions)
 
 
 def serve(
