@@ -7,6 +7,7 @@ import pytest
 
 from webhook.cli import run_command_line
 from webhook.report import copies
+from webhook.report.formats import FORMATS
 
 GPU = "{limits: {nvidia.com/gpu: 0.5}}"
 POD = """apiVersion: v1
@@ -37,7 +38,7 @@ metadata: {name: labels}
 labels: {app: train}
 fieldSpecs: [{path: metadata/labels, create: true}]
 """
-JOINED = ("text", "json", "sarif", "markdown", "html")
+JOINED = tuple(each.name for each in FORMATS if each.joins_copies)
 FRACTION = "pod-resources/whole-number"
 
 

@@ -76,6 +76,26 @@ def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
     assert "is not allowed; remove it" in capsys.readouterr().out
 
 
+NOT_IN_REPORT = {
+    "text": "stderr has the error, and both are on one terminal",
+    "ndjson": "a line is about an object; stderr has the error",
+    "policyreport": "a result is about an object; stderr has the error",
+    "openreports": "a result is about an object; stderr has the error",
+}
+"""The formats that do not name a file that cannot be read."""
+
+
+@pytest.mark.parametrize("name", formats.format_names())
+def test_every_format_names_a_file_that_cannot_be_read(name, pods, capsys):
+    Path(pods).with_name("broken.yaml").write_text("kind: [")
+    assert run_command_line(["audit", *POLICIES, str(Path(pods).parent), "-o", name]) == 2
+    out, err = capsys.readouterr()
+    assert "broken.yaml:" in err
+    assert ("broken.yaml" in out) is (name not in NOT_IN_REPORT), (
+        f"the writer of `{name}` in webhook/report must name the files of Totals.unreadable"
+    )
+
+
 def test_a_run_that_cannot_start_does_not_change_the_file(tmp_path, pods):
     kept = tmp_path / "kept.json"
     kept.write_text("before")

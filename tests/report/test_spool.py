@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.test_golden import VERBS, written
+from tests.report.test_golden import ENDINGS, VERBS, written
 from webhook.report import spool
+from webhook.report.formats import format_names
 from webhook.report.spool import Spool
 
 
@@ -53,9 +54,8 @@ def test_memory_does_not_grow_with_cached_entries(monkeypatch):
     assert peak(20_000) < 2 * peak(2_000)
 
 
-@pytest.mark.parametrize("name", ["sarif", "junit", "html", "markdown", "policyreport", "openreports"])
+@pytest.mark.parametrize("name", format_names())
 def test_a_format_writes_the_same_from_a_file(name, in_memory, monkeypatch, capsys):
     monkeypatch.setattr(spool, "_BATCH", 3)
-    endings = {"markdown": "md", "junit": "xml", "policyreport": "yaml", "openreports": "yaml"}
-    golden = Path(__file__).parents[1] / "data" / "reports" / "golden" / f"audit-{name}.{endings.get(name, name)}"
+    golden = Path(__file__).parents[1] / "data" / "reports" / "golden" / f"audit-{name}.{ENDINGS.get(name, name)}"
     assert written([*VERBS["audit"], "-o", name], monkeypatch, capsys) == golden.read_text()
