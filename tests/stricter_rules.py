@@ -1,8 +1,8 @@
 """Which rules of the shipped policies are stricter than in the last release, and whether that is allowed.
 
 A rule that did not deny warns for one release before it denies, and CHANGELOG names it at each of these steps.
-`python -m tests.stricter_rules` prints what is stricter; with `--record` it writes down what a release does, which is
-the last step of making one (CONTRIBUTING.md).
+`python -m tests.stricter_rules` prints what is stricter. With `--record` it writes down what a release does, and the
+names of verbs, flags and formats: the last step of making one (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 import yaml
 
+from tests import released_names
 from tests.literals import shipped_policies
 from webhook.deadline import Deadline
 from webhook.policy.compiled import Binding, Policy
@@ -25,7 +26,6 @@ from webhook.rules.rule import Rule
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "released_actions.txt"
-CHANGELOG = ROOT / "CHANGELOG.md"
 NOTHING_RELEASED: Final = "# no release yet\n"
 
 Actions: TypeAlias = Mapping[tuple[str, str], str]
@@ -76,18 +76,13 @@ def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str],
 
 
 def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
-    """The mistakes of rules that became stricter; `unreleased` is that section of the changelog."""
+    """The mistakes of rules that became stricter; `unreleased` is what the changelog says of changes since then."""
     for (policy, rule), before, action in stricter(released, now):
         if action == "Deny" and before != "Warn":
             told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"
             yield f'{policy}: {rule}: {told}: let it warn for one release (level="warn", or validationActions: [Warn])'
         if f"`{rule}`" not in unreleased:
             yield f"{policy}: {rule}: it is stricter than in the last release ({action}): name `{rule}` in CHANGELOG.md"
-
-
-def unreleased_changes(changelog: str) -> str:
-    """The section of the changelog about what is not released."""
-    return changelog.partition("\n## [Unreleased]\n")[2].partition("\n## [")[0]
 
 
 def read(text: str) -> Actions | None:
@@ -111,6 +106,7 @@ def main() -> int:
     chosen = parser.parse_args()
     now = shipped_actions()
     if chosen.record:
+        released_names.record(chosen.record)
         RECORD.write_text(written(chosen.record, now))
         return 0
     for (policy, rule), before, action in stricter(read(RECORD.read_text()) or {}, now):

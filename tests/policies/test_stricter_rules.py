@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tests import stricter_rules
-from tests.stricter_rules import Actions, mistakes, read, shipped_actions, stricter, unreleased_changes, written
+from tests.released_names import CHANGELOG, changes_since, released_version
+from tests.stricter_rules import Actions, mistakes, read, shipped_actions, stricter, written
 
 PLACE = ("gpu-limits", "gpu-requests/whole")
 
@@ -16,7 +17,7 @@ def test_no_shipped_rule_is_stricter_than_a_release_allows() -> None:
     released = read(stricter_rules.RECORD.read_text())
     if released is None:
         pytest.skip("nothing was released yet")
-    unreleased = unreleased_changes(stricter_rules.CHANGELOG.read_text())
+    unreleased = changes_since(released_version(), CHANGELOG.read_text())
     assert list(mistakes(released, shipped_actions(), unreleased)) == []
 
 
@@ -37,7 +38,7 @@ def test_no_shipped_rule_is_stricter_than_a_release_allows() -> None:
 )
 def test_a_rule_may_become_stricter_only_in_steps(before: str, now: str, said: str, expected: list[str]) -> None:
     changelog = f"# Changelog\n\n## [Unreleased]\n\n{said}\n\n## [0.1.0]\n\n- `gpu-requests/whole` is new.\n"
-    found = list(mistakes(_actions(before), _actions(now), unreleased_changes(changelog)))
+    found = list(mistakes(_actions(before), _actions(now), changes_since("0.1.0", changelog)))
     assert len(found) == len(expected)
     assert all(part in one for part, one in zip(expected, found, strict=True))
 
