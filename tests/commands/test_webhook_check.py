@@ -33,7 +33,7 @@ def test_requests_that_enforce_refuses_without_an_answer_are_listed(
     assert "workflows.argoproj.io" in out
     assert f"in all namespaces but {', '.join(sorted([*INFRASTRUCTURE, 'claimgate-system']))}" in out
     assert "never refused, of what a cluster needs to start: CREATE of pods, UPDATE of leases in kube-system;" in out
-    assert "CREATE of nodes, UPDATE of nodes/status" in out
+    assert "CREATE of nodes, UPDATE of nodes, DELETE of nodes, UPDATE of nodes/status" in out
 
 
 def test_failing_closed_without_a_ca_bundle_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,12 @@ VALIDATING = "validatingwebhookconfiguration"
 EIGHT = "gpu.devices == null || gpu.devices <= 8"
 NINE_GPUS = {"nvidia.com/gpu": "9"}
 SEVEN = pod("seven", {"nvidia.com/gpu": "7"})
+NEEDED = (
+    # the name of a policy, what it is about, and what would happen while no replica answers
+    ("labelled-nodes", "nodes", "UPDATE", "no node can be labelled, tainted or drained"),
+    ("kept-nodes", "nodes", "DELETE", "no node that has failed can be removed"),
+    ("kept-namespaces", "namespaces/finalize", "UPDATE", "no deletion of a namespace can end"),
+)
 RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
@@ -183,6 +189,15 @@ def _is_not_registered_where_it_would_block(server: ApiServer) -> None:
     assert "no node can join" in told["message"]
     assert all(rule["resources"] != ["*"] for one in _webhooks(server) for rule in one.get("rules", ()))
     until(lambda: not _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "what is not registered is not evaluated")
+    server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}})
+    for name, resource, operation, harm in NEEDED:
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}
+        matched = {"matchConstraints": {"resourceRules": [rule]}, "stored": "deny"}
+        _apply(server, policy(name, "false", **matched), binding(name, name))
+        told = _until_status(server, name, "Registered", "False")
+        assert (told["reason"], harm in told["message"]) == ("WouldBlock", True), told
+    server.kubectl("label", "node", "node-a", "drained=soon")
+    server.kubectl("delete", "node", "node-a")
 
 
 def _reads_what_an_administrator_grants(server: ApiServer) -> None:

@@ -70,12 +70,33 @@ _NEEDS: Final = (
         "coordination.k8s.io", "leases", "UPDATE", _SYSTEM, "controllers and schedulers lose their leader"
     ),
     _CriticalRequest("", "nodes", "CREATE", "", "no node can join"),
+    _CriticalRequest("", "nodes", "UPDATE", "", "no node can be labelled, tainted or drained"),
+    _CriticalRequest("", "nodes", "DELETE", "", "no node that has failed can be removed"),
     _CriticalRequest("", "nodes/status", "UPDATE", "", "no node can report its state"),
+    # a kubelet does not report Ready before it has written its CSINode (pkg/volume/csi)
+    _CriticalRequest("storage.k8s.io", "csinodes", "CREATE", "", "no new node becomes Ready"),
+    _CriticalRequest("storage.k8s.io", "csinodes", "UPDATE", "", "no node can register a driver of volumes"),
     _CriticalRequest("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
+    _CriticalRequest("", "namespaces/status", "UPDATE", "", "no deletion of a namespace can begin"),
+    _CriticalRequest("", "namespaces/finalize", "UPDATE", "", "no deletion of a namespace can end"),
     _CriticalRequest("authentication.k8s.io", "tokenreviews", "CREATE", "", "no token can be checked"),
     _CriticalRequest("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "no rights of users can be checked"),
     _CriticalRequest(
         "certificates.k8s.io", "certificatesigningrequests", "CREATE", "", "no kubelet gets a certificate"
+    ),
+    _CriticalRequest(
+        "certificates.k8s.io",
+        "certificatesigningrequests/approval",
+        "UPDATE",
+        "",
+        "no kubelet certificate can be approved",
+    ),
+    _CriticalRequest(
+        "certificates.k8s.io",
+        "certificatesigningrequests/status",
+        "UPDATE",
+        "",
+        "no kubelet certificate is signed",
     ),
 )
 
