@@ -59,7 +59,8 @@ def is_named(text: str, name: Name) -> bool:
     """Whether a text has the name in backquotes. A setting has the name of its flag."""
     kind, word = name
     return kind == "setting" or any(
-        re.search(rf"(?<![\w-]){re.escape(word)}(?:_total)?(?![\w-])", quoted) for quoted in re.findall(r"`([^`]+)`", text)
+        re.search(rf"(?<![\w-]){re.escape(word)}(?:_total)?(?![\w-])", quoted)
+        for quoted in re.findall(r"`([^`]+)`", text)
     )
 
 
