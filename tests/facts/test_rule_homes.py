@@ -56,7 +56,10 @@ def test_the_home_of_a_rule_is_the_function_or_the_table_that_uses_its_record() 
 @all_rows("rule", RULES)
 def test_each_rule_is_found_by_one_function(rule: str) -> None:
     homes = HOMES.find_in_checks(RULES[rule])
-    assert len(homes) == 1, f"{rule} is found by {', '.join(map(str, homes)) or 'no function'}"
+    assert len(homes) == 1, (
+        f"{rule} is found by {', '.join(map(str, homes)) or 'no function'}: one function beside its record in "
+        "webhook/facts yields its problems (ARCHITECTURE.md, The module of a rule)"
+    )
 
 
 @cache
@@ -71,13 +74,44 @@ def trees() -> dict[str, ast.Module]:
 def test_an_id_is_written_once() -> None:
     texts = (node.value for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Constant))
     written = Counter(text for text in texts if isinstance(text, str) and text in RULES)
-    assert written == dict.fromkeys(RULES, 1)
+    more = sorted(rule for rule, times in written.items() if times > 1)
+    assert more == [], "write the id in the record of the rule alone, and import the record for comparisons"
+    assert set(written) == set(RULES)
 
 
 def test_every_record_is_a_rule_of_the_registry() -> None:
     """A module that is missing in the row of its package has unknown rules."""
-    written = {rule for path in FACTS.rglob("*.py") for rule in find_rule_locations(path.read_text(), path.name)}
-    assert written == set(RULES)
+    unlisted = {
+        path.relative_to(FACTS)
+        for path in FACTS.rglob("*.py")
+        if not find_rule_locations(path.read_text(), path.name).keys() <= RULES.keys()
+    }
+    lines = [
+        f'webhook/facts/packages.py: add "{path.stem}" to `rules` of the row of webhook.facts.{path.parent.name}, then '
+        f"run make docs: webhook/facts/{path} has records that no row lists"
+        for path in sorted(unlisted)
+    ]
+    assert not lines, "\n".join(lines)
+
+
+def test_each_function_that_finds_a_rule_is_called() -> None:
+    """A function that no Check calls reports nothing, and `claimgate test` then says that no rule is broken."""
+    used = {name for tree in trees().values() for name in names_in_use(tree)}
+    lines = [
+        f"{home.file}:{home.line}: {home.part} finds {rule} and is called nowhere: call it in a Check of CHECKS of "
+        f"the package (grep -n CHECKS {Path(home.file).parent}/*.py), then run make docs"
+        for rule, record in RULES.items()
+        for home in HOMES.find_in_checks(record)
+        if home.part.rpartition(".")[2] not in used
+    ]
+    assert not lines, "\n".join(lines)
+
+
+def names_in_use(tree: ast.Module) -> set[str]:
+    """The names that a module reads, with those of attributes; a definition or an import is no use."""
+    nodes = [*ast.walk(tree)]
+    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def test_a_rule_record_is_used_in_its_module() -> None:

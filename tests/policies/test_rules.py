@@ -92,4 +92,11 @@ def test_a_fact_is_declared_once() -> None:
 
 
 def test_every_group_of_checks_is_used_by_a_policy() -> None:
-    assert {group for policy in POLICIES for group in policy.checks} == set(SHIPPED.check_groups)
+    used = {group for policy in POLICIES for group in policy.checks}
+    assert set(SHIPPED.check_groups) - used == set(), (
+        "no policy has these groups: add policies/NAME/policy.yaml with `claimgate.dev/checks: GROUP`, binding.yaml and "
+        "suite.yaml, like policies/job-set"
+    )
+    assert used - set(SHIPPED.check_groups) == set(), (
+        "no package has these groups: add each to `groups` of a row in webhook/facts/packages.py"
+    )

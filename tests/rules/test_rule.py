@@ -5,7 +5,7 @@ from types import ModuleType
 import pytest
 
 from webhook.errors import InputError
-from webhook.rules.catalogue import LazyCatalogue, catalogue_of_rules, rules_of_modules
+from webhook.rules.catalogue import LazyCatalogue, UnlistedRuleError, catalogue_of_rules, rules_of_modules
 from webhook.rules.problem import MissingObject
 from webhook.rules.rule import RuleGroup
 
@@ -103,3 +103,10 @@ def test_the_catalogue_is_read_on_the_first_lookup_of_a_rule():
     assert (bool(lazy), reads) == (True, [])
     assert (lazy["pods/first"], "pods/other" in lazy, list(lazy), len(lazy)) == (FIRST, False, ["pods/first"], 1)
     assert reads == ["read"]
+
+
+def test_a_rule_of_no_listed_module_says_where_to_list_it():
+    lazy = LazyCatalogue(lambda: catalogue_of_rules((FIRST,)), ["pods/first"])
+    with pytest.raises(UnlistedRuleError, match=r"`pods/new` is not listed: .* webhook/facts/packages.py, then run"):
+        lazy["pods/new"]
+    assert lazy.get("pods/new") is None

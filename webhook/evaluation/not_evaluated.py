@@ -42,6 +42,7 @@ from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import Criteria, matches_namespace
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.catalogue import UnlistedRuleError
 from webhook.rules.decisions import INVALID, Decision, DenialReason, EvaluationFault, ValidationAction
 from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
 from webhook.rules.problem import MissingObject
@@ -173,6 +174,8 @@ def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) 
         traceback=tuple(fault_locations(frames)),
     )
     faults.append(fault)
+    if isinstance(error, UnlistedRuleError):
+        return f"the policy cannot be evaluated: {error.args[0]}"
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
     failed = f"checks `{fault.checks}`" if fault.checks else "evaluation"
     text = f"the policy cannot be evaluated because its {failed} failed ({fault.error} in {place})"

@@ -28,6 +28,16 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
     return tuple({id(rule): rule for rule in records}.values())
 
 
+class UnlistedRuleError(KeyError):
+    """A check reports a rule that no listed module has; the text says how to mend this in the sources."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(
+            f"the rule `{rule}` is not listed: add the module of its record to `rules` of the package's row in "
+            "webhook/facts/packages.py, then run `make docs`"
+        )
+
+
 class LazyCatalogue(Mapping[str, Rule]):
     """A catalogue of some groups that is read on the first look-up of a rule: it has rules, so it is never empty.
 
@@ -56,7 +66,7 @@ class LazyCatalogue(Mapping[str, Rule]):
 
     def __getitem__(self, rule: str) -> Rule:
         if rule not in self._ids:
-            raise KeyError(rule)
+            raise UnlistedRuleError(rule)
         return self._rules[rule]
 
     def __iter__(self) -> Iterator[str]:
