@@ -1,5 +1,6 @@
 """The answers of the playground, and hostile questions, which have no effect."""
 
+import json
 import subprocess
 import sys
 import time
@@ -9,6 +10,8 @@ import pytest
 from tests.golden import ROOT
 from tests.playground.asking import ASKING, HOST, answers, evaluated
 from webhook.cli import run_command_line
+from webhook.playground.denials import rules_of_denial
+from webhook.rules import pages
 from webhook.yamltext import yamlfile
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
@@ -241,3 +244,48 @@ def test_words_of_the_editors_have_functions_facts_and_fields_of_kinds():
     assert said["structures"]["claimgate.Gpu"]["devices"]["about"]
     assert "limits" in pod.json()["spec"]["containers"]["resources"]
     assert unknown.json() == {}
+
+
+LINE = "* spec.containers[0].resources.limits.gpu: `all` is not allowed because …: set the number (gpu-portable/all)"
+PRINTED = f'Error from server (BadRequest): admission webhook "v" denied the request: {LINE}'
+STATUS = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": PRINTED}
+REFUSED = {"uid": "1", "allowed": False, "status": {"message": LINE}}
+REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": REFUSED}
+
+
+@pytest.mark.parametrize("text", [PRINTED, LINE, json.dumps(STATUS), json.dumps(REVIEW)])
+def test_a_denial_opens_its_rule_and_loads_a_policy_that_denies(text):
+    (rule,) = evaluated({"object": text}).json()["denial"]
+    assert (rule["rule"], rule["title"]) == ("gpu-portable/all", "The amount of `gpu` is the word all")
+    assert "Docker understands `all`" in rule["page"]
+    assert LINE in rule["lines"][0]
+    (policy,) = rule["policies"]
+    (review,) = evaluated({"object": rule["example"], "cluster": policy["text"]}).json()["reviews"]
+    assert (review["allowed"], review["findings"][0]["rule"]) == (False, "gpu-portable/all")
+
+
+def test_each_shipped_rule_has_an_example_and_a_policy_to_load():
+    for name in pages.shipped_rule_ids():
+        (rule,) = rules_of_denial(f"denied ({name})", "object")
+        assert rule["rule"] == name
+        assert rule["example"]
+        assert [f"name: {each['name']}" in each["text"] for each in rule["policies"]] == [True] * len(rule["policies"])
+        assert rule["policies"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PRINTED.replace("gpu-portable/all", "other/rule"),
+        'pods "p" is forbidden: exceeded quota: gpus',
+        json.dumps({**STATUS, "message": "no"}),
+    ],
+)
+def test_a_denial_of_another_is_said_to_be_one(text):
+    (error,) = evaluated({"object": text}).json()["errors"]
+    assert error["message"].startswith("the denial names no shipped rule")
+
+
+def test_an_object_that_mentions_a_rule_is_no_denial():
+    pod = POD.replace("{name: p}", "{name: p, annotations: {why: gpu-portable/all}}")
+    assert len(evaluated({"object": pod}).json()["reviews"]) == 1

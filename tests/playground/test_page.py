@@ -354,3 +354,16 @@ def test_rows_that_say_nothing_are_counted(page):
     outcomes = page.run("return [...document.querySelectorAll('[data-head=Outcome]')].map(e => e.textContent)")
     assert not {"no problem", "unchanged", "not matched"} & set(outcomes)
     assert "found nothing wrong." in page.run("return document.getElementById('result').textContent")
+
+
+def test_a_pasted_denial_loads_the_policy_of_its_rule(page):
+    write(page, "object", "Error from server: denied the request: gpu: `all` is not allowed (gpu-portable/all)")
+    page.run("document.getElementById('run').click()")
+    page.wait("/the text is a denial, which names 1 rule/.test(document.getElementById('state').textContent)", 40)
+    assert "Docker understands all" in page.run("return document.querySelector('#result .page').textContent")
+    page.run("document.querySelector('#result .verdict > button').click()")
+    page.wait("/, 1 denied/.test(document.getElementById('state').textContent)", 40)
+    assert "gpu: all" in text(page, "object")
+    assert "name: gpu-portable-refused" in text(page, "cluster")
+    page.run("document.getElementById('undo').click()")
+    assert text(page, "object").startswith("Error from server")

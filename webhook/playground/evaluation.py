@@ -25,6 +25,7 @@ from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import GROUP, MODELS, VALIDATING
 from webhook.playground import answer
 from webhook.playground.cluster_parts import describe_queues
+from webhook.playground.denials import rules_of_denial
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
 from webhook.policy import unbound
@@ -57,10 +58,12 @@ def answer_question(
         check: checks the policies of the question.
 
     Returns:
-        `reviews`, one for each object; `checks`, of policies with mistakes; `queues`; `notes`; or `errors`, each with
-        the text and line that it is about.
+        `reviews`, one for each object; `checks`, of policies with mistakes; `queues`; `notes`; or `denial`, the rules
+        of a denial in place of an object; or `errors`, each with the text and line that it is about.
     """
     try:
+        if rules := rules_of_denial(question.object, OBJECT):
+            return {"denial": rules}
         return _answer_with_documents(question, standing, options, engine, check)
     except ClaimgateError as error:
         return {"errors": answer.input_errors_as_json(error)}
@@ -79,12 +82,18 @@ def _answer_with_documents(
         raise InputError(
             InputProblem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT)
         )
-    listed = documents.documents_of_text(question.cluster, CLUSTER).documents
+    declared = [each for each in others if _declares_rules(each.value)]
+    others = tuple(each for each in others if not _declares_rules(each.value))
+    listed = [
+        each
+        for each in documents.documents_of_text(question.cluster, CLUSTER).documents
+        if not _declares_rules(each.value)
+    ]
     policies, notes, checks = standing, list[str](), list[dict[str, Any]]()
     is_own = any(_is_policy_or_binding(each.value) for each in listed)
     if is_own:
         engine = MeasuredEngine(compiled_engine())
-        policies = load_documents(others, replace(options, engine=engine, lazy=False))
+        policies = load_documents(others, replace(options, engine=engine, lazy=False), rules=declared)
         notes = [
             f"policy {each.name} has no binding; it is evaluated here as if one denied"
             for each in _policies_without_binding(policies)
@@ -144,6 +153,11 @@ def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
 def _policies_without_binding(policies: PolicySet) -> Iterator[Policy]:
     """Yield the policies that no binding names."""
     yield from (policy for policy in policies.policies if not policy.bindings)
+
+
+def _declares_rules(value: JSON) -> bool:
+    """Return whether a document is a rules.yaml, which is beside the policies of a folder."""
+    return isinstance(value, dict) and "kind" not in value and isinstance(value.get("policies"), dict)
 
 
 def _is_policy_or_binding(value: JSON) -> bool:

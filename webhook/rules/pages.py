@@ -6,7 +6,7 @@ Sections of a site's own rules are looked up in the same way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from string import ascii_lowercase, digits
@@ -31,13 +31,26 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
     Raises:
         ConfigurationError: the rule does not exist, or there are no pages.
     """
-    sections = {**_sections(shipped.rule_pages_folder()), **(own or {})}
+    sections = {**shipped_sections(), **(own or {})}
     are_names = all(_rules_of_name(name.strip("()"), sections) for name in asked)
-    pasted = () if are_names else _words_of_ids(" ".join(asked))
-    if mentioned := [name for name in dict.fromkeys(_ids_among_words(pasted)) if name in sections]:
+    if mentioned := () if are_names else names_in_message(" ".join(asked), sections):
         return "\n".join(sections[name] for name in mentioned)
     of = "rule or policy" if own else "shipped rule"
     return "\n".join(_text_about_name(name.strip("()"), sections, of) for name in asked)
+
+
+def shipped_sections() -> Mapping[str, str]:
+    """Return the section about each shipped rule by its id: the id, the title and the rest, with blank lines between.
+
+    Raises:
+        ConfigurationError: there are no pages.
+    """
+    return _sections(shipped.rule_pages_folder())
+
+
+def names_in_message(text: str, sections: Container[str]) -> Sequence[str]:
+    """Return the rules and policies that a message names, in its order, of those with a section."""
+    return [name for name in dict.fromkeys(_ids_among_words(_words_of_ids(text))) if name in sections]
 
 
 def shipped_rule_ids() -> Iterator[str]:

@@ -5,7 +5,7 @@ import {
   indentOnInput, keymap, lineNumbers, lintGutter, setDiagnostics, syntaxHighlighting, tags, yaml,
 } from "./editor.js";
 import { completions } from "./completion.js";
-import { clear, markStale, showAnswer, showErrors } from "./result.js";
+import { clear, markStale, showAnswer, showDenial, showErrors } from "./result.js";
 import { editorFor, linkOf, questionOf, store, stored } from "./sharing.js";
 
 const MOST_CHARACTERS = 4 << 20;
@@ -158,6 +158,10 @@ async function evaluate() {
     else if (answer.errors) {
       say(`Not evaluated: ${answer.errors.length === 1 ? "1 error" : `${answer.errors.length} errors`}.`, true);
       showErrors(answer.errors, goTo);
+    } else if (answer.denial) {
+      const count = answer.denial.length;
+      say(`Not evaluated: the text is a denial, which names ${count === 1 ? "1 rule" : `${count} rules`}.`);
+      showDenial(answer.denial, loadExample);
     } else {
       const denied = answer.reviews.filter((review) => !review.allowed).length;
       say(`${answer.reviews.length - denied} allowed, ${denied} denied.`);
@@ -189,6 +193,12 @@ function load(value) {
   byId("undo").hidden = before === null;
   store(question());
   evaluate();
+}
+
+// Load a shipped policy, with an object that breaks one of its rules.
+function loadExample(rule, policy) {
+  const about = `The policy ${policy.name}, and an example for ${rule.rule}. If the rule is about other objects of the cluster, write these below the policy.`;
+  load({ object: rule.example, cluster: policy.text, about });
 }
 
 async function open(files) {

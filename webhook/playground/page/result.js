@@ -98,6 +98,31 @@ export function showAnswer(answer, page) {
   if (answer.queues) result().append(...shownQueues(answer.queues));
 }
 
+export function showDenial(rules, load) {
+  result().append(element("h2", {}, "What the denial says"));
+  for (const rule of rules) {
+    const made = element("section", { className: "verdict denied" }, element("h3", {}, ruleName(rule.rule), `: ${rule.title}`));
+    if (rule.lines.length) made.append(terminal(rule.lines.join("\n")));
+    made.append(...shownPage(rule.page), ...rule.policies.map((policy) => loadButton(rule, policy, load)));
+    result().append(made);
+  }
+}
+
+// The page of a rule is Markdown: paragraphs, lists and blocks of code. It is shown as text.
+function shownPage(page) {
+  return page.split(/^```.*\n?/m).map((part, index) => {
+    const text = part.trim();
+    if (index % 2) return element("pre", { className: "terminal", tabIndex: 0 }, text);
+    return element("div", { className: "page" }, text.replace(/\[([^\]\n]*)\]\(([^)\n]*)\)/g, "$1 ($2)").replaceAll("`", ""));
+  });
+}
+
+function loadButton(rule, policy, load) {
+  const button = element("button", { type: "button" }, `Load the policy ${policy.name} with the bad example`);
+  button.addEventListener("click", () => load(rule, policy));
+  return button;
+}
+
 function shownReview(review, page) {
   const worst = review.findings.filter((each) => ["fail", "error", "warn"].includes(each.result)).length;
   const isClean = review.allowed && !worst;
