@@ -219,8 +219,8 @@ def _check_headers(scope: Scope) -> int | None:
 
 def _parse_content_length(value: bytes) -> int:
     if not value.isdigit():
-        found = shorten_text(value.decode("latin-1"), _SHOWN)
-        raise CallError(400, "BadRequest", f"content-length: expected a number, found `{found}`")
+        shown = shorten_text(value.decode("latin-1"), _SHOWN)
+        raise CallError(400, "BadRequest", f"content-length: expected a number, found `{shown}`")
     digits = value.lstrip(b"0")  # Python refuses to read a number of thousands of digits, also of zeros
     if len(digits) > _MOST_DIGITS:
         raise CallError(400, "BadRequest", "content-length: the number is too large")
