@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 from pydantic import Field, ValidationError
@@ -45,6 +46,7 @@ INTEREST: Final[Interest] = Interest(
     most_bytes=2 * MOST_BYTES,  # its status has messages about it
 )
 EVERY_RULE: Final = "*"
+T = TypeVar("T")
 _RuleOrGroup: TypeAlias = Annotated[
     str,
     Field(
@@ -183,6 +185,19 @@ def _day_of_creation(value: JSON) -> dt.date | None:
 def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
     """Return the objects of one namespace that count, the oldest first, the same for every replica."""
     return sorted(objects, key=_age_order)[:MOST_IN_NAMESPACE]
+
+
+def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
+    """Return the first item of each namespace, then the second of each, and so on: where only some count, a namespace
+    with very many takes no other's place.
+    """
+    turns = Counter[str]()
+
+    def turn(item: T) -> int:
+        turns[namespace(item)] += 1
+        return turns[namespace(item)]
+
+    return sorted(items, key=turn)
 
 
 def _age_order(value: JSON) -> tuple[str, str]:

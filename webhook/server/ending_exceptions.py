@@ -16,14 +16,17 @@ from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import POLICY_EXCEPTION
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
-from webhook.manifests.policy_exceptions import PolicyException
+from webhook.manifests.policy_exceptions import PolicyException, one_of_each_namespace_in_turn
 from webhook.server.counters import Counters, Labels
 
 LOOK_S: Final = 60.0
 """Seconds between two looks whether the day or the configuration has changed."""
 MOST: Final = 100
-"""How many of them are announced, those first that end first: a file may have thousands of them."""
-
+"""How many of them are announced, those first that end first, of PolicyExceptions in turn by namespace: there may be
+thousands of them.
+"""
+_MOST_OF_NAMESPACE: Final = 10
+"""How many lines a day are about PolicyExceptions of one namespace: its owner may write new ones all day."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 """For so long PolicyExceptions that have ended are announced; later ones only fill the list."""
 
@@ -50,7 +53,7 @@ class EndingExceptions:
         """
         self._configuration = configuration
         self._stored = stored
-        self._told: tuple[dt.date, set[str]] = dt.date.min, set()
+        self._told: tuple[dt.date, dict[str, set[str]]] = dt.date.min, {}
         self._days: dict[Labels, int] = {}
         self._counters = counters
         self._log = log
@@ -86,13 +89,15 @@ class EndingExceptions:
         return {(each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed}
 
     def _announce_stored(self, day: dt.date) -> dict[Labels, int]:
-        listed = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)[:MOST]
+        ending = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)
+        listed = one_of_each_namespace_in_turn(ending, lambda each: each.namespace)[:MOST]
         if self._told[0] != day:
-            self._told = day, set()
-        told = self._told[1]
+            self._told = day, {}
         for each in listed:
             left = each.spec.days_left(day)
-            if left <= NOTICE_DAYS and len(told) < MOST and (line := f"{each.place} {each.spec.expires}") not in told:
+            told = self._told[1].setdefault(each.namespace, set())
+            line = f"{each.name} {each.spec.expires}"
+            if left <= NOTICE_DAYS and len(told) < _MOST_OF_NAMESPACE and line not in told:
                 told.add(line)
                 self._log.warning(
                     f"exception {'ends soon' if left >= 0 else 'has expired'}",

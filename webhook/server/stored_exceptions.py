@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import thread_time
 from typing import Any, Final, TypeAlias
 
-from webhook.apimachinery.attributes import Attributes, Operation
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 from webhook.live_policies.conditions import create_condition
@@ -28,6 +28,7 @@ from webhook.manifests.policy_exceptions import (
     is_policy_exception,
     iterate_readable,
     oldest_of_namespace,
+    one_of_each_namespace_in_turn,
     parse_policy_exception,
     sentences_about_mistakes,
 )
@@ -42,7 +43,7 @@ LOOK_S: Final = 1.0
 _MOST_SHARE: Final = 0.1
 """The share of a processor that looks may take: users choose how much there is to look at, and how often it changes."""
 MOST_STATUSES: Final = 1000
-"""How many objects get a status, those of the oldest first: users may store any number."""
+"""How many objects get a status, those of each namespace in turn: users may store any number."""
 _POLICY: Final = "claimgate.dev"
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
@@ -98,7 +99,7 @@ class StoredExceptions:
         policies, cluster = self._policies(), self._cluster()
         seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
         if seen != self._seen:
-            listed = _list_oldest_first(cluster)[:MOST_STATUSES]
+            listed = _list_first_ones(cluster)
             if not self._conditions.are_of(policies, day):
                 self._conditions = _KnownConditions(policies, day)
             self._statuses = tuple(_statuses(listed, self._conditions))
@@ -110,9 +111,11 @@ class StoredExceptions:
         return f"status cannot be written: {self._writer.error}" if self._writer.error else ""
 
 
-def _list_oldest_first(cluster: Cluster) -> list[StoredPolicy]:
+def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
+    """Return the objects that get a status: the oldest of each namespace first. Raises LookupFailed."""
     listed = map(StoredPolicy, cluster.list(POLICY_EXCEPTIONS, None))
-    return sorted(listed, key=lambda each: each.age_order)
+    oldest = sorted(listed, key=lambda each: each.age_order)
+    return one_of_each_namespace_in_turn(oldest, lambda each: each.namespace)[:MOST_STATUSES]
 
 
 def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, last: dt.date) -> list[PolicyException]:
@@ -122,10 +125,10 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
     if not policies.configuration.policy_exceptions:
         return []
     try:
-        stored = _list_oldest_first(cluster)
+        stored = _list_first_ones(cluster)
     except LookupFailed:
         return []
-    listed = iterate_readable(each.value for each in stored[:MOST_STATUSES])
+    listed = iterate_readable(each.value for each in stored)
     return [
         each
         for each in listed
@@ -166,14 +169,13 @@ class _KnownConditions:
 
 def _statuses(listed: Sequence[StoredPolicy], known: _KnownConditions) -> Iterator[_Status]:
     """Yield each object, without its spec because the statuses are kept, with its conditions."""
-    namespaces: dict[str, list[StoredPolicy]] = {}
+    namespaces: dict[str, list[JSON]] = {}
     for each in listed:
-        namespaces.setdefault(each.namespace, []).append(each)
-    for of_namespace in namespaces.values():
-        counting = {id(value) for value in oldest_of_namespace(each.value for each in of_namespace)}
-        for each in of_namespace:
-            without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
-            yield without_spec, known.of(each, is_beyond=id(each.value) not in counting)
+        namespaces.setdefault(each.namespace, []).append(each.value)
+    counting = {id(value) for values in namespaces.values() for value in oldest_of_namespace(values)}
+    for each in listed:  # in this order, so that the writes of all namespaces take turns
+        without_spec = StoredPolicy({name: part for name, part in each.value.items() if name != "spec"})
+        yield without_spec, known.of(each, is_beyond=id(each.value) not in counting)
 
 
 def _conditions(
