@@ -1,5 +1,6 @@
 """`claimgate policies`: what is loaded, what it covers, what a cluster can take."""
 
+import datetime as dt
 import io
 import json
 import re
@@ -11,6 +12,7 @@ import pytest
 from tests.literals import mutating, validating
 from webhook.cli import run_command_line
 from webhook.input import shipped
+from webhook.manifests.leave_alone import current_day
 from webhook.yamltext import input_files, yamlfile
 
 ROOT = Path(__file__).parents[2]
@@ -482,3 +484,54 @@ def test_policies_of_others_are_named_with_the_command(verb, capsys, tmp_path):
 def test_nothing_to_convert_is_exit_2(capsys):
     assert run_command_line(["policies", "convert", POLICIES]) == 2
     assert "no policy of Kyverno, Gatekeeper or Kubewarden found" in capsys.readouterr().err
+
+
+EXCEPTION = """
+apiVersion: claimgate.dev/v1alpha1
+kind: PolicyException
+metadata: {name: old-plugin, namespace: research-a}
+spec:
+  rules: [pod-resources/whole-number]
+  owner: ada@example.com
+  reason: the old device plugin
+  expires: "SOON"
+""".replace("SOON", str(current_day() + dt.timedelta(days=20)))
+BOUNDS = "policyExceptions: [{namespaces: [research-*], rules: [pod-resources], maxDays: 30}]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("owner", "ownr", "x.yaml:7:3: spec.ownr: unknown field: did you mean `owner`?"),
+        (
+            "whole-number",
+            "whole-numbr",
+            "x.yaml:6:11: spec.rules[0]: unknown rule, group or policy `pod-resources/whole-numbr`: did you mean",
+        ),
+        ('"20', '"2020-01-31" # ', "x.yaml:9:3: spec.expires: it has no effect: it expired on 2020-01-31"),
+        ('"20', '"9999-01-31" # ', "x.yaml:9:3: spec.expires: it has no effect: it ends on 9999-01-31, and claimgate"),
+        ("research-a", "other", "x.yaml:6:3: spec.rules: it has no effect: claimgate.yaml allows no PolicyException"),
+        ("  rules", "  kinds: [Job]\n  rules", "x.yaml:6:11: spec.kinds[0]: `Job` is a kind of 2 groups"),
+    ],
+)
+def test_check_reports_mistakes_of_policy_exceptions(old, new, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("x.yaml").write_text(EXCEPTION)
+    Path("claimgate.yaml").write_text(BOUNDS)
+    assert run_command_line(["policies", "check", "x.yaml"]) == 0
+    assert capsys.readouterr().out == "1 PolicyException: no mistake found (claimgate.yaml)\n"
+    Path("x.yaml").write_text(EXCEPTION.replace(old, new))
+    assert run_command_line(["policies", "check", "x.yaml"]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_exceptions_are_checked_beside_policies_and_without_bounds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("x.yaml").write_text(EXCEPTION.replace("pod-resources/whole-number", "gpu-portable/all, own"))
+    Path("own.yaml").write_text("---\n".join(map(yamlfile.dump, validating("true", name="own"))))
+    assert run_command_line(["policies", "check", "."]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 policy compiles")
+    assert "1 PolicyException: no mistake found (no configuration file, so bounds are not checked" in told
+    assert run_command_line(["audit", "own.yaml", "--policies", "."]) == 0
+    assert "x.yaml:2: a PolicyException has no effect among policies" in capsys.readouterr().err

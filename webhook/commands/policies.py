@@ -16,9 +16,13 @@ import typer
 
 from webhook import assembly
 from webhook.commands import init_policy, new_policy, options, output, policy_details, policy_text
+from webhook.commands.checked_exceptions import check_policy_exceptions, lines_about_exceptions
 from webhook.commands.options import complete_output, complete_rule
 from webhook.errors import ConfigurationError, InputError, InputProblem
-from webhook.policy.load import load_policy_set, read_policy_documents
+from webhook.manifests.leave_alone import current_day
+from webhook.manifests.policy_exceptions import is_policy_exception
+from webhook.policy.configured_rules import apply_configuration_to_policies
+from webhook.policy.load import compile_policy_documents, load_policy_set, read_policy_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 from webhook.text import terminal
@@ -138,27 +142,34 @@ def check(
     that match nothing, conditions that never change, policies without a binding, and mutations that change their own
     result.
 
+    Also checks the PolicyExceptions of claimgate.dev in the files: their fields, rules and kinds, their last day, and
+    the bounds of claimgate.yaml.
+
     --verbose shows what each policy covers, its cost, and whether API servers can evaluate it, also after `export`. The
     cost is the worst case of the API server's cost model, which stops an expression at 1,000,000.
 
-    Exits with 1 if a policy has such a mistake, and with 2 if a policy does not compile, or its params name a rule that
-    does not exist.
+    Exits with 1 if a policy or PolicyException has such a mistake, and with 2 if a policy does not compile, or its
+    params name a rule that does not exist.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    loaded = _load_named_policies(folder, settings)
+    loaded, exceptions = _load_policies_and_exceptions(folder, settings)
     exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
     how = assembly.create_compile_options(settings_with_named_policies(folder, settings))
     described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
     output.write_to_outputs(
         outputs,
         {
-            "text": lambda: policy_text.check_report(described, verbose=verbose),
-            "json": lambda: _descriptions_as_json(described),
+            "text": lambda: (
+                (policy_text.check_report(described, verbose=verbose) if described else "")
+                + terminal.lines(lines_about_exceptions(exceptions, settings.configuration))
+            ),
+            "json": lambda: _descriptions_as_json([*described, *exceptions]),
         },
     )
     if loaded.foreign:
         sys.stderr.write(terminal.lines([f"warning: {loaded.foreign}"]))
-    return 1 if loaded.unbound_policy_names or any(map(policy_text.has_certain_mistakes, described)) else 0
+    is_wrong = loaded.unbound_policy_names or any(map(policy_text.has_certain_mistakes, described))
+    return 1 if is_wrong or any(each["mistakes"] for each in exceptions) else 0
 
 
 app.command("rules")(command)
@@ -223,6 +234,21 @@ def convert(
 def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
     chosen = settings_with_named_policies(named, settings)
     return assembly.load_policies_of_settings(chosen, assembly.create_compile_options(chosen))
+
+
+def _load_policies_and_exceptions(
+    named: Sequence[Path] | None, settings: Settings
+) -> tuple[PolicySet, list[dict[str, Any]]]:
+    """Return the named policies, of which there may be none beside PolicyExceptions, and what is known of these."""
+    chosen = settings_with_named_policies(named, settings)
+    how = assembly.create_compile_options(chosen)
+    read = read_policy_documents(assembly.policy_folders_of_settings(chosen))
+    if read.documents and all(is_policy_exception(each.value) for each in read.documents) and not read.problems:
+        policies = assembly.load_policies_of_settings(settings, how)
+        loaded = replace(policies, validating=(), mutating=())
+    else:
+        loaded = policies = apply_configuration_to_policies(compile_policy_documents(read, how), chosen.configuration)
+    return loaded, check_policy_exceptions(read.documents, policies, settings.configuration, current_day())
 
 
 def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:

@@ -123,9 +123,9 @@ class KnownNames:
     kinds: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, policies: PolicySet) -> KnownNames:
-        """Return the names under some policies, in a millisecond."""
-        ids = rule_ids(policies)
+    def of(cls, policies: PolicySet, others: Collection[str] = ()) -> KnownNames:
+        """Return the names under some policies, in a millisecond; `others` are ids of rules that also exist."""
+        ids = rule_ids(policies).union(others)
         return cls(ids.union(rule.partition("/")[0] for rule in ids), _known_kinds(policies))
 
 

@@ -43,6 +43,7 @@ from webhook.manifests.models import (
     ValidatingPolicyManifest,
     parse_manifest,
 )
+from webhook.manifests.policy_exceptions import is_policy_exception
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.param_rules import ParamRuleChecker
@@ -360,6 +361,7 @@ class _PolicyLoader(Struct):
             registry=self.options.registry,
             own_namespace=self.options.own_namespace,
             foreign=describe_foreign_policies(other for _, other in self.others if _group_and_kind(other) not in kinds),
+            misplaced=next((source.file_and_line() for source, other in self.others if is_policy_exception(other)), ""),
         )
 
     def _report_bindings_without_policy(self) -> None:

@@ -63,7 +63,8 @@ class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
     `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies
-    of other projects that were read at the same time, "" if there are none. `own_namespace` is where claimgate runs.
+    of other projects that were read at the same time, "" if there are none, and `misplaced` the first PolicyException
+    of claimgate that was, because it has no effect there. `own_namespace` is where claimgate runs.
     `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
     """
 
@@ -73,6 +74,7 @@ class PolicySet:
     table: Table
     registry: FactRegistry = SHIPPED
     foreign: str = ""
+    misplaced: str = ""
     configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
     own_namespace: str = OWN_NAMESPACE

@@ -20,9 +20,13 @@ NAME = "unbound"
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each policy that is not evaluated, and one sentence for policies of other projects."""
+    """Yield a sentence for each policy that is not evaluated, and one sentence for policies of other projects, and for
+    PolicyExceptions among policies.
+    """
     if policies.foreign:
         yield policies.foreign
+    if policies.misplaced:
+        yield f"{policies.misplaced}: a PolicyException has no effect among policies: name its file with --context"
     for policy in policies.policies:
         if not policy.bindings:
             where = f"policy `{policy.name}` ({input_files.path_as_shown(policy.file)})"
