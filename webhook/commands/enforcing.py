@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.paths import get
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
@@ -84,6 +85,8 @@ def _reason_in_log(end_of_log: str) -> str:
 
 
 _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
+_VOLUME: Final = "tls"
+"""The volume of the Deployment with the certificate."""
 _REPLICAS: Final = 2
 
 
@@ -126,7 +129,8 @@ def steps_before_enforcing(
                 f"Service {service.namespace}/{service.name}", _check_service(cluster, service)
             )
             yield from prefix_lines_with_name(
-                f"Secret {service.namespace}/{_SECRET}", check_certificate(cluster, service, bundle)
+                f"certificate of Service {service.namespace}/{service.name}",
+                check_certificate(cluster, service, bundle),
             )
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
 
@@ -166,12 +170,13 @@ def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle:
     from certs.issue import is_signed_by, read
     from certs.keep import split
 
-    secret = cluster.get_or_none(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
+    name = _name_of_secret(cluster, service)
+    secret = cluster.get_or_none(f"/api/v1/namespaces/{service.namespace}/secrets/{name}")
     serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
     if not serving:
         maker = "the Deployment claimgate-certificates makes it, and its log says why it did not"
         own = "see to it that caBundle fits a certificate of your own"
-        yield f"unknown, because no such Secret with tls.crt exists: {maker}; {own}"
+        yield f"unknown, because no Secret {service.namespace}/{name} with tls.crt exists: {maker}; {own}"
         return
     try:
         is_trusted = any(is_signed_by(serving, one) for one in split(base64.b64decode(bundle)))
@@ -186,9 +191,17 @@ def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle:
         period = f"from {facts.not_before:%Y-%m-%dT%H:%M:%SZ} to {facts.not_after:%Y-%m-%dT%H:%M:%SZ}"
         fix = "compare the clocks of this machine and of the nodes, then issue the certificate anew"
         yield f"the certificate is valid {period}, and it is {now:%Y-%m-%dT%H:%M:%SZ} here: {fix}"
-    name = f"{service.name}.{service.namespace}.svc"
-    if name not in facts.names:
-        yield f"the certificate is not for {name}: issue it with --service {service.namespace}/{service.name}"
+    host = f"{service.name}.{service.namespace}.svc"
+    if host not in facts.names:
+        yield f"the certificate is not for {host}: issue it with --service {service.namespace}/{service.name}"
+
+
+def _name_of_secret(cluster: ClusterReader, service: ServiceReference) -> str:
+    """Return the name of the Secret that the Deployment with the name of the Service mounts, or that of deploy/base."""
+    path = f"/apis/apps/v1/namespaces/{service.namespace}/deployments/{service.name}"
+    volumes = get(cluster.get_or_none(path) or {}, ("spec", "template", "spec", "volumes"), None) or ()
+    mounted = (one["secret"].get("secretName") for one in volumes if one.get("name") == _VOLUME and one.get("secret"))
+    return next(filter(None, mounted), _SECRET)
 
 
 def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iterator[str]:
