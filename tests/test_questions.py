@@ -25,6 +25,7 @@ PAGE_OF_QUESTION = {
     "check workloads for AMD, TPU or Gaudi": "docs/accelerators.md",
     "check shared GPUs and MIG": "docs/shared-gpus.md",
     "install the webhook": "deploy/README.md",
+    "install it on OpenShift": "docs/clusters.md",
     "roll out, upgrade and go back": "docs/rollout.md",
     "know whether my cluster is supported": "docs/supported.md",
     "keep Argo CD from seeing drift": "docs/gitops.md",
@@ -48,4 +49,4 @@ def test_every_question_has_a_page_within_two_clicks(front):
     first = linked_pages(front)
     reached = first.union(*(linked_pages(page) for page in first))
     assert {how: page for how, page in PAGE_OF_QUESTION.items() if page not in reached} == {}
-    assert len(PAGE_OF_QUESTION) == 25
+    assert len(PAGE_OF_QUESTION) == 26
