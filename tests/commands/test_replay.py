@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.literals import validating
 from webhook.admission.fixtures import attributes_of_object
 from webhook.cli import run_command_line
 from webhook.input import shipped
@@ -355,3 +356,24 @@ def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
         [denied] = [line for line in lines(capsys) if not line["allowed"]]
         assert fixture[denied["index"]] is alone[0]
         assert "`org` runs 3 pods now" in denied["message"]
+
+
+@pytest.mark.parametrize(
+    "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
+)
+def test_a_warning_of_both_phases_is_shown_once(flags, tmp_path, capsys):
+    """A denial in the mutating phase hides the other phase, whose warnings have neither links nor native words."""
+    problems = {"expression": "problems.size() == 0", "messageExpression": "problems"}
+    annotations = {"checks": "pod-resources", "phase": "both", "expand": "pods"}
+    policies = [
+        *validating(problems, name="warns", annotations=annotations, actions=["Warn"]),
+        *validating("false", name="denies", annotations={"phase": "mutate"}),
+    ]
+    (tmp_path / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, policies)))
+    half = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "500m"}}}
+    (tmp_path / "pod.json").write_text(json.dumps({**pod(), "spec": {"containers": [half]}}))
+    only = ["--only", str(tmp_path / "policies.yaml")]
+    assert run_command_line(["replay", str(tmp_path / "pod.json"), *only, *flags]) == 1
+    out = capsys.readouterr().out
+    assert out.count("must be a whole number") == 1
+    assert "further warning" not in out

@@ -83,7 +83,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     def hidden_validating_warnings(self) -> tuple[str, ...]:
         """Return the warnings of the validating phase, which a denial in the mutating phase hides."""
         texts = warnings_of_decisions([each for _, each in self.further])
-        return tuple(text for text in texts if text not in self.verdict.warnings)
+        # not those of the verdict, which may have links or the API server's own words
+        shown = warnings_of_decisions([each for _, each in self.decisions])
+        return tuple(text for text in texts if text not in shown)
 
     def _unevaluated_admitted_decisions(self) -> Iterator[Decision]:
         for _, decision in self.decisions:
