@@ -17,6 +17,7 @@ from tests.page_blocks import written_anew
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook.cli import run_command_line
+from webhook.report.formats import FORMATS
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
@@ -132,13 +133,20 @@ def settings():
     return "".join(f"{row}\n" for row in rows)
 
 
-TABLES = {"policies": policies, "settings": settings}
+def output_formats():
+    """The table of output formats: a row each, in the order of the declaration."""
+    rows = ["| format | for | content |", "|---|---|---|"]
+    rows += [f"| `{each.name}` | {each.audience} | {each.content} |" for each in FORMATS]
+    return "".join(f"{row}\n" for row in rows)
+
+
+TABLES = {"policies": policies, "settings": settings, "formats": output_formats}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_what_its_source_says(name):
     [table] = [match[3] for text in PAGES.values() for match in TABLE.finditer(text) if match[2] == name]
-    assert table == TABLES[name]()
+    assert table == TABLES[name](), "run make docs, which writes the table"
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])

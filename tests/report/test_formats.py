@@ -32,7 +32,9 @@ class Rows:
 
 @pytest.fixture
 def rows(monkeypatch):
-    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, ReportFormat(name="rows", findings=Rows)))
+    monkeypatch.setattr(
+        formats, "FORMATS", (*FORMATS, ReportFormat(name="rows", audience="people", content="rows", findings=Rows))
+    )
 
 
 @pytest.fixture

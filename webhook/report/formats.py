@@ -23,13 +23,16 @@ from webhook.report.writer import FindingsAdapter, RowFilter, Writer
 
 class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
-    test. `rows`: the results that a report of an audit always has entries for. `shows_more`: whether it has those that
-    `--show` names, too. `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
-    `is_by_line`: whether the text of each finding depends on that finding alone. `joins_copies`: whether an audit of
-    files reports a mistake in copies of an object as one finding; a format with a place for each finding does not.
+    test. `audience` and `content`: for whom it is, and what it has, as docs/formats.md says. `rows`: the results that a
+    report of an audit always has entries for. `shows_more`: whether it has those that `--show` names, too.
+    `draws_queues`: whether it draws the queues of the cluster with what jobs would take. `is_by_line`: whether the text
+    of each finding depends on that finding alone. `joins_copies`: whether an audit of files reports a mistake in copies
+    of an object as one finding; a format with a place for each finding does not.
     """
 
     name: str
+    audience: str
+    content: str
     findings: Callable[[], Writer[Finding]]
     answers: Callable[[], Writer[Answer]] | None = None
     cases: Callable[[], Writer[CaseResult]] | None = None
@@ -58,6 +61,8 @@ def _writer(module: str, name: str) -> Callable[[], Any]:
 FORMATS: Final[tuple[ReportFormat, ...]] = (
     ReportFormat(
         name="text",
+        audience="people: [docs/commands.md](commands.md#text)",
+        content="findings below their object",
         findings=_writer("text_findings", "TextFindingsWriter"),
         answers=_writer("text_answers", "TextAnswersWriter"),
         cases=_writer("text_cases", "TextCasesWriter"),
@@ -66,6 +71,8 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
     ),
     ReportFormat(
         name="json",
+        audience="programs; [a JSON schema](report.schema.json)",
+        content="one document: findings with `fix` and `ruleUrl`, then `notEvaluated`, what was not read, and totals",
         findings=_writer("json", "JsonFindingsWriter"),
         answers=_writer("json", "JsonAnswersWriter"),
         cases=_writer("json", "JsonCasesWriter"),
@@ -74,6 +81,8 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
     ),
     ReportFormat(
         name="ndjson",
+        audience="programs; [a JSON schema](report.schema.json)",
+        content="the same, one line for each entry",
         findings=_writer("ndjson", "NdjsonFindingsWriter"),
         answers=_writer("ndjson", "NdjsonWriter"),
         cases=_writer("ndjson", "NdjsonWriter"),
@@ -82,34 +91,74 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
     ),
     ReportFormat(
         name="junit",
+        audience="CI systems that show tests",
+        content=(
+            "a test case for each policy and object, and a suite of rules that were not evaluated; a warning is not a "
+            "failure"
+        ),
         findings=_writer("junit", "JunitFindingsWriter"),
         answers=_writer("junit", "JunitAnswersWriter"),
         cases=_writer("junit", "JunitCasesWriter"),
         rows=FINDINGS | {Result.PASS},
     ),
     ReportFormat(
-        name="sarif", findings=_writer("sarif", "SarifWriter"), rows=FINDINGS, shows_more=False, joins_copies=True
+        name="sarif",
+        audience="code scanning, for example on GitHub",
+        content="findings with rules, places and fingerprints; notifications for rules that were not evaluated",
+        findings=_writer("sarif", "SarifWriter"),
+        rows=FINDINGS,
+        shows_more=False,
+        joins_copies=True,
     ),
     ReportFormat(
         name="github",
+        audience="annotations of GitHub Actions",
+        content="a workflow command for each finding, and a notice of rules that were not evaluated",
         findings=_writer("github", "GithubFindingsWriter"),
         rows=FINDINGS,
         shows_more=False,
         is_by_line=True,
     ),
-    ReportFormat(name="gitlab", findings=_writer("gitlab", "GitlabFindingsWriter"), rows=FINDINGS, shows_more=False),
     ReportFormat(
-        name="markdown", findings=_writer("markdown", "MarkdownFindingsWriter"), rows=FINDINGS, joins_copies=True
+        name="gitlab",
+        audience="the code quality widget of GitLab",
+        content="findings with fingerprints",
+        findings=_writer("gitlab", "GitlabFindingsWriter"),
+        rows=FINDINGS,
+        shows_more=False,
+    ),
+    ReportFormat(
+        name="markdown",
+        audience="a comment on a change",
+        content="each rule with its findings and their places; equal texts are printed once",
+        findings=_writer("markdown", "MarkdownFindingsWriter"),
+        rows=FINDINGS,
+        joins_copies=True,
     ),
     ReportFormat(
         name="html",
+        audience="people; one file that needs no network",
+        content=(
+            "findings with charts, filters and search; the queues of Kueue and Volcano, with the share that the jobs "
+            "would use"
+        ),
         findings=_writer("html", "HtmlFindingsWriter"),
         rows=FINDINGS,
         draws_queues=True,
         joins_copies=True,
     ),
-    ReportFormat(name="policyreport", findings=_writer("policyreport", "PolicyReportWriter")),
-    ReportFormat(name="openreports", findings=_writer("policyreport", "OpenReportsWriter")),
+    ReportFormat(
+        name="policyreport",
+        audience="tools that show policy reports of a cluster",
+        content="all results, one PolicyReport for each namespace",
+        findings=_writer("policyreport", "PolicyReportWriter"),
+    ),
+    ReportFormat(
+        name="openreports",
+        audience="tools that show policy reports of a cluster",
+        content="all results, one Report for each namespace",
+        findings=_writer("policyreport", "OpenReportsWriter"),
+    ),
 )
 
 LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
