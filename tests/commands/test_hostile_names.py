@@ -95,7 +95,8 @@ def pod() -> dict[str, Any]:
 
 def assert_harmless(text: str) -> None:
     """No invisible character; no command at the start of a line or anywhere."""
-    assert {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} <= {"\n"}
+    hidden = {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}
+    assert not hidden, "write what users name as JSON, or through terminal.one_line of webhook/text/terminal.py"
     lines = text.split("\n")
     assert [line for line in lines if line.lstrip().startswith("::") and not OF_GITHUB.match(line)] == []
     assert "##[" not in text.replace(r"\x23#[", "")

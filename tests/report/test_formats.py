@@ -94,7 +94,8 @@ def test_every_format_names_a_file_that_cannot_be_read(name, pods, capsys):
     out, err = capsys.readouterr()
     assert "broken.yaml:" in err
     assert ("broken.yaml" in out) is (name not in NOT_IN_REPORT), (
-        f"the writer of `{name}` in webhook/report must name the files of Totals.unreadable"
+        f"the writer of `{name}` in webhook/report must name the files of Totals.unreadable, or NOT_IN_REPORT in "
+        "this file must say why it does not"
     )
 
 

@@ -58,4 +58,6 @@ def test_memory_does_not_grow_with_cached_entries(monkeypatch):
 def test_a_format_writes_the_same_from_a_file(name, in_memory, monkeypatch, capsys):
     monkeypatch.setattr(spool, "_BATCH", 3)
     golden = Path(__file__).parents[1] / "data" / "reports" / "golden" / f"audit-{name}.{ENDINGS.get(name, name)}"
-    assert written([*VERBS["audit"], "-o", name], monkeypatch, capsys) == golden.read_text()
+    text = written([*VERBS["audit"], "-o", name], monkeypatch, capsys)
+    assert golden.is_file(), "run pytest tests/report/test_golden.py --update-golden, and read the new file"
+    assert text == golden.read_text()
