@@ -44,10 +44,10 @@ EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
 )
 GPU_IMAGE: Final = GPU_REQUESTS.rule(
     "gpu-requests/gpu-image",
-    title="The image is built for GPUs but the container requests none",
+    title="The image or runtime class is for GPUs but the container requests none",
     why=(
         "The container runtime shows the container every GPU of the node. Downloads, conversions and clients often use "
-        "such an image without a GPU."
+        "such an image without a GPU. Servers on a machine with one GPU often share it by the runtime class."
     ),
     level="advice",
     fails="silent",
@@ -121,6 +121,7 @@ _COMPUTE: Final = frozenset(
     )
 )
 """Kinds with pods that train or serve, with any command."""
+_JOBS: Final = ("Job", "CronJob", "JobSet", "TrainJob")
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
 """Labels of pods that each run on a separate virtual machine: Alibaba Cloud's Elastic Container Instances."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
@@ -266,12 +267,21 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
         fix = f"{fix}, or set the variable to none"
     elif runtime_class:
         message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
+        if not _is_job_or_launcher(requesting, subject):
+            return GPU_IMAGE.problem(requesting.container.at, message, fix)
     else:
         message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
         fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
         if not _has_gpu_image_and_work(requesting, subject):
             return GPU_IMAGE.problem(requesting.container.at, message, fix)
     return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
+
+
+def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:
+    """Return whether a container runs a job or starts processes for GPUs; a server may share a GPU by its class."""
+    if subject.template_of is not None and subject.template_of.kind in (*_JOBS, *_COMPUTE):
+        return True
+    return cached_launch_of_container(requesting.container, subject).by not in ("", PYTHON)
 
 
 def _hides_gpus(variable: Variable) -> bool:
