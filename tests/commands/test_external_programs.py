@@ -202,7 +202,7 @@ def is_running(process):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux bounds other processes")
 def test_memory_of_a_program_is_bounded(tmp_path):
-    assert "4194304" in run_script(tmp_path, "sleep 0.2; ulimit -v").stdout.decode()
+    assert run_script(tmp_path, "sleep 0.2; ulimit -d; ulimit -v").stdout.decode().split() == ["4194304", "33554432"]
 
 
 # --- helm and kustomize themselves ---

@@ -30,8 +30,11 @@ _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
 _WARNING: Final = "# Warning: "
 """The start of kustomize's lines about deprecated fields, which leave no room for the cause of a failure."""
-_LIMITS: Final = {"RLIMIT_AS": 4 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""Bytes of memory, of a written file and of a dump; Only Linux can limit another process."""
+_LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
+"""Bytes of memory, of addresses, of a written file and of a dump; Only Linux can limit another process.
+
+Programs of Go 1.26 reserve 5 GiB of addresses when they start, and with fewer some of their starts fail.
+"""
 _NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
 _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
