@@ -144,9 +144,18 @@ def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, progr
     assert "`kubectl kustomize` failed: no file a.yaml" in capsys.readouterr().err
 
 
+def test_hidden_folders_are_not_rendered(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # without helm and kubectl, whatever is rendered is an error
+    written(tmp_path / ".archive", CHART)
+    written(tmp_path / "clusters/.old", {"kustomization.yaml": "resources: [../../../missing]\n"})
+    written(tmp_path, {"pod.yaml": POD.format("seen")})
+    assert denied(capsys, tmp_path, "--render") == ["seen"]
+    assert run_command_line(["audit", *POLICIES, str(tmp_path / ".archive"), "--render"]) == 2  # it is named
+
+
 def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path, capsys, programs):
     refuses = 'case "$*" in *--kube-version*) echo "Error: chart requires kubeVersion: <1.30" >&2; exit 1 ;; esac\n'
-    (tmp_path / "bin" / "helm").write_text(f'#!/bin/sh\n{refuses}cat "$6/made.txt"\n')
+    (tmp_path / "bin" / "helm").write_text(f'#!/bin/sh\n{refuses}cat "$8/made.txt"\n')
     written(tmp_path / "chart", {**CHART, "made.txt": POD.format("made")})
     assert denied(capsys, tmp_path / "chart", "--render") == ["made"]
 
@@ -164,6 +173,19 @@ def test_no_folder_is_rendered_after_a_bound_of_the_audit(tmp_path, programs, bo
     assert list(result.texts) == rendered
     assert [problem.file for problem in result.problems] == folders[len(rendered) :]
     assert all(f"the folders before it used {used}, the most for" in problem.message for problem in result.problems)
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+@pytest.mark.parametrize("asked", ["policy/v1", "policy/v1/PodDisruptionBudget"])
+def test_a_chart_that_asks_for_a_kind_gets_the_version_that_replaced_another(tmp_path, capsys, asked):
+    version = f'policy/{{{{ if .Capabilities.APIVersions.Has "{asked}" }}}}v1{{{{ else }}}}v1beta1{{{{ end }}}}'
+    budget = f"apiVersion: {version}\nkind: PodDisruptionBudget\nmetadata: {{name: b}}\nspec: {{minAvailable: 1}}\n"
+    chart = "apiVersion: v2\nname: c\nversion: 0.1.0\n"
+    written(tmp_path / "chart", {"Chart.yaml": chart, "templates/budget.yaml": budget})
+    assert run_command_line(["audit", str(tmp_path / "chart"), "--render", "-o", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["findings"] == []
+    assert report["summary"]["objects"] == 1
 
 
 def test_a_program_that_is_not_installed_is_reported(tmp_path, capsys, monkeypatch):

@@ -4,6 +4,7 @@ Both get a copy with only the files of the folder: no values are given, kustomiz
 network. With `--render-remote`, kustomize fetches remote resources of a kustomization. helm checks no schema of
 values, because a schema may refer to any file of this machine, and an error quotes it. helm gets the release of
 Kubernetes that objects are audited for: charts choose API versions by this release, and helm has its own default.
+Charts also ask which kinds a version has, which helm knows from a cluster alone: helm gets those that replaced others.
 
 Rendered objects replace the files of their source; other files of the folder stay.
 """
@@ -28,10 +29,11 @@ from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
 from webhook.errors import InputProblem, ProgramError
+from webhook.facts.served_versions.removed_versions import replacements_in_kubernetes
 from webhook.input.document_stream import DocumentStream
 from webhook.report.copies import RenderedText, RenderedTexts
 from webhook.yamltext import yamlfile
-from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode, walk_folder
+from webhook.yamltext.input_files import InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
@@ -155,7 +157,8 @@ def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kus
 
 
 def _enters(name: str) -> bool:
-    return name not in PRIVATE_FOLDERS
+    """Return whether a folder is looked through: hidden ones are not, as no file of them is audited."""
+    return not name.startswith(".")
 
 
 class Rendered(Struct, frozen=True):
@@ -241,9 +244,10 @@ def _render_folder(
         programs.find("helm")
         copies.add(folder)
         copied = ("release", copies.copy_path(folder))
+        options = (*_HELM, "--api-versions", ",".join(replacements_in_kubernetes()))
         for_release = Invocation(
             program="helm",
-            options=(*_HELM, "--kube-version", releases.release_as_text(release)),
+            options=(*options, "--kube-version", releases.release_as_text(release)),
             operands=copied,
             timeout_s=_TIMEOUT_S,
             max_bytes=_MAX_BYTES,
@@ -253,7 +257,7 @@ def _render_folder(
         except ProgramError as error:
             if _REFUSES_RELEASE not in str(error):
                 raise
-        return _run(replace(for_release, options=_HELM), programs, copies)
+        return _run(replace(for_release, options=options), programs, copies)
     programs.find("kubectl")
     copy_kustomization(copies, folder, with_remote=with_remote)
     kustomize = Invocation(

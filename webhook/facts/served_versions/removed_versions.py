@@ -7,7 +7,7 @@ themselves, as those of an operator do, are not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -59,6 +59,21 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
         for version in row["versions"]
         for kind in row["kinds"]
     }
+
+
+@cache
+def replacements_in_kubernetes() -> Sequence[str]:
+    """Return the kinds of Kubernetes whose old versions were removed, in the version to write instead.
+
+    Each is a group, a version and a kind, as a chart asks helm for it: `policy/v1/PodDisruptionBudget`.
+    """
+    return sorted(
+        {
+            f"{removed.instead}/{kind}"
+            for (_, _, kind), removed in read_removed_versions().items()
+            if removed.release.startswith("Kubernetes ")
+        }
+    )
 
 
 def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
