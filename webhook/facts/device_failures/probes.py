@@ -93,8 +93,8 @@ _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm]
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
-_OF_PEERS: Final = re.compile("(?i)worker-g?rpc|peer|p2p")
-"""The name of a port for the other pods of a server, to which no Service sends requests."""
+_NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
+"""The name of a port for the other pods of a server, or for Prometheus, as of a worker that takes tasks from a queue."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat|chat|diffusion|whisper|llama"
@@ -245,7 +245,7 @@ def _has_request_port(container: Container) -> bool:
     is_of_image = not container.command and container.is_found_in(patterns.images, (container.image,))
     serves = is_of_image or container.runs(patterns.commands)
     others = (port for port in container.ports if port.container_port not in _FOR_PEOPLE)
-    return serves or any(not container.is_found_in(_OF_PEERS, (port.name,)) for port in others)
+    return serves or any(not container.is_found_in(_NOT_OF_CLIENTS, (port.name,)) for port in others)
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:
