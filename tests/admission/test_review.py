@@ -14,6 +14,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.evaluation import validating
 from webhook.policy.policy_set import PolicySet
 
+NO_DOUBLE = "a number that no double can hold"
+
 
 @pytest.fixture(scope="module")
 def policies() -> PolicySet:
@@ -31,7 +33,7 @@ def sent(spec: JSON) -> Attributes:
         "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}, "spec": spec},
     }
     whole = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    return decode_review_bytes(json.dumps(whole).encode())
+    return decode_review_bytes(json.dumps(whole).replace(json.dumps(NO_DOUBLE), "1e999").encode())
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -42,6 +44,9 @@ def sent(spec: JSON) -> Attributes:
         {"containers": [None, 4]},
         {"containers": {"name": "a"}},
         {"containers": [{"name": "a", "resources": {"limits": [1]}}], "resourceClaims": "gpu"},
+        NO_DOUBLE,
+        {"containers": [NO_DOUBLE]},
+        {"containers": [{"name": "a", "resources": NO_DOUBLE}]},
     ],
 )
 def test_a_pod_that_was_not_decoded_by_an_api_server_is_answered(spec: JSON, phase: Phase, policies: PolicySet) -> None:
@@ -49,6 +54,7 @@ def test_a_pod_that_was_not_decoded_by_an_api_server_is_answered(spec: JSON, pha
     if phase is Phase.VALIDATE:
         assert verdict.status is not None
         assert "pod-template-shape/wrong-type" in verdict.status.message
+        assert "report this as a bug" not in verdict.status.message
 
 
 def test_an_internal_error_stays_an_internal_error(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:

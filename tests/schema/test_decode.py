@@ -13,7 +13,10 @@ from webhook.errors import BudgetExceeded
 from webhook.schema import decode, kubernetes_type
 from webhook.schema.fit import create_type_check
 from webhook.schema.kinds import Declarations
+from webhook.yamltext.unread import Unread
 
+UNREAD = Unread("1e999", "no double can hold the number")
+NOT_READ = "not a value that is not read because no double can hold the number"
 THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
     {
         "name": "text",
@@ -53,6 +56,7 @@ THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
         {"pairs": [{"name": "a", "value": "b"}] * 5 + [{"name": "c", "from": {"x": 1}}]},
         {"amount": [True], "limits": {"a": {}, "b": None}},
         {"name": "${NAME}", "amount": "$N", "port": "{{ .port }}"},
+        {"free": UNREAD, "unknown": [UNREAD], "amount": UNREAD, "limits": {"a": UNREAD}},
     ],
 )
 def test_a_valid_value_is_returned_itself(value: Any) -> None:
@@ -85,6 +89,14 @@ def test_a_valid_value_is_returned_itself(value: Any) -> None:
         ({"groups": {"a": []}}, "spec.groups.a", "must be an object, not a list"),
         ({"inner": {"deep": {"x": None, "y": 1}, "z": 1} | {"deep": 1}}, "spec.inner.deep", "must be an object, not the number 1"),
         ([], "spec", "must be an object, not a list"),
+        (UNREAD, "spec", f"must be an object, {NOT_READ}"),
+        ({"inner": UNREAD}, "spec.inner", f"must be an object, {NOT_READ}"),
+        ({"parts": [UNREAD]}, "spec.parts[0]", f"must be an object, {NOT_READ}"),
+        ({"parts": [{}] * 9 + [UNREAD]}, "spec.parts[9]", f"must be an object, {NOT_READ}"),
+        ({"groups": {"a": UNREAD}}, "spec.groups.a", f"must be an object, {NOT_READ}"),
+        ({"labels": UNREAD}, "spec.labels", f"must be an object, {NOT_READ}"),
+        ({"words": UNREAD}, "spec.words", f"must be a list, {NOT_READ}"),
+        ({"name": UNREAD}, "spec.name", f"must be a string, {NOT_READ}"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_named(value: Any, path: str, message: str) -> None:

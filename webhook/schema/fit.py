@@ -15,6 +15,7 @@ import msgspec
 from webhook.apimachinery.attributes import JSON
 from webhook.errors import UnreadPartError
 from webhook.schema.types import Fields, Items, Scalar, Type
+from webhook.yamltext.unread import NO_FIELD
 
 Fit: TypeAlias = Callable[[JSON], bool]
 INT32: Final = range(-(1 << 31), 1 << 31)
@@ -23,6 +24,8 @@ INT64: Final = range(-(1 << 63), 1 << 63)
 _BUILDING: Final = Lock()
 """msgspec stores its knowledge of a class on the class before it is complete: another thread that uses the class at
 that moment reads uninitialized memory, and the process ends (msgspec 0.21, `StructInfo_Convert`)."""
+_NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
+"""The type of a field that must be absent."""
 _ANY: Final = bool | int | float | str | list | dict
 _INT32: Final = Annotated[int, msgspec.Meta(ge=INT32.start, le=INT32.stop - 1)]
 _INT64: Final = Annotated[int, msgspec.Meta(ge=INT64.start, le=INT64.stop - 1)]
@@ -73,11 +76,11 @@ def _msgspec_type(of: Type) -> Any:
 
 def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
     """Yield an attribute name for each field, because a field's name may be a keyword of Python."""
+    yield "unread", NO_FIELD
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
 
 def _msgspec_fields(of: Fields) -> list[tuple[str, Any, Any]]:
-    return [
-        (called, _msgspec_type(of.fields[name]) | msgspec.UnsetType, msgspec.UNSET)
-        for called, name in _attribute_names(of)
-    ]
+    """Return the fields of an object, and one first that an `Unread` has, so that it is no object."""
+    types = [_NOTHING, *(_msgspec_type(inner) | msgspec.UnsetType for inner in of.fields.values())]
+    return [(called, each, msgspec.UNSET) for (called, _), each in zip(_attribute_names(of), types, strict=True)]

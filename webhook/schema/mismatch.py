@@ -64,7 +64,7 @@ def described(value: JSON) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, Unread):
-        return str(value)
+        return f"a value that is not read because {value.reason}"
     if isinstance(value, str):
         return f"the string `{shown(value)}`"
     if value is None or isinstance(value, bool):

@@ -23,6 +23,9 @@ _VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}
+NO_FIELD: Final = "claimgate: not read"
+"""The name of a field that only an `Unread` has. msgspec reads an object of another class as a mapping, and takes every
+error of `__getitem__` for a missing field."""
 
 
 class _UnreadType(type):
@@ -80,8 +83,17 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
         """Return true: an empty object or list, and 0, are always read."""
         return True
 
+    def __getitem__(self, key: object) -> None:
+        """Return None for NO_FIELD.
+
+        Raises:
+            UnreadPartError: any other name.
+        """
+        if key != NO_FIELD:
+            self._refuse()
+
     get = items = keys = values = _refuse
-    __hash__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __hash__ = __len__ = __iter__ = __contains__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __int__ = __float__ = _refuse
 
 
