@@ -17,7 +17,8 @@
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
-    │       └── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
+    │       ├── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
+    │       └── MistypedLabels              a label that is not a string, so that no API server has the object
     ├── PatchError            a patch that does not apply
     ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
     └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
@@ -246,6 +247,10 @@ class UnknownLabels(AmbiguousObject):
     def __init__(self, namespace: str) -> None:
         super().__init__(f"labels of Namespace {namespace} are not known")
         self.namespace = namespace
+
+
+class MistypedLabels(AmbiguousObject):
+    """A label that a selector reads is not a string. API servers refuse the object, so no selector decides."""
 
 
 class PatchError(ClaimgateError):

@@ -23,7 +23,6 @@ from webhook.cluster.site_params import SITE, is_below_site, site_keys_of, with_
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, UnknownNamespaceOrName
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
-from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param, create_param, is_static
@@ -170,7 +169,7 @@ def _params_selected(
     if chosen is None:
         return ()
     listed = cluster.list(kind, namespace or None, chosen.text)
-    params = [param for param in charge_for_objects(listed, deadline) if chosen.matches(labels_of(param))]
+    params = [param for param in charge_for_objects(listed, deadline) if chosen.selects(param)]
     return sorted(
         params,
         key=lambda param: (

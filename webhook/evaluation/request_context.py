@@ -31,7 +31,7 @@ from webhook.evaluation.request_objects import EvaluationTarget, RequestObjects
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.manifests.label_selectors import Labels, Selector, labels_of
+from webhook.manifests.label_selectors import Labels, Selector, labels_of, string_labels_of
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.matching import Match, NamespaceLabels, matches_namespace
@@ -158,12 +158,13 @@ class RequestNamespace:
 
         Raises:
             UnknownLabels: no file has the namespace.
+            MistypedLabels: a file has it with labels that are not strings.
             LookupFailed: it is not known.
         """
         if self._labels is None:
             namespace = self._look_up_namespace()
             self._require_known_namespace(namespace)
-            self._labels = None if namespace is None else labels_of(namespace)
+            self._labels = None if namespace is None else string_labels_of(namespace)
         return self._labels
 
     def assumed_labels(self) -> Labels | None:

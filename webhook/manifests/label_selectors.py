@@ -7,14 +7,18 @@ Knows labels only, neither objects nor requests. Semantics: k8s.io/apimachinery 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.errors import MistypedLabels
 from webhook.manifests.models import LabelSelector
+from webhook.schema import Mismatch
 
 Labels: TypeAlias = Mapping[str, str]
+_TEXT_OR_ABSENT: Final = (str, type(None))
 
 
 class Requirement(Struct, frozen=True):
@@ -50,9 +54,11 @@ class Selector(Struct, frozen=True):
         return ",".join(sorted(requirement.text for requirement in self.requirements))
 
     def matches(self, labels: Labels) -> bool:
-        """Say whether the labels meet every requirement."""
+        """Say whether the labels meet every requirement; a value that is not a string meets none."""
         for requirement in self.requirements:
             value, operator = labels.get(requirement.key), requirement.operator
+            if value is not None and type(value) is not str:
+                return False
             if operator in ("In", "Exists"):
                 holds = value is not None and (operator == "Exists" or value in requirement.values)
             else:
@@ -60,6 +66,20 @@ class Selector(Struct, frozen=True):
             if not holds:
                 return False
         return True
+
+    def selects(self, obj: JSON) -> bool:
+        """Say whether the labels of an object meet every requirement.
+
+        Raises:
+            MistypedLabels: the answer depends on labels that are not strings.
+        """
+        labels = _labels_or_error(obj)
+        if self.matches(labels):
+            return True
+        mistyped = [each.key for each in self.requirements if type(labels.get(each.key)) not in _TEXT_OR_ABSENT]
+        if mistyped and Selector(tuple(each for each in self.requirements if each.key not in mistyped)).matches(labels):
+            raise _error_of_label(mistyped[0], labels)
+        return False
 
 
 EVERYTHING = Selector()
@@ -75,7 +95,49 @@ def compile_selector(manifest: LabelSelector | None) -> Selector:
 
 
 def labels_of(obj: JSON) -> Labels:
-    """Return the labels of an object, or none where any level is absent or has another shape."""
+    """Return the labels of an object, or none where any level is absent or has another shape.
+
+    A label of an object that no API server has decoded may have a value that is not a string.
+    """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return labels if isinstance(labels, dict) else {}
+
+
+def string_labels_of(obj: JSON) -> Labels:
+    """Return the labels of an object, or none where there are none.
+
+    Raises:
+        MistypedLabels: not all of them are strings.
+    """
+    labels = _labels_or_error(obj)
+    for key, value in labels.items():
+        if type(value) not in _TEXT_OR_ABSENT:
+            raise _error_of_label(key, labels)
+    return labels
+
+
+def _labels_or_error(obj: JSON) -> Labels:
+    """Return the labels of an object, or none where there are none.
+
+    Raises:
+        MistypedLabels: the metadata or the labels are not an object.
+    """
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    if isinstance(labels, dict):
+        return labels
+    if not isinstance(metadata, dict | None):
+        raise _error_of_value(("metadata",), "an object", metadata)
+    if labels is not None:
+        raise _error_of_value(("metadata", "labels"), "an object", labels)
+    return {}
+
+
+def _error_of_label(key: str, labels: Mapping[str, JSON]) -> MistypedLabels:
+    return _error_of_value(("metadata", "labels", key), "a string", labels[key])
+
+
+def _error_of_value(at: FieldPath, expected: str, value: JSON) -> MistypedLabels:
+    mismatch = Mismatch(at=at, expected=expected, value=value)
+    return MistypedLabels(f"{mismatch.path}: {mismatch.message}")

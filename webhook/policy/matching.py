@@ -20,9 +20,9 @@ from webhook.apimachinery.attributes import (
     GroupVersionResource,
     Operation,
 )
-from webhook.errors import BindingError, LookupFailed, UnknownLabels
+from webhook.errors import BindingError, LookupFailed, MistypedLabels, UnknownLabels
 from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
-from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector, labels_of
+from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.patch.schema import is_builtin_group
 from webhook.policy.equivalent_resources import Conversion, ResourceEquivalences
@@ -145,15 +145,20 @@ def match_request(
     `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part that
     does not match.
 
-    A missing namespace counts only if everything else matches, as upstream.
+    A missing namespace counts only if everything else matches, as upstream; so do labels that are not strings.
 
     Raises:
         BindingError: everything else matches, but the selector's namespace does not exist.
         LookupFailed: everything else matches, but the labels of the namespace are not known.
+        MistypedLabels: everything else matches, but a label that the objectSelector reads is not a string.
     """
-    if criteria.objects.requirements and not _does_selector_match_object(criteria.objects, attributes):
-        tell("objectSelector")
-        return None
+    mistyped: MistypedLabels | None = None
+    try:
+        if criteria.objects.requirements and not _does_selector_match_object(criteria.objects, attributes):
+            tell("objectSelector")
+            return None
+    except MistypedLabels as error:
+        mistyped = error
     sent = sent or match_of_unconverted(attributes)
     if criteria.excluded and _match_any_rule(criteria.excluded, criteria, attributes, equal, sent):
         tell("excludeResourceRules")
@@ -170,6 +175,8 @@ def match_request(
     ):
         if match is None:
             tell("resourceRules")
+        elif mistyped is not None:
+            raise mistyped
         return match
     tell("namespaceSelector")
     return None
@@ -182,7 +189,7 @@ def match_of_unconverted(attributes: Attributes) -> Match:
 
 def _does_selector_match_object(selector: Selector, attributes: Attributes) -> bool:
     objects: tuple[JSON, ...] = (attributes.object, attributes.old_object)
-    return any(obj is not None and selector.matches(labels_of(obj)) for obj in objects)
+    return any(obj is not None and selector.selects(obj) for obj in objects)
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
@@ -197,7 +204,7 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
         return True
     if attributes.resource.resource == "namespaces":
         if not attributes.sub_resource and attributes.operation in (Operation.CREATE, Operation.UPDATE):
-            return selector.matches(labels_of(attributes.object))
+            return selector.selects(attributes.object)
     elif not attributes.namespace:
         return True
     try:
