@@ -203,7 +203,6 @@ class DocumentStream:
         self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
         self.ignored = listed.ignored
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
-        self._rendered = list[Callable[[str], bool]]()
         self._inputs = {each.name: each for each in listed.sources}
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
@@ -213,7 +212,6 @@ class DocumentStream:
     ) -> None:
         """Replace the files of a folder by the text that the folder was rendered to, without those not read."""
         self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
-        self._rendered.append(replaced)
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
@@ -227,8 +225,8 @@ class DocumentStream:
         self.not_read = tuple(by_name.values())
 
     def hidden_manifests(self) -> Sequence[FoundFile]:
-        """Return the hidden files of the folders that look like objects, which `kubectl apply -R` reads. They are not
-        read further; rendered ones are no longer hidden.
+        """Return the hidden files of the folders that look like objects, which `kubectl apply` reads, and an audit does
+        not.
         """
         listed = documents.list_sources(
             self._named, self._exclude, self._include, listing=yamlfile.hidden_listing, patterns=self._patterns
@@ -236,9 +234,7 @@ class DocumentStream:
         return [
             FoundFile(each, _HIDDEN)
             for each in listed.sources
-            if each.name not in self._inputs
-            and not any(replaced(each.name) for replaced in self._rendered)
-            and documents.looks_like_object(each)
+            if each.name not in self._inputs and documents.looks_like_object(each)
         ]
 
     def close(self) -> None:

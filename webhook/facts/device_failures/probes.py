@@ -94,7 +94,7 @@ _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
 _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
-"""The name of a port for the other pods of a server, or for Prometheus, as of a worker that takes tasks from a queue."""
+"""The name of a port for the other pods of a server, or for Prometheus, not for clients."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat|chat|diffusion|whisper|llama"
