@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from webhook.settings.doors import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door
+from webhook.settings.doors import NOT_OF_SERVER, REPORT_FLAGS, Door, reason_left_out
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import ReportSettings, ReviewSettings
 
@@ -46,7 +46,7 @@ def page() -> str:
     server = {each.name for each in declared_settings(ReportSettings)}
     rows = {
         f"`{each.flag}`": {
-            **LEFT_OUT.get(each.name, {}),
+            **{door: reason_left_out(each.name, door) for door in DOORS},
             **({} if each.name in server else {"serve": NOT_OF_SERVER[each.name]}),
         }
         for each in declared_settings(ReviewSettings)

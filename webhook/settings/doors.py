@@ -1,7 +1,8 @@
 """The verbs that review objects, and the options of each of them.
 
 Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
-`LEFT_OUT` says why not. A setting that is declared there needs no further line to reach all of them.
+`LEFT_OUT` says why not. A setting that is declared there needs no further line to reach all of them but `test`: its
+cases set the options of their reviews themselves.
 """
 
 from __future__ import annotations
@@ -22,12 +23,9 @@ _PAGE: Final = "`claimgate explain RULE` has the page"
 _VERDICT: Final = "the severity does not change an answer"
 _STAYING: Final = "a baseline is for files that are audited again"
 LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
-    "context": {"test": _CASE},
-    "context_is_whole": {"test": _CASE},
     "enforcement_action": {"test": "a case expects the action of the binding"},
     "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases expect the default texts"},
     "docs_address": {"test": "cases expect texts without links", "simulate": _PAGE, "backtest": _PAGE},
-    "authorizer": {"test": _CASE},
     "no_defaults": {"test": "each case sets it: `defaults`", "backtest": "objects in a log have their defaults"},
     "unbound": {"test": "a suite also tests the bindings"},
     "advice": {"backtest": "it counts answers of the webhook", "simulate": "advice does not prevent a start"},
@@ -35,6 +33,21 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "skip": {"test": "`--run` chooses cases"},
 }
 """For each option, the verbs without it, with the reason."""
+OF_TEST: Final = frozenset(
+    (
+        "config",
+        "no_config",
+        "config_from",
+        "policies",
+        "only",
+        "workloads",
+        "cel_engine",
+        "kubernetes_version",
+        "own_namespace",
+        "advice",
+    )
+)
+"""The options of `test`: how policies are read and compiled, and advice, which it prints after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "authorizer": "there it is a switch: the API server answers",
     "no_defaults": "the API server has set the defaults",
@@ -70,10 +83,16 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:
     """Return the settings of a class that a verb has a flag for."""
-    return tuple(each for each in declared_settings(kind) if door not in LEFT_OUT.get(each.name, {}))
+    return tuple(each for each in declared_settings(kind) if not reason_left_out(each.name, door))
+
+
+def reason_left_out(name: str, door: Door) -> str:
+    """Return why a verb does not have an option; "" if it has."""
+    reason = LEFT_OUT.get(name, {}).get(door, "")
+    return reason or (_CASE if door == "test" and name not in OF_TEST else "")
 
 
 def without_left_out(chosen: S, door: Door) -> S:
     """Return the settings with the defaults of those that a verb leaves out, which a variable may set."""
     declared = declared_settings(type(chosen))
-    return replace(chosen, **{each.name: each.default for each in declared if door in LEFT_OUT.get(each.name, {})})
+    return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, door)})
