@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tests.fuzz.doors.cases import Group, groups
 from tests.literals import TABLE
 from tests.server.asgi import Running
 from tests.server.serving import Pki, listening
+from webhook import assembly
 from webhook.admission import fixtures, wire
 from webhook.admission.decode import review_of_attributes
 from webhook.admission.phases import LocalAnswerer, PhaseName
@@ -38,6 +40,13 @@ from webhook.settings.shared import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
 """Releases of Trainer, which differ in the fields of its kinds."""
+SETTINGS: Final = (
+    ReportSettings(),
+    ReportSettings(api_server_text=True, docs_address="https://docs.example"),
+    ReportSettings(enforcement_action="warn", docs_address="https://docs.example"),
+    ReportSettings(enforcement_action="audit"),
+)
+"""Settings that change answers, for one group of fixtures each in turn."""
 TIMEOUT_S: Final = 30.0
 """The longest timeout of a webhook: no review of these needs it, on any machine."""
 
@@ -80,10 +89,10 @@ class Served:
     def __init__(self) -> None:
         self._state: ServedState | None = None
 
-    def hold(self, policies: PolicySet, held: Sequence[JSON]) -> None:
-        """Take up policies and context, as after a reload."""
+    def hold(self, policies: PolicySet, held: Sequence[JSON], settings: ReportSettings = SETTINGS[0]) -> None:
+        """Take up policies, context and settings, as after a restart."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
-        self._state = ServedState(kept, view, None, ReportSettings())
+        self._state = ServedState(kept, view, None, settings)
 
     def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
         """The verdict of the state."""
@@ -110,8 +119,8 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
         listening(Running(served.review), pki.files) as server,
         httpx.Client(base_url=server.address, verify=pki.trust(), timeout=TIMEOUT_S, trust_env=False) as client,
     ):
-        for group in groups(reviews, seed, folder):
-            for difference in _compared(group, served, client, folder / "fixtures.json", result):
+        for group, settings in zip(groups(reviews, seed, folder), cycle(SETTINGS), strict=False):
+            for difference in _compared(group, settings, served, client, folder / "fixtures.json", result):
                 result.differences.append(difference)
                 if len(result.differences) >= most:
                     return result
@@ -119,15 +128,18 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
 
 
 def _compared(
-    group: Group, served: Served, client: httpx.Client, file: Path, result: Comparison
+    group: Group, settings: ReportSettings, served: Served, client: httpx.Client, file: Path, result: Comparison
 ) -> Iterator[Difference]:
     file.write_text(json.dumps(group.fixtures, default=str))
     inputs = documents.read_documents([file])
     held = [*group.context, *(obj for _, obj in objects_after_replay(inputs))]
     policies = _policies(group.policies)
-    served.hold(policies, held)
+    served.hold(policies, held, settings)
     local = LocalAnswerer(
-        policies=policies, cluster=ClusterWithAssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S
+        policies=policies,
+        cluster=ClusterWithAssumedNamespaces(FilesCluster(held)),
+        options=assembly.review_options_of_settings(settings, policies),
+        timeout_s=TIMEOUT_S,
     )
     for each in inputs.documents:
         replayed = list(_replayed(each, group.phase, local))
