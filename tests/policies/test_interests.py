@@ -85,3 +85,15 @@ def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):
         yield from (each for each in asked.context if pod_templates(each, TABLE))
+
+
+def test_a_heartbeat_of_a_node_changes_nothing_that_is_held() -> None:
+    (nodes,) = [each for each in shipped_policies().interests() if each.kind == ("", "Node")]
+    project = projection_of_fields(nodes.fields)
+
+    def node(minute: int) -> JSON:
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-11-28T10:{minute}:00Z"}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": [ready]}}
+
+    assert project(node(10)) == project(node(15))
+    assert project(node(10))["status"]["conditions"] == [{"type": "Ready", "status": "True"}]

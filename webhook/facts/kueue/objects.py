@@ -77,7 +77,13 @@ LOOKUPS: Final = (
     interest_in_fields(WORKLOAD_PRIORITY_CLASS),
     interest_in_fields(LIMIT_RANGE, "spec.limits"),
     interest_in_fields(
-        NODE, "metadata.labels", "spec.taints", "spec.unschedulable", "status.allocatable", "status.conditions"
+        NODE,
+        "metadata.labels",
+        "spec.taints",
+        "spec.unschedulable",
+        "status.allocatable",
+        "status.conditions.type",  # without the time of the last heartbeat, which changes what is known of all nodes
+        "status.conditions.status",
     ),
     interest_in_fields(RUNTIME_CLASS, "overhead"),
     interest_in_fields(TEMPLATE, "spec.spec.devices.requests"),
