@@ -22,15 +22,16 @@ def policies() -> PolicySet:
     return shipped_policies()
 
 
-def sent(spec: JSON) -> Attributes:
+def sent(spec: JSON, *, group: str = "", version: str = "v1", kind: str = "Pod", resource: str = "pods") -> Attributes:
+    metadata, api_version = {"name": "a", "namespace": "default"}, f"{group}/{version}".lstrip("/")
     request = {
         "uid": "u",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "kind": {"group": group, "version": version, "kind": kind},
+        "resource": {"group": group, "version": version, "resource": resource},
         "operation": "CREATE",
         "name": "a",
         "namespace": "default",
-        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}, "spec": spec},
+        "object": {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec},
     }
     whole = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     return decode_review_bytes(json.dumps(whole).replace(json.dumps(NO_DOUBLE), "1e999").encode())
@@ -55,6 +56,21 @@ def test_a_pod_that_was_not_decoded_by_an_api_server_is_answered(spec: JSON, pha
         assert verdict.status is not None
         assert "pod-template-shape/wrong-type" in verdict.status.message
         assert "report this as a bug" not in verdict.status.message
+
+
+def test_a_claim_with_fields_of_another_version_is_answered(policies: PolicySet) -> None:
+    """An API server drops `exactly` from a claim of v1beta1."""
+    kind = {"group": "resource.k8s.io", "version": "v1beta1"}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": "x"}]}}
+    verdict = answer_request(
+        sent(spec, **kind, kind="ResourceClaim", resource="resourceclaims"),
+        policies,
+        FilesCluster(),
+        phase=Phase.VALIDATE,
+    )
+    assert verdict.faults == ()
+    assert verdict.status is not None
+    assert "spec.devices.requests[0]" in verdict.status.message
 
 
 def test_an_internal_error_stays_an_internal_error(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.schema import decode, kubernetes_type
+from webhook.schema import decode, has_undeclared_field, kubernetes_type
 from webhook.schema.fit import create_type_check
 from webhook.schema.kinds import Declarations
 from webhook.yamltext.unread import Unread
@@ -118,6 +118,21 @@ def test_a_value_of_another_type_is_named(value: Any, path: str, message: str) -
 )  # fmt: skip
 def test_values_of_a_wrong_type_are_left_out(value: Any, decoded: Any) -> None:
     assert decode(value, THING).value == decoded
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"name": 1, "free": {"a": 1}, "labels": {"a": 1}, "pairs": [{"from": {"x": 1}}], "parts": "x"}, False),
+        ({"other": 1}, True),
+        ({"parts": [{}, {"other": None}]}, True),
+        ({"groups": {"a": {"other": 1}}}, True),
+        ({"inner": {"deep": {"y": 1}}}, True),
+        ([], False),
+    ],
+)
+def test_a_field_that_a_type_does_not_declare_is_noticed(value: Any, expected: bool) -> None:
+    assert has_undeclared_field(value, THING, Deadline()) is expected
 
 
 def test_null_is_not_an_object() -> None:

@@ -32,7 +32,7 @@ from webhook.errors import BudgetExceeded
 from webhook.evaluation.mutating import apply_mutating_policies, decisions_of_unfinished_mutations
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
-from webhook.evaluation.typed_input import is_mistyped
+from webhook.evaluation.typed_input import is_not_from_api_server
 from webhook.evaluation.validating import validating_decisions
 from webhook.manifests.configuration_model import EMPTY
 from webhook.patch.diff import operations_between
@@ -71,7 +71,7 @@ def answer_request(
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
     verdict = _review_in_context(context, phase, authorizer)
-    if context.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
+    if context.faults and is_not_from_api_server(attributes, until):
         if options.trace is not None:
             options.trace.drop_explanations()
         undecoded = replace(attributes, is_decoded=False)

@@ -19,7 +19,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.patch.schema import is_builtin
-from webhook.schema import DecodedValue, Mismatch, decode, decode_object, kubernetes_type, type_of
+from webhook.schema import DecodedValue, Mismatch, decode, decode_object, has_undeclared_field, kubernetes_type, type_of
 from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.kinds import type_at_path
 from webhook.schema.sent import as_sent_by_api_server, pod_as_sent
@@ -145,6 +145,26 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
         return attributes.is_decoded and any(
             decode_unless_decoded(obj, attributes.kind, undecoded, deadline).mismatches
             for obj in (attributes.object, attributes.old_object)
+        )
+    except BudgetExceeded:
+        return True
+
+
+def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
+    """Return whether an object or former object that an API server should have decoded has wrong types, or fields that
+    its version does not have; true if there is no time to check.
+    """
+    of = type_of(attributes.kind)
+    try:
+        return is_mistyped(attributes, deadline) or (
+            attributes.is_decoded
+            and is_builtin(attributes.kind)
+            and of is not None
+            and any(
+                has_undeclared_field({name: obj[name] for name in obj if name != "status"}, of, deadline)
+                for obj in (attributes.object, attributes.old_object)
+                if isinstance(obj, dict)
+            )
         )
     except BudgetExceeded:
         return True

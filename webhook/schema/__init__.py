@@ -6,9 +6,9 @@ data: those of Kubernetes' own kinds come from the table of patch/, those of cus
 of any API.
 """
 
-from webhook.schema.decode import DecodedValue, decode
+from webhook.schema.decode import DecodedValue, decode, has_undeclared_field
 from webhook.schema.kinds import decode_object, type_of
 from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import kubernetes_type
 
-__all__ = ["DecodedValue", "Mismatch", "decode", "decode_object", "kubernetes_type", "type_of"]
+__all__ = ["DecodedValue", "Mismatch", "decode", "decode_object", "has_undeclared_field", "kubernetes_type", "type_of"]

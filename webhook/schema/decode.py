@@ -61,6 +61,26 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
     return DecodedValue(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
 
 
+def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:
+    """Return whether an object inside a value has a field that its type does not declare.
+
+    Args:
+        value: the value.
+        of: its type; an object without declared fields may have any.
+        deadline: is charged for what is walked.
+    """
+    if isinstance(of, Items):
+        items = value if isinstance(value, list) else []
+        return any(has_undeclared_field(each, of.item, deadline) for each in deadline.charge_for_items(items))
+    if not isinstance(of, Fields) or not isinstance(value, dict):
+        return False
+    for name, held in deadline.charge_for_items(value.items()):
+        inner = of.fields.get(name, of.others)
+        if (inner is None and of.fields) or (inner is not None and has_undeclared_field(held, inner, deadline)):
+            return True
+    return False
+
+
 class _ValueDecoder(Struct):
     """Decodes one value. `at` is the current path."""
 
