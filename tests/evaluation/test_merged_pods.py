@@ -63,6 +63,25 @@ def test_the_pods_of_a_train_job_are_judged(count: JSON) -> None:
     assert said(train_job(trainer={"resourcesPerNode": gpus(4)}), AT_MOST_4, runtime()) == [("admit", "")]
 
 
+@pytest.mark.parametrize(
+    ("value", "path", "message"),
+    [
+        ([-1], "", "must be an object, not a list"),
+        ({"template": [1]}, ".template", "must be an object, not a list"),
+        (
+            {"template": {"spec": {"containers": "x"}}},
+            ".template.spec.containers",
+            "must be a list, not the string `x`",
+        ),
+    ],
+)
+def test_the_pods_of_a_train_job_with_a_wrong_type_are_not_judged(value: JSON, path: str, message: str) -> None:
+    patch = {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": value}}]}}}
+    job = train_job(runtimePatches=[{"manager": "example.com/a", "trainingRuntimeSpec": patch}])
+    at = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec"
+    assert said(job, AT_MOST_4, runtime()) == [("unknown", f"not evaluated: {at}{path}: {message}")]
+
+
 def test_a_problem_in_merged_pods_names_the_field_that_sets_it() -> None:
     at_path = validating({**AT_PATH, "message": AT_PATH["message"].replace("[nvidia.com/gpu]", '["nvidia.com/gpu"]')})
     at_path[0]["metadata"]["annotations"] = {"claimgate.dev/expand": "pods"}

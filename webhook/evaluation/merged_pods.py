@@ -151,7 +151,7 @@ class PodsOutsideObject:
 
 
 def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView) -> PodsOutsideObject:
-    """Return the pods of a request's object that are not in it.
+    """Return the pods of a request's object that are not in it. The attributes have the decoded objects.
 
     Raises:
         LookupFailed: the installed release of Trainer is not known.
@@ -200,4 +200,4 @@ def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[Fi
         yield (), obj
     for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
         if group_kind(inner.object) == TRAIN_JOB:
-            yield inner.path, inner.object
+            yield inner.path, decode_object(inner.object, inner.row.gvk, view.deadline).value

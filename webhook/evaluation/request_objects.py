@@ -177,11 +177,14 @@ class RequestObjects:
         if self._resources is None:
             self._resources = ()
             if may_have_resources(self.attributes.object, self._table):
-                own = self.own_object_target(self.sent)
-                target = replace(own, criteria_attributes=request_about_pods(self.attributes))
-                target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
-                self._resources = (target,)
+                self._resources = (self._as_pod_target(self.own_object_target(self.sent)),)
         return self._resources
+
+    def _as_pod_target(self, own: EvaluationTarget) -> EvaluationTarget:
+        """Return the request's own object as a target that criteria about Pods match."""
+        target = replace(own, criteria_attributes=request_about_pods(self.attributes))
+        target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
+        return target
 
     def pod_template_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the pod templates of the request as virtual Pods."""
@@ -196,7 +199,12 @@ class RequestObjects:
             LookupFailed: the installed release of Trainer is not known.
         """
         if self._outside is None:
-            outside = pods_outside_object(self.attributes, self._table, self._view)
+            own, typed = self.own_object_target(self.sent), self._decoded_request_objects()
+            decoded = replace(self.attributes, object=typed.object, old_object=typed.old_object)
+            outside = pods_outside_object(decoded, self._table, self._view)
+            if own.mismatches and outside.pods:  # what a controller makes of such an object is not known
+                self._outside = (self._as_pod_target(own),)
+                return self._outside
             before = {(each.path, each.name): each for each in outside.before}
             self._outside = tuple(
                 self._merged_target(pod, before.get((pod.path, pod.name)))
