@@ -53,6 +53,20 @@ def test_jobs_of_a_team_are_listed(job, code, answer, rules, capsys):
     assert told["starts"] is (None if answer == "nothing-found" else code == 0)
 
 
+def test_a_job_with_a_value_of_a_wrong_type_is_refused(capsys, tmp_path):
+    patch = {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": [1]}}]}}}
+    patches = [{"manager": "example.com/a", "trainingRuntimeSpec": patch}]
+    job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "j", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "runtimePatches": patches},
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    got, [told] = simulated(capsys, tmp_path / "job.json")
+    assert (got, told["answer"], against(told)) == (1, "refused", {"admission": ["object-shape/wrong-type"]})
+
+
 @pytest.mark.parametrize("job", ["good/pytorchjob", "good/trainjob", "good/inference", "broken/pytorchjob-processes"])
 def test_a_job_without_known_nodes_is_not_reported_as_starting(job, capsys):
     got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE)

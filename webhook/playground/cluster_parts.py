@@ -14,6 +14,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.report.queue_svg import queue_svg
 from webhook.report.queue_text import queue_text
+from webhook.schema import decode_object
 from webhook.workloads.table import Table
 
 
@@ -21,10 +22,10 @@ def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: 
     """List the pod sets of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and
     all.
     """
-    obj = attributes.object
+    view = ClusterView(cluster, attributes.namespace, Deadline())
+    obj = decode_object(attributes.object, attributes.kind, view.deadline).value
     if not isinstance(obj, dict):
         return []
-    view = ClusterView(cluster, attributes.namespace, Deadline())
     subject = Subject(object=obj, old_object=attributes.old_object, attributes=attributes, cluster=view, table=table)
     devices = {each["path"]: each for each in subject.fact("gpu")["podSets"]}
     return [

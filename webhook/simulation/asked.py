@@ -15,6 +15,7 @@ from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
+from webhook.schema import decode_object
 from webhook.simulation.open_questions import VOLCANO, scheduler_names
 
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
@@ -55,7 +56,7 @@ class JobRequest:
 
 
 def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies: PolicySet) -> Subject:
-    """Return an object as facts see it.
+    """Return an object as facts see it, without values of a wrong type, which the policies report.
 
     Args:
         attributes: of the request that creates it.
@@ -64,7 +65,8 @@ def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies
         policies: the policies of the review.
     """
     view = ClusterView(cluster, attributes.namespace, Deadline(), own_namespace=policies.own_namespace)
-    return Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=policies.table)
+    decoded = decode_object(obj, attributes.kind, view.deadline).value
+    return Subject(object=decoded, old_object=None, attributes=attributes, cluster=view, table=policies.table)
 
 
 def read_job_request(subject: Subject) -> JobRequest:
