@@ -135,6 +135,25 @@ def test_a_library_of_charts_is_not_rendered(tmp_path, capsys, programs):
     assert denied(capsys, tree, "--render") == ["made"]
 
 
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_a_chart_gets_its_dependencies_of_the_same_folder(tmp_path, capsys):
+    library = "apiVersion: v2\nname: common\nversion: 1.0.0\ntype: library\ndependencies:\n- {name: web, version: 1.0.0, repository: file://../web}\n"
+    needs = "dependencies:\n- {name: common, version: 1.0.0, repository: file://../common}\n- {name: far, version: 1.0.0, repository: file://../../far, condition: far.on}\n"
+    tree = {
+        "web/Chart.yaml": CHART["Chart.yaml"] + needs.partition("- {name: far")[0],
+        "web/templates/pod.yaml": POD.format('{{ include "common.name" . }}'),
+        "common/Chart.yaml": library,
+        "common/templates/_name.tpl": '{{ define "common.name" }}of-the-library{{ end }}',
+        "out/Chart.yaml": CHART["Chart.yaml"] + needs,
+    }
+    written(tmp_path / "tree", tree)
+    written(tmp_path, {"far/Chart.yaml": "apiVersion: v2\nname: far\nversion: 1.0.0\n"})
+    assert run_command_line(["audit", *POLICIES, str(tmp_path / "tree"), "--render", "-o", "ndjson"]) == 2
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["of-the-library"]
+    assert "missing in charts/ directory: far" in err  # it is outside of the named folder
+
+
 def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, programs):
     warning = "# Warning: 'commonLabels' is deprecated. Please use 'labels' instead."
     prints = f'echo "{warning}" >&2; ' * 9

@@ -28,8 +28,10 @@ _PIECE_BYTES: Final = 1 << 16
 _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
-_WARNING: Final = "# Warning: "
-"""The start of kustomize's lines about deprecated fields, which leave no room for the cause of a failure."""
+_WARNINGS: Final = ("# Warning: ", "walk.go:")
+"""How lines of kustomize about deprecated fields and of helm about links begin. They leave no room for the cause of a
+failure.
+"""
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
 """Bytes of memory, of addresses, of a written file and of a dump; Only Linux can limit another process.
 
@@ -158,7 +160,7 @@ class ExternalPrograms:
                 finally:
                     _end_group(process)
         lines = stderr.decode(errors="replace").splitlines()
-        words = " ".join(line for line in lines if not line.startswith(_WARNING)).split()
+        words = " ".join(line for line in lines if not line.startswith(_WARNINGS)).split()
         message = one_line(" ".join(words))[:_MAX_MESSAGE]
         return Output(code=process.returncode, stdout=stdout, message=message)
 

@@ -50,6 +50,7 @@ _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 """If a chart does not accept the given release, it is rendered for the default release of helm, if the chart accepts
 that.
 """
+_LOCAL: Final = "file://"
 _LOGGED: Final = '] "command failed" err='
 """What kubectl writes before the cause, after a time and a line of its source: `E1128 22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
@@ -243,6 +244,7 @@ def _render_folder(
     if each.kind == "chart":
         programs.find("helm")
         copies.add(folder)
+        _add_local_dependencies(folder, copies)
         copied = ("release", copies.copy_path(folder))
         options = (*_HELM, "--api-versions", ",".join(replacements_in_kubernetes()))
         for_release = Invocation(
@@ -269,6 +271,41 @@ def _render_folder(
         network=with_remote,
     )
     return _run(kustomize, programs, copies)
+
+
+def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
+    """Copy the dependencies `file://…` of a chart where `helm dependency build` would put them, and theirs in turn.
+
+    Raises:
+        ProgramError, OSError: as FolderCopies.add.
+    """
+    charts = Path(copies.copy_path(folder), "charts")
+    for name, target in _local_dependencies(folder):
+        is_around = any(Path(each).is_relative_to(target) for each in (*above, folder))
+        if is_around or not copies.root_of(target) or not Path(target).is_dir() or _has_package(charts, name):
+            continue
+        copies.add(target)
+        _add_local_dependencies(target, copies, (*above, folder))
+        charts.mkdir(exist_ok=True)
+        (charts / name).symlink_to(copies.copy_path(target))
+
+
+def _has_package(charts: Path, name: str) -> bool:
+    """Return whether a folder `charts` has a chart, as a folder or as a package."""
+    names = (each.name for each in charts.iterdir()) if charts.is_dir() else ()
+    return any(each == name or (each.startswith(f"{name}-") and each.endswith(".tgz")) for each in names)
+
+
+def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the folder, without links, of each dependency of a chart that is on this machine."""
+    for document in yamlfile.read_parts(InputFile(str(Path(folder, _CHART)), folder)).documents[:1]:
+        listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
+        for each in listed if isinstance(listed, list) else ():
+            name, repository = (each.get("name"), each.get("repository")) if isinstance(each, dict) else ("", "")
+            if not isinstance(name, str) or not isinstance(repository, str) or name != PurePath(name).name:
+                continue
+            if repository.startswith(_LOCAL) and name != "..":
+                yield name, os.path.realpath(Path(folder, repository.removeprefix(_LOCAL)))
 
 
 def _run(invocation: Invocation, programs: ExternalPrograms, copies: FolderCopies) -> bytes:
