@@ -281,8 +281,8 @@ def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str,
     """
     charts = Path(copies.copy_path(folder), "charts")
     for name, target in _local_dependencies(folder):
-        is_around = any(Path(each).is_relative_to(target) for each in (*above, folder))
-        if is_around or not copies.root_of(target) or not Path(target).is_dir() or _has_package(charts, name):
+        contains_chart = any(Path(each).is_relative_to(target) for each in (*above, folder))
+        if contains_chart or not copies.root_of(target) or not Path(target).is_dir() or _has_package(charts, name):
             continue
         copies.add(target)
         _add_local_dependencies(target, copies, (*above, folder))
