@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from webhook.apimachinery.attributes import GroupVersionKind
 
+WHOLE = "application/json"
 CONFIG = GroupVersionKind("", "v1", "ConfigMap")
 RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
 CONFIGS = "/api/v1/configmaps"
@@ -179,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             items = [each for each in items if each["metadata"].get("labels", {}).get(key) in values.split(",")]
         start = int(query.get("continue", 0))
         end = start + int(query["limit"])
-        if "PartialObjectMetadataList" in self.headers["accept"]:
+        if self.headers["accept"].startswith(f"{WHOLE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"):
             partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
             items = [{**partial, "metadata": each["metadata"]} for each in items]
         more = str(end) if end < len(items) else ""

@@ -102,7 +102,7 @@ def test_only_metadata_is_requested_and_objects_keep_their_kind(filled, started)
     assert view.get(NODE, "ignored", "n1") == {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     assert view.is_namespaced(NODE) is False
     (accept,) = [headers["accept"] for _, query, headers in filled.asked if "limit" in query]
-    assert "PartialObjectMetadataList" in accept
+    assert accept == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
 def test_pages_are_followed_with_the_same_selectors(filled, started, monkeypatch):

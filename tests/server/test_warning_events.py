@@ -188,7 +188,7 @@ def test_only_the_metadata_of_owners_is_read(tmp_path: Path) -> None:
     (event,) = cluster.created
     assert event["regarding"]["kind"] == "Deployment"
     ((_, _, headers),) = api_server.asked
-    assert headers["accept"].startswith("application/json;as=PartialObjectMetadata;")
+    assert headers["accept"].startswith("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,")
 
 
 def test_owners_in_a_circle_are_followed_to_a_bound() -> None:

@@ -32,8 +32,8 @@ READ_S = 60.0
 POOL = 256
 """How many connections are kept: several for each watched kind. urllib3 warns of each that it does not keep."""
 WHOLE = "application/json"
-METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
-METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 """The media type of objects with only their metadata, or whole if a server cannot send that (meta/v1
 PartialObjectMetadata).
 """
