@@ -30,8 +30,8 @@ _AT_A_TIME: Final = 8
 _TURN_S: Final = 0.001
 """Seconds that a call is charged before its duration is known."""
 _MOST_DEBT_S: Final = 0.03
-"""The most seconds of calls that a namespace is put behind others for those before it came to wait: three ordinary
-ones, because it is not its fault when the API server answered slowly.
+"""How far, in seconds, the earlier calls of a namespace may put it behind others when it begins to wait: three ordinary
+calls, because a slow API server is not the fault of the namespace.
 """
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
@@ -149,12 +149,12 @@ def check_authorizer_enabled(policies: PolicySet, *, may_ask: bool) -> PolicySet
     """Return the policies after checking that none uses `authorizer` without --authorizer.
 
     Raises:
-        ConfigurationError: one asks `authorizer`, and the server has none.
+        ConfigurationError: a policy uses `authorizer`, and the server has none.
     """
     asking = [policy.name for policy in policies.policies if policy.uses_authorizer]
     if asking and not may_ask:
         names = named(asking, "policy", "policies")
-        asks = "asks" if len(asking) == 1 else "ask"
+        asks, these = ("asks", "this policy") if len(asking) == 1 else ("ask", "these policies")
         problem = f"{names} {asks} `authorizer`, and without --authorizer every such question would fail"
-        raise ConfigurationError(f"{problem}; start the server with --authorizer, or leave out what asks")
+        raise ConfigurationError(f"{problem}; start the server with --authorizer, or remove {these}")
     return policies

@@ -178,7 +178,7 @@ def _requested_count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) ->
 def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
     """Return the selectors of a request or a DeviceClass, with the API server's judgement of their expressions.
 
-    One without `cel` is for the declared shape to tell.
+    A selector without `cel` is left out: the check of the declared shape reports it.
     """
     return tuple(_judged_selector(selector) for selector in listed if selector.cel)
 

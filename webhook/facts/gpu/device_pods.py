@@ -57,7 +57,10 @@ PLACED: Final = WORKLOADS | frozenset(
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),
     )
 )
-"""Kinds with whole pods that a scheduler places on existing nodes. KAITO makes nodes for its own."""
+"""Kinds with complete pod templates, for pods that a scheduler places on existing nodes.
+
+KAITO's kinds are left out, because KAITO creates nodes for their pods.
+"""
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Launchers that start the processes of PyTorch."""
 
@@ -68,8 +71,8 @@ class DevicePods(NamedTuple):
     Args:
         podset: the pod set.
         template: its template; its paths begin at the template.
-        containers: those that use devices, init containers that end left out.
-        devices: of one pod by the name of the resource, claims left out.
+        containers: those that use devices, without the init containers that end.
+        devices: of one pod by the name of the resource, without claims.
     """
 
     podset: PodSet

@@ -31,7 +31,7 @@ def fix_for_resource(name: str, offers: Sequence[NodeOffer]) -> str:
     if offered is None:
         return "add nodes with this resource, or request a resource that the cluster has"
     offer, instead, reason = offered
-    return f"request `{instead}`, which node {offer.name} offers{reason}, or add nodes with this resource"
+    return f"request `{instead}`, which node {offer.name} offers{reason}, or add nodes with `{name}`"
 
 
 def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[tuple[NodeOffer, str, str]]:
@@ -51,7 +51,7 @@ def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[t
         elif name == "amd.com/gpu" and offer.amounts.get(f"amd.com/{offer.labels.get(_PARTITION)}"):
             yield offer, f"amd.com/{offer.labels[_PARTITION]}", " for each partition"
         elif name == "aws.amazon.com/neurondevice" and offer.amounts.get(f"{_NEURON}neuron"):
-            yield offer, f"{_NEURON}neuron", " under the name of today"
+            yield offer, f"{_NEURON}neuron", " in place of the older name"
     domain = name.rpartition("/")[0]
     for offer in offers:
         if others := _offered(offer, f"{domain}/"):

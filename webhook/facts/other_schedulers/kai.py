@@ -255,7 +255,7 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
             return
         if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
             message = (
-                f"{why} of class {priority_class}, which may use only quota because KAI never preempts it, and queue "
+                f"{why} class {priority_class}, which KAI never preempts, so they must fit into the quota, and queue "
                 f"{queue.name} has {quota:g} GPUs of quota"
             )
             if is_gang:
@@ -274,9 +274,9 @@ def _gpus_as_text(gpus: float) -> str:
 def _priority_class(pods: KaiPods, subject: Subject) -> tuple[str, str]:
     """Return the priority class of pods, and how a message begins."""
     if written := pods.template.spec.priority_class_name:
-        return written, "the pods are"
+        return written, "the pods have"
     kind = subject.attributes.kind.kind
-    return _CLASS_OF_KIND.get(subject.group_kind, "train"), f"KAI makes the pods of a {kind}"
+    return _CLASS_OF_KIND.get(subject.group_kind, "train"), f"KAI gives the pods of a {kind}"
 
 
 def _is_non_preemptible(pods: KaiPods, priority_class: str, view: ClusterView) -> bool:

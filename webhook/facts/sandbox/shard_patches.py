@@ -171,7 +171,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
                 note.fix,
             )
         case "image":
-            others = f", or name container {either(names[:_MOST_NAMES])} of the template" if names else ""
+            others = f", or use the name of a container of the template: {either(names[:_MOST_NAMES])}" if names else ""
             message = "must have an image because the template has no container of this name"
             return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":

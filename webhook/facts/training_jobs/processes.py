@@ -48,7 +48,7 @@ WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
 )
 WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
     "training-job/world-size-unset",
-    title="WORLD_SIZE is not set in a job without a master",
+    title="torchrun gets $(WORLD_SIZE), which a job without a master does not set",
     why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text `$(WORLD_SIZE)` and exits.",
     refused_by="torchrun, when the pods start",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",

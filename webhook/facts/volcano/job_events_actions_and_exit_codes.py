@@ -48,7 +48,7 @@ EVENT_TWICE: Final = VOLCANO_JOB.rule(
 )
 ANY_EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/any-event",
-    title="A policy for every event is together with another event policy",
+    title="The policy for the event `*` is not the only event policy",
     why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )
