@@ -95,7 +95,7 @@ def test_two_different_outages_in_a_row_are_both_logged():
     ]
 
 
-def test_a_stopped_watch_does_not_delay_the_exit():
+def test_a_stopped_watch_does_not_delay_the_end_of_an_outage():
     written = Written()
     written.fail("a", AWAY)
     written.fail("b", AWAY)

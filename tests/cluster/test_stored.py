@@ -17,7 +17,7 @@ OTHER = pod("b", "n")
 
 
 def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
-    """For an object, the value of the view of its review under its name, and the names of all."""
+    """In the view of the review of `obj`: Pod `a`, and the names of all Pods."""
     asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
     seen = view_before_request(view, asked)
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]

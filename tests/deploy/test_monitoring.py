@@ -30,7 +30,7 @@ LABELLED = {
     "claimgate_uncaught_faults_total": {"type"},
     "claimgate_exception_days_left": {"what", "owner", "expires"},
 }
-"""Labels of series that a healthy server does not have; tests/server/test_pages.py counts them."""
+"""Labels of series that a healthy server does not export."""
 
 
 def queries() -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """The whole life of an installation under continuous creations: none fails, and in enforce none is wrongly admitted.
 
-tests/e2e/replicas.py plays what needs nodes: it says what and how.
+tests/e2e/replicas.py plays the parts of a cluster that need nodes; its docstring lists them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
 
 
 def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority is trusted first, and signs when it is an hour old; claimgate-certificates does all but begin it."""
+    """A new authority is trusted first, and signs when it is an hour old. The test writes it; claimgate-certificates does the rest."""
     made.phase = "authority"
     store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
     before = store.read()

@@ -1,5 +1,5 @@
-"""Every rule of the shipped policies has the moment when an object that breaks it fails, and docs/late-failures.md also
-has it.
+"""Every rule of the shipped policies says when an object that breaks it fails. docs/late-failures.md lists the late
+failures.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Client:
         self.server = TlsStream(Certificates(Pki(folder).files).context)
 
     def shake_hands(self) -> bool:
-        """Advance one step, and return the bytes that the client then sends."""
+        """Advance the client's handshake by one step, and return whether it is complete."""
         with suppress(ssl.SSLWantReadError):
             self.tls.do_handshake()
             return True

@@ -1,7 +1,7 @@
 """Adds up the most memory that the server may take, with any requests.
 
-Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. The first part is not
-bounded by settings: the process with its policies. Pages of program files do not count: the system gives them back when
+Knows the bound of each part, and the bytes of one unit of it, measured over TLS. Knows nothing of requests. No setting
+bounds the first part: the process with its policies. Pages of program files do not count: the system frees them when
 memory is short.
 """
 
@@ -28,14 +28,14 @@ CONNECTION_BYTES: Final = 33_000
 HELD_FACTOR: Final = 1.5
 """Bytes of memory for each byte that a connection holds: they are copied where a body is put together."""
 WAITING_BYTES: Final = 400_000
-"""Bytes of a body that waits for its turn: bytes that are read before a connection is held back, encrypted and
-decrypted.
+"""Bytes that a body takes while it waits for its turn: the encrypted and the decrypted bytes that are read before its
+connection is held back.
 """
 COPIED_BYTES: Final = 3_000_000
 """Bytes of shared pages that a worker changes: 3.2 MB, including an ordinary review of 140 KB."""
 FORK_SERVER_BYTES: Final = 20_000_000
 """Bytes of pages that the server changes while the process that forks its workers still has them as they were. Under
-attacks half of all looks found up to 14 MB, and one of twenty more than 20."""
+attacks, half of the measurements found at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
@@ -104,7 +104,7 @@ class MemoryBounds:
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:
-        """Refuse settings with parts that add up to more than `limit`; None refuses nothing.
+        """Refuse settings with parts that add up to more than `limit`; without a limit (None), accept all settings.
 
         Raises:
             ConfigurationError: the message lists the memory of each part, and the setting that reduces it.

@@ -83,7 +83,8 @@ class Certificates:
     Attributes:
         context: of the next handshake.
         shown: the PEM text of the certificate that new handshakes see.
-        trusted: the PEM text of the authority of clients, another object once it was replaced; empty without one.
+        trusted: the PEM text of the clients' authority, empty without one. It stays the same object until the
+            authority changes.
     """
 
     def __init__(self, files: TlsFiles) -> None:

@@ -31,7 +31,7 @@ from webhook.text.wording import counted
 _QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")
 _CLOSED: Final = ("Closed", "Closing")
 _UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of the events about a gang that may not start; those of the plugins that keep it out are normal events."""
+"""The reason of events about a gang that cannot start. Plugins that keep a gang out of a queue write Normal events."""
 _SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})")
 _NOT_ENQUEUED: Final = (
     (

@@ -35,7 +35,7 @@ DIFFERENT = {
 }
 NAMED_OTHERWISE = {
     # id -> why the finding names another field than Volcano's message
-    "volcano/job/duplicate-task-breaks-loop": "upstream stops counting at the second task of a name; 6 replicas are enough",
+    "volcano/job/duplicate-task-breaks-loop": "Volcano stops counting at the second task of a name; all tasks have enough replicas",
     "volcano/job/toleration-bad": "the value is what must go, not the operator",
 }
 

@@ -1,8 +1,9 @@
 """Compiles calls: a direct call where types are known, otherwise a table that chooses by the classes of the values.
 
 What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
-v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). Costs are counted as 1,
-which is what a failed call mostly costs, and the rest when sizes are known. Frequent operators have their own code.
+v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1,
+which is mostly what a failed call costs. The rest is added when sizes are known. Frequent operators have
+their own code.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = 
 }
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 _STOPPING = frozenset(("find", "findAll"))
-"""Functions that are not called, if the pattern is constant, when evaluating their text fails."""
+"""Functions that, with a constant pattern, are not called if the evaluation of their text argument fails."""
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Functions of constants that are evaluated at compile time; one that fails is evaluated at run time, where `||` may
 absorb the error.
@@ -99,7 +100,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         return overload_call_code(compiler, node, type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
-    # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
+    # cel-go always evaluates one or two arguments. Of three or more it stops at the first that fails, without a call.
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
@@ -115,7 +116,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
 def _argument_codes(
     compiler: ExpressionCompiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of a call's arguments. An argument that fails costs the call what a value of size 1 would."""
+    """Return the code of a call's arguments. A call with an argument that fails costs as much as with one of size 1."""
     places = compiler.writer.places
     terms: list[ValueCode] = []
     starts = [len(places)]
@@ -145,7 +146,7 @@ def overload_call_code(compiler: ExpressionCompiler, node: Call, terms: list[Val
     """Return the code that chooses the fitting signature at run time, calls it and adds its cost."""
     candidates = compiler.overloads_chosen_at_run_time(node)
     if node.function in _STOPPING and _is_string_constant(terms[1].code):
-        candidates = tuple(replace(each, name="matches") for each in candidates)  # it refuses values as that does
+        candidates = tuple(replace(each, name="matches") for each in candidates)  # refuses the same values
     signatures = CallSignatures(compiler.overloads_fitting_static_types(node), candidates)
     return signatures_call_code(compiler, signatures, terms, compiler.checked.type_of(node))
 
