@@ -61,7 +61,6 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
     }
 
 
-@cache
 def replacements_in_kubernetes() -> Sequence[str]:
     """Return the kinds of Kubernetes whose old versions were removed, in the version to write instead.
 
