@@ -5,7 +5,6 @@ Few containers have such a word. All other modules of model servers are about th
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 from webhook.facts.gpu.device_pods import located_templates
@@ -13,8 +12,9 @@ from webhook.facts.subject import Subject
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 
-_NAMES: Final = re.compile(
-    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|\bray start\b"
+_NAMES: Final = (
+    *("vllm", "sglang", "text-generation", "trtllm", "lmdeploy", "dynamo", "tritonserver", "triton_server"),
+    *("llama-server", "llama.cpp", "/nim/", "ray start"),
 )
 """Texts in the image or the command of a container with a model server."""
 
@@ -29,7 +29,7 @@ class ServerCandidate(NamedTuple):
 
 def may_start_server(container: Container) -> bool:
     """Return whether a container may start a model server, told quickly: most containers start none."""
-    return container.is_found_in(_NAMES, (container.image, *container.words))
+    return container.contains_any(_NAMES, (container.image, *container.words))
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
