@@ -104,6 +104,7 @@ OPTION_GROUPS = {
         "--cel-engine",
         "--kubernetes-version",
         "--api-server-text",
+        "--warn-of-mutations",
     ),
     "Configuration": ("--config", "--no-config", "--config-from"),
     "Connections": (

@@ -7,6 +7,7 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.review_options import ReviewOptions
 
 CLUSTER = FilesCluster([namespace()])
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}, "data": {"k": "v"}}
@@ -151,6 +152,31 @@ def test_warnings_of_the_mutating_phase_come_with_the_patch():
     )
     verdict = answer_request(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
     assert (verdict.allowed, len(verdict.patch), verdict.warnings) == (True, 1, ("careful (policy v)",))
+
+
+def test_users_are_warned_of_what_each_policy_changed_if_the_site_wants_it():
+    keys = ", ".join(
+        f'{{op: "add", path: "/data/{key}", value: "x"}}'.replace("{op", "JSONPatch{op") for key in "abcde"
+    )
+    many = mutating(f"[{keys}]", name="z", rule=CONFIG_MAPS)
+    nothing = mutating("Object{}", name="b", rule=CONFIG_MAPS)
+    asked = [request(MAP), policies(append("a", "a"), nothing, many), CLUSTER]
+    warned = ReviewOptions(warn_of_mutations=True)
+    verdict = answer_request(*asked, phase=Phase.MUTATE, options=warned)
+    assert verdict.warnings == (
+        "changed data.k (policy a)",
+        "changed data.a, data.b, data.c and 2 more fields (policy z)",
+    )
+    assert answer_request(*asked, phase=Phase.MUTATE).warnings == ()
+    audited = ReviewOptions(warn_of_mutations=True, enforcement_action="audit")
+    assert answer_request(*asked, phase=Phase.MUTATE, options=audited).warnings == ()
+
+
+def test_a_denied_request_has_no_warning_of_changes():
+    denied = mutating('Object{data: {"k": object.data.missing}}', name="z", rule=CONFIG_MAPS)
+    asked = [request(MAP), policies(append("a", "a"), denied), CLUSTER]
+    verdict = answer_request(*asked, phase=Phase.MUTATE, options=ReviewOptions(warn_of_mutations=True))
+    assert (verdict.allowed, verdict.warnings) == (False, ())
 
 
 def test_no_mutation_is_no_patch():

@@ -121,6 +121,14 @@ def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
+def with_warnings_of_changes(warnings: Sequence[str], mutations: Iterable[Decision]) -> tuple[str, ...]:
+    """Return warnings, and before them one of each mutation that changed the object."""
+    changes = dict.fromkeys(
+        f"{each.message} (policy {each.policy})" for each in mutations if each.evaluation == "admit" and each.message
+    )
+    return fit_warnings_to_api_server_limits([*changes, *warnings])
+
+
 def status_of_denials(
     denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()
 ) -> DenialStatus:

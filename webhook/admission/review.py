@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from webhook.admission.chosen_rules import decisions_about_chosen_rules
-from webhook.admission.enforce import limit_actions, verdict_of_decisions, without_patch
+from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_warnings_of_changes, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
 from webhook.admission.respond import with_docs_links
 from webhook.apimachinery.attributes import Attributes, Phase
@@ -121,7 +121,10 @@ def _review_in_context(context: RequestContext, phase: Phase, authorizer: Author
     except BudgetExceeded as error:
         late = (*decisions, *limit_actions(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
-    return structs.replace(verdict, patch=patch, patched_object=changed)
+    verdict = structs.replace(verdict, patch=patch, patched_object=changed)
+    if context.options.warn_of_mutations:
+        verdict = structs.replace(verdict, warnings=with_warnings_of_changes(verdict.warnings, mutations))
+    return verdict
 
 
 def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:

@@ -26,7 +26,8 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either. `sees_all_namespaces`:
     messages may name objects of other namespaces, because an administrator reads them. `api_server_text`: denials are
     written as the API server's own plugins write them. `docs_address`: where the documentation is published; denials
-    and warnings then link to the pages of rules. `authorizer`: says what users may
+    and warnings then link to the pages of rules. `warn_of_mutations`: users are warned of what mutating policies
+    changed. `authorizer`: says what users may
     do; without one, results that depend on it are not known. `rules`: ids of the only rules, groups and policies that
     are reported; empty for all. `skip`: ids that are not reported.
     """
@@ -37,6 +38,7 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     enforcement_action: EnforcementAction = "deny"
     api_server_text: bool = False
     docs_address: str = ""
+    warn_of_mutations: bool = False
     sees_all_namespaces: bool = False
     authorizer: Authorizer | None = None
     rules: Collection[str] = ()

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import json_pointer
+from webhook.apimachinery.paths import json_pointer, path_as_text, path_of_json_pointer
 from webhook.deadline import Deadline
+from webhook.text.wording import counted
 from webhook.yamltext.jsontext import equal_as_json
 
 Operation: TypeAlias = dict[str, JSON]
 _GONE: Final = object()
+_SHOWN: Final = 3
+"""Paths that a sentence about changes names."""
 
 
 def operations_between(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
@@ -25,6 +28,15 @@ def operations_between(before: JSON, after: JSON, deadline: Deadline | None = No
     both ends stay, and items are replaced, added or removed between them.
     """
     return tuple(_operations_between_values(before, after, "", deadline or Deadline()))
+
+
+def describe_changes(before: JSON, after: JSON, deadline: Deadline | None = None) -> str:
+    """Return `changed A, B, C and 2 more fields` with the paths of an object that changed; "" if nothing did."""
+    paths = [path_as_text(path_of_json_pointer(each["path"])) for each in operations_between(before, after, deadline)]
+    if not paths:
+        return ""
+    shown = f"changed {', '.join(paths[:_SHOWN])}"
+    return f"{shown} and {counted(len(paths) - _SHOWN, 'more field')}" if len(paths) > _SHOWN else shown
 
 
 def _operations_between_values(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[Operation]:

@@ -25,6 +25,12 @@ _STAYING: Final = "a baseline is for files that are audited again"
 LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "enforcement_action": {"test": "a case expects the action of the binding"},
     "api_server_text": {"audit": _TEXT, "simulate": _TEXT, "backtest": _TEXT, "test": "cases expect the default texts"},
+    "warn_of_mutations": {
+        "audit": _TEXT,
+        "simulate": _TEXT,
+        "backtest": _TEXT,
+        "test": "cases expect patches",
+    },
     "docs_address": {"test": "cases expect texts without links", "simulate": _PAGE, "backtest": _PAGE},
     "no_defaults": {"test": "each case sets it: `defaults`", "backtest": "objects in a log have their defaults"},
     "unbound": {"test": "a suite also tests the bindings"},

@@ -83,6 +83,9 @@ class Settings(SettingsBase):
     api_server_text: bool = declare_setting(
         False, values.switch_type(), "Write denials exactly as the API server writes those of its own policies."
     )
+    warn_of_mutations: bool = declare_setting(
+        False, values.switch_type(), "Warn users of the fields that mutating policies changed, with the policy."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
