@@ -92,6 +92,18 @@ def test_policies_that_only_audit_change_nothing(most):
     assert ("gpu-portable/not-applied" in verdict.audit_annotations) is (most == "audit")
 
 
+def test_users_see_what_a_bundled_policy_changed_and_why():
+    options = ReviewOptions(warn_of_mutations=True)
+    verdict = answer_request(asked({"gpu": "2"}), POLICIES, CLUSTER, phase=Phase.MUTATE, options=options)
+    (warning,) = verdict.warnings
+    changed, why = warning.split(": ", 1)
+    limits = "spec.containers[0].resources.limits"
+    assert changed == f'changed {limits}["nvidia.com/gpu"], {limits}.gpu'
+    assert why.startswith("Replaces the resource name `gpu` by nvidia.com/gpu")
+    assert why.endswith("(policy gpu-portable)")
+    assert verdict.audit_annotations["gpu-portable/applied"] == changed
+
+
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
 def test_an_unevaluated_review_is_reported_within_the_allowed_action(most):
     verdict = answer_unevaluated_request(

@@ -167,9 +167,32 @@ def test_users_are_warned_of_what_each_policy_changed_if_the_site_wants_it():
         "changed data.k (policy a)",
         "changed data.a, data.b, data.c and 2 more fields (policy z)",
     )
+    assert verdict.audit_annotations == {
+        "a/applied": "changed data.k",
+        "z/applied": "changed data.a, data.b, data.c and 2 more fields",
+    }
     assert answer_request(*asked, phase=Phase.MUTATE).warnings == ()
     audited = ReviewOptions(warn_of_mutations=True, enforcement_action="audit")
     assert answer_request(*asked, phase=Phase.MUTATE, options=audited).warnings == ()
+
+
+def warnings_of_changes(*asked):
+    asked = [request(MAP), policies(*asked), CLUSTER]
+    return answer_request(*asked, phase=Phase.MUTATE, options=ReviewOptions(warn_of_mutations=True)).warnings
+
+
+def test_a_policy_has_one_warning_for_all_its_changes_with_its_description():
+    twice = mutating('Object{data: {"k": "w"}}', 'Object{data: {"0": "zero", "a/b": "x"}}', rule=CONFIG_MAPS)
+    twice[0]["metadata"]["annotations"]["kubernetes.io/description"] = "Sets what\n  k needs. Only for maps."
+    assert warnings_of_changes(twice) == ('changed data.k, data["0"], data["a/b"]: Sets what k needs (policy m)',)
+
+
+def test_a_warning_of_long_paths_names_the_policy():
+    long = mutating(f'Object{{data: {{"{"a" * 250}": "x", "{"b" * 250}": "y"}}}}', rule=CONFIG_MAPS)
+    (warning,) = warnings_of_changes(long)
+    assert warning.startswith("changed data.aaa")
+    assert warning.endswith("a and 1 more field (policy m)")
+    assert len(warning) < 300
 
 
 def test_a_denied_request_has_no_warning_of_changes():

@@ -38,6 +38,8 @@ WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-
 NOT_APPLIED: Final = "not-applied"
 """The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
+APPLIED: Final = "applied"
+"""The key, after the name of a mutating policy, of the annotation about the fields that it changed."""
 MAX_WARNING = 256
 """Characters of one warning once they are many (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
@@ -52,6 +54,7 @@ MAX_ANNOTATION = 10 * 1024
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 _LONGEST_FIELD = 1024
 """Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
+_MOST_PATHS = 3  # of the fields that a policy changed, in its warning
 _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
@@ -121,12 +124,42 @@ def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
-def with_warnings_of_changes(warnings: Sequence[str], mutations: Iterable[Decision]) -> tuple[str, ...]:
-    """Return warnings, and before them one of each mutation that changed the object."""
-    changes = dict.fromkeys(
-        f"{each.message} (policy {each.policy})" for each in mutations if each.evaluation == "admit" and each.message
+def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descriptions: Mapping[str, str]) -> Verdict:
+    """Return the verdict with a warning and an annotation for each policy that changed the object.
+
+    They name the fields, never their values, and say why with the first sentence of the policy's description. The
+    warnings are the last: if there are too many, those about mistakes stay.
+    """
+    changes: dict[str, dict[str, None]] = {}
+    for each in mutations:
+        if each.evaluation == "admit" and each.changes:
+            changes.setdefault(each.policy, {}).update(dict.fromkeys(each.changes))
+    told = {policy: _text_about_changes(tuple(paths)) for policy, paths in changes.items()}
+    warnings = [_warning_of_changes(said, policy, descriptions.get(policy, "")) for policy, said in told.items()]
+    return replace(
+        verdict,
+        warnings=fit_warnings_to_api_server_limits([*verdict.warnings, *warnings]),
+        audit_annotations={
+            **verdict.audit_annotations,
+            **{f"{policy}/{APPLIED}": without_control_characters(said) for policy, said in told.items()},
+        },
     )
-    return fit_warnings_to_api_server_limits([*changes, *warnings])
+
+
+def _text_about_changes(changed: Sequence[str]) -> str:
+    """Return `changed A, B, C and 2 more fields`, with as many of the first paths as are short."""
+    shown = [text.shorten_text(changed[0], MAX_WARNING)]
+    for path in changed[1:_MOST_PATHS]:
+        if sum(map(len, shown)) + len(path) > MAX_WARNING:
+            break
+        shown.append(path)
+    left = len(changed) - len(shown)
+    return f"changed {', '.join(shown)}" + (f" and {counted(left, 'more field')}" if left else "")
+
+
+def _warning_of_changes(said: str, policy: str, description: str) -> str:
+    why = " ".join(description.split()).partition(". ")[0].removesuffix(".")
+    return f"{said}: {why} (policy {policy})" if 0 < len(why) <= MAX_WARNING else f"{said} (policy {policy})"
 
 
 def status_of_denials(

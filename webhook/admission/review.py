@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from webhook.admission.chosen_rules import decisions_about_chosen_rules
-from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_warnings_of_changes, without_patch
+from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_changes_told, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
 from webhook.admission.respond import with_docs_links
 from webhook.apimachinery.attributes import Attributes, Phase
@@ -123,7 +123,8 @@ def _review_in_context(context: RequestContext, phase: Phase, authorizer: Author
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
     verdict = structs.replace(verdict, patch=patch, patched_object=changed)
     if context.options.warn_of_mutations:
-        verdict = structs.replace(verdict, warnings=with_warnings_of_changes(verdict.warnings, mutations))
+        described = {each.name: each.annotations.get("kubernetes.io/description", "") for each in policies.mutating}
+        verdict = with_changes_told(verdict, mutations, described)
     return verdict
 
 

@@ -108,17 +108,6 @@ def json_pointer(path: FieldPath) -> str:
     return "".join(f"/{_escaped_step(step)}" if isinstance(step, str) else f"/{step}" for step in path)
 
 
-_MOST_DIGITS: Final = 9
-
-
-def path_of_json_pointer(pointer: str) -> FieldPath:
-    """Return the path that a JSON Pointer writes; a step of digits is taken for the place in a list."""
-    steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
-    return tuple(
-        int(step) if step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS else step for step in steps
-    )
-
-
 def _escaped_step(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
 

@@ -56,7 +56,7 @@ from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.patch_values import JsonPartTracker
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.trace import ReviewTrace
-from webhook.patch.diff import describe_changes
+from webhook.patch.diff import changed_paths
 from webhook.patch.write_back import write_back_changes
 from webhook.policy.candidates import Candidate
 from webhook.policy.policy_set import PolicySet
@@ -264,10 +264,10 @@ class MutationRun(Struct):
         changed, shown = self._mutated_object(invocation, index, sent, crd)
         written = write_back_changes(target.written, shown, changed, context.deadline) if target.podset else changed
         before, now = self.object, with_changed_pod(self.object, target, written, self.rewriting)
-        message = describe_changes(before, now, context.deadline) if context.options.warn_of_mutations else ""
+        changes = changed_paths(before, now, context.deadline) if context.options.warn_of_mutations else ()
         self.object = now
         self.is_dirty = True
-        self._add_decision(_decision_of_applied_mutation(invocation, index, message, perf_counter() - started))
+        self._add_decision(_decision_of_applied_mutation(invocation, index, changes, perf_counter() - started))
 
     def _mutated_object(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> tuple[JSON, JSON]:
         """Return the target's object after a mutation of its policy, and before."""
@@ -317,7 +317,9 @@ def _reversible_invocations(candidate: Candidate, context: RequestContext) -> It
             yield UnusablePolicy(each.policy, each.binding, sentence_about_other_version(each.target), is_told=True)
 
 
-def _decision_of_applied_mutation(invocation: Invocation, index: int, message: str, elapsed_s: float) -> Decision:
+def _decision_of_applied_mutation(
+    invocation: Invocation, index: int, changes: tuple[str, ...], elapsed_s: float
+) -> Decision:
     policy, binding, param = invocation.key
     return Decision(
         kind="mutating",
@@ -328,7 +330,7 @@ def _decision_of_applied_mutation(invocation: Invocation, index: int, message: s
         index=index,
         path=invocation.target.reroot("")[0],
         evaluation="admit",
-        message=message,
+        changes=changes,
         elapsed_s=elapsed_s,
         severity=invocation.policy.severity,
         category=invocation.policy.category,
