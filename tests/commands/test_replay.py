@@ -358,6 +358,15 @@ def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
         assert "`org` runs 3 pods now" in denied["message"]
 
 
+@pytest.mark.parametrize("flags", [[], ["--warn-of-mutations"]], ids=["", "warned"])
+def test_a_change_is_a_warning_only_if_the_site_wants_it(flags, tmp_path, capsys):
+    asking = {"name": "c", "image": "i", "resources": {"limits": {"gpu": "1"}}}
+    (tmp_path / "pod.json").write_text(json.dumps({**pod(), "spec": {"containers": [asking]}}))
+    run_command_line(["replay", str(tmp_path / "pod.json"), *flags])
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("(policy gpu-portable)" in out) is bool(flags)
+
+
 @pytest.mark.parametrize(
     "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
 )
