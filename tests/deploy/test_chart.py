@@ -214,6 +214,7 @@ service: {annotations: {a: b}, labels: {service: l}, ipFamilyPolicy: PreferDualS
 hostNetwork: true
 ports: {https: 9443, probes: 9081}
 replicas: 3
+warnOfMutations: true
 podDisruptionBudget: {maxUnavailable: 50%}
 monitoring:
   serviceMonitor: true
@@ -284,7 +285,7 @@ def test_every_value_of_the_chart_reaches_its_field(tmp_path: Path) -> None:
             value = value[int(step)] if isinstance(value, list) else value.get(step)
         assert value == expected, said
     container = made["Deployment", "claimgate"]["spec"]["template"]["spec"]["containers"][0]
-    assert {"--port=9443", "--probe-port=9081"} <= set(container["args"])
+    assert {"--port=9443", "--probe-port=9081", "--warn-of-mutations"} <= set(container["args"])
     assert "--probe-port=8081" not in container["args"]
     assert "minAvailable" not in made["PodDisruptionBudget", "claimgate"]["spec"]
     selector = made["ServiceMonitor", "claimgate"]["spec"]["selector"]["matchLabels"]
