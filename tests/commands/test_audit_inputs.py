@@ -207,6 +207,15 @@ def test_a_chart_that_asks_for_a_kind_gets_the_version_that_replaced_another(tmp
     assert report["summary"]["objects"] == 1
 
 
+def test_a_long_chain_of_local_dependencies_is_cut(tmp_path, capsys, programs):
+    reads = 'for copy; do :; done; ls "$copy/charts/x/charts/x" >/dev/null && cat "$copy/made.txt"'
+    (tmp_path / "bin" / "helm").write_text(f"#!/bin/sh\n{reads}\n")
+    needs = CHART["Chart.yaml"] + "dependencies: [{name: x, version: 1.0.0, repository: 'file://%s'}]\n"
+    chain = {f".lib/{n}/Chart.yaml": needs % f"../{n + 1}" for n in range(1200)}
+    tree = written(tmp_path / "tree", {**chain, "a/Chart.yaml": needs % "../.lib/0", "a/made.txt": POD.format("made")})
+    assert denied(capsys, tree, "--render") == ["made"]
+
+
 def test_a_program_that_is_not_installed_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     written(tmp_path / "chart", CHART)

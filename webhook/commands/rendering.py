@@ -37,10 +37,10 @@ from webhook.yamltext.input_files import InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
+"""The most bytes of a rendered folder, as of a file that is read."""
 TOTAL_S: Final = 1800.0
 TOTAL_BYTES: Final = 1 << 30
 """Seconds and bytes of output for all folders of one audit, which may have any number of folders."""
-"""The most bytes of a rendered folder, as of a file that is read."""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
@@ -51,6 +51,8 @@ _REFUSES_RELEASE: Final = "chart requires kubeVersion"
 that.
 """
 _LOCAL: Final = "file://"
+_MOST_NESTED: Final = 16
+"""How deep dependencies of dependencies are added: a stranger chooses how many there are."""
 _LOGGED: Final = '] "command failed" err='
 """What kubectl writes before the cause, after a time and a line of its source: `E1128 22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
@@ -276,24 +278,26 @@ def _render_folder(
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
     """Copy the dependencies `file://…` of a chart where `helm dependency build` would put them, and theirs in turn.
 
+    `above` are the charts that depend on this one. helm reports what is left out because there are too many.
+
     Raises:
         ProgramError, OSError: as FolderCopies.add.
     """
+    if len(above) >= _MOST_NESTED:
+        return
     charts = Path(copies.copy_path(folder), "charts")
+    there = {each.name for each in charts.iterdir()} if charts.is_dir() else set[str]()
+    packages = [name for name in there if name.endswith(".tgz")]
     for name, target in _local_dependencies(folder):
         contains_chart = any(Path(each).is_relative_to(target) for each in (*above, folder))
-        if contains_chart or not copies.root_of(target) or not Path(target).is_dir() or _has_package(charts, name):
+        is_there = name in there or any(each.startswith(f"{name}-") for each in packages)
+        if contains_chart or is_there or not copies.root_of(target) or not Path(target).is_dir():
             continue
         copies.add(target)
         _add_local_dependencies(target, copies, (*above, folder))
         charts.mkdir(exist_ok=True)
         (charts / name).symlink_to(copies.copy_path(target))
-
-
-def _has_package(charts: Path, name: str) -> bool:
-    """Return whether a folder `charts` has a chart, as a folder or as a package."""
-    names = (each.name for each in charts.iterdir()) if charts.is_dir() else ()
-    return any(each == name or (each.startswith(f"{name}-") and each.endswith(".tgz")) for each in names)
+        there.add(name)
 
 
 def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
