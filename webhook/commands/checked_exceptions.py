@@ -41,13 +41,13 @@ def check_policy_exceptions(
         configuration: the file with the bounds; without one, bounds are not checked.
         day: today. An object of a file counts as created today.
     """
-    shipped = frozenset(pages.shipped_rule_ids())
+    names = KnownNames.of(policies, frozenset(pages.shipped_rule_ids()))
     checked: list[dict[str, Any]] = []
     for document in documents:
         for inside, value in objects_of_list(document.value):
             if not is_policy_exception(value):
                 continue
-            told = _mistakes(value, policies, shipped, configuration, day)
+            told = _mistakes(value, names, configuration, day)
             checked.append(
                 {
                     "kind": "PolicyException",
@@ -60,14 +60,14 @@ def check_policy_exceptions(
 
 
 def _mistakes(
-    value: JSON, policies: PolicySet, shipped: frozenset[str], configuration: ConfigurationFile, day: dt.date
+    value: JSON, names: KnownNames, configuration: ConfigurationFile, day: dt.date
 ) -> Iterator[tuple[FieldPath, str]]:
     try:
         exception = parse_policy_exception(value)
     except ShapeError as error:
         yield from error.problems
         return
-    yield from mistakes_of_policy_exception(exception, KnownNames.of(policies, shipped))
+    yield from mistakes_of_policy_exception(exception, names)
     effect = effect_of_exception(exception, configuration.value, day)
     if not effect.holds and (configuration.document is not None or effect.reason == "Expired"):
         yield _PLACES.get(effect.reason, ("spec", "rules")), f"it has no effect: {effect.message}"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from webhook.workloads.plurals import plural_of_kind
+
 if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
 
@@ -55,8 +57,8 @@ def leftovers(cluster: ClusterReader, namespace: str) -> Iterator[str]:
         LookupFailed: the cluster cannot be read.
     """
     for removed in REMOVED_OBJECTS:
-        plural = f"{removed.kind.lower()}s"
-        if cluster.get_or_none(f"{removed.api}/namespaces/{namespace}/{plural}/{removed.name}") is not None:
+        resource = plural_of_kind(removed.kind)
+        if cluster.get_or_none(f"{removed.api}/namespaces/{namespace}/{resource}/{removed.name}") is not None:
             fix = f"`kubectl -n {namespace} delete {removed.kind.lower()} {removed.name}`"
             place = f"{removed.kind} {namespace}/{removed.name}"
             yield f"{place}: no version after {removed.version} installs it, and {removed.effect}: {fix}"
