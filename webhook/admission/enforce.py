@@ -134,7 +134,7 @@ def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descripti
     for each in mutations:
         if each.evaluation == "admit" and each.changes:
             changes.setdefault(each.policy, {}).update(dict.fromkeys(each.changes))
-    told = {policy: _text_about_changes(tuple(paths)) for policy, paths in changes.items()}
+    told = {policy: _text_about_changes(tuple(each), verdict.patched_object) for policy, each in changes.items()}
     warnings = [_warning_of_changes(said, policy, descriptions.get(policy, "")) for policy, said in told.items()]
     return replace(
         verdict,
@@ -146,10 +146,11 @@ def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descripti
     )
 
 
-def _text_about_changes(changed: Sequence[str]) -> str:
-    """Return `changed A, B, C and 2 more fields`, with as many of the first paths as are short."""
-    shown = [text.shorten_text(changed[0], MAX_WARNING)]
-    for path in changed[1:_MOST_PATHS]:
+def _text_about_changes(changed: Sequence[str], root: JSON) -> str:
+    """Return `changed A, B, C and 2 more fields`, with as many of the first fields of an object as have short paths."""
+    first, *others = (paths.path_as_text(paths.path_of_json_pointer(each, root)) for each in changed[:_MOST_PATHS])
+    shown = [text.shorten_text(first, MAX_WARNING)]
+    for path in others:
         if sum(map(len, shown)) + len(path) > MAX_WARNING:
             break
         shown.append(path)

@@ -108,6 +108,16 @@ def json_pointer(path: FieldPath) -> str:
     return "".join(f"/{_escaped_step(step)}" if isinstance(step, str) else f"/{step}" for step in path)
 
 
+def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
+    """Return the path that a JSON Pointer writes, in a value: only in a list a step of digits is a place."""
+    path: list[str | int] = []
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        path.append(int(key) if isinstance(root, list) else key)
+        root = get(root, (path[-1],))
+    return tuple(path)
+
+
 def _escaped_step(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
 

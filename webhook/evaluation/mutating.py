@@ -56,7 +56,7 @@ from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.patch_values import JsonPartTracker
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.trace import ReviewTrace
-from webhook.patch.diff import changed_paths
+from webhook.patch.diff import operations_between
 from webhook.patch.write_back import write_back_changes
 from webhook.policy.candidates import Candidate
 from webhook.policy.policy_set import PolicySet
@@ -264,7 +264,8 @@ class MutationRun(Struct):
         changed, shown = self._mutated_object(invocation, index, sent, crd)
         written = write_back_changes(target.written, shown, changed, context.deadline) if target.podset else changed
         before, now = self.object, with_changed_pod(self.object, target, written, self.rewriting)
-        changes = changed_paths(before, now, context.deadline) if context.options.warn_of_mutations else ()
+        operations = operations_between(before, now, context.deadline) if context.options.warn_of_mutations else ()
+        changes = tuple(each["path"] for each in operations)
         self.object = now
         self.is_dirty = True
         self._add_decision(_decision_of_applied_mutation(invocation, index, changes, perf_counter() - started))

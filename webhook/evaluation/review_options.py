@@ -27,9 +27,8 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     messages may name objects of other namespaces, because an administrator reads them. `api_server_text`: denials are
     written as the API server's own plugins write them. `docs_address`: where the documentation is published; denials
     and warnings then link to the pages of rules. `warn_of_mutations`: users are warned of what mutating policies
-    changed. `authorizer`: says what users may
-    do; without one, results that depend on it are not known. `rules`: ids of the only rules, groups and policies that
-    are reported; empty for all. `skip`: ids that are not reported.
+    changed. `authorizer`: says what users may do; without one, results that depend on it are not known. `rules`: ids of
+    the only rules, groups and policies that are reported; empty for all. `skip`: ids that are not reported.
     """
 
     advice: bool = False

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import json_pointer, path_as_text
+from webhook.apimachinery.paths import json_pointer
 from webhook.deadline import Deadline
 from webhook.yamltext.jsontext import equal_as_json
 
@@ -25,28 +25,6 @@ def operations_between(before: JSON, after: JSON, deadline: Deadline | None = No
     both ends stay, and items are replaced, added or removed between them.
     """
     return tuple(_operations_between_values(before, after, "", deadline or Deadline()))
-
-
-def changed_paths(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[str, ...]:
-    """Return the paths of the fields that `operations_between` changes, as users know them, none twice."""
-    operations = operations_between(before, after, deadline)
-    return tuple(dict.fromkeys(_path_in_object(each["path"], before) for each in operations))
-
-
-def _path_in_object(pointer: str, root: JSON) -> str:
-    """Write the path of an operation; only in a list of the object is a step of digits a place."""
-    path: list[str | int] = []
-    at = root
-    for step in pointer.split("/")[1:]:
-        if isinstance(at, list):
-            place = int(step)
-            path.append(place)
-            at = at[place] if place < len(at) else None
-        else:
-            key = step.replace("~1", "/").replace("~0", "~")
-            path.append(key)
-            at = at.get(key) if isinstance(at, dict) else None
-    return path_as_text(tuple(path))
 
 
 def _operations_between_values(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[Operation]:

@@ -128,8 +128,8 @@ class Decision(Struct, kw_only=True):
     are the auditAnnotations of the policy, without its name; they are in a separate decision. `withheld` is the action
     of the decision without the limit of the installation: deny, warn, or "" for no more. `is_told`: users get a warning
     although the failurePolicy lets it pass, because an API server could have evaluated what claimgate could not.
-    `exception` is the reason of the exception that allows a failure, or "". `changes` are the paths of the fields that
-    the mutation changed, if the site warns of mutations.
+    `exception` is the reason of the exception that allows a failure, or "". `changes` are the fields that the mutation
+    changed, as JSON Pointers, if the site warns of mutations.
     """
 
     policy: str
