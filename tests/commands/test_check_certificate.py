@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,14 +16,6 @@ from webhook.manifests.webhook_configurations import ServiceReference
 
 NOW = datetime.now(UTC)
 SERVICE = ServiceReference(namespace="n", name="claimgate")
-
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    server = ApiServer()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.cluster.server import ApiServer
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import ClusterReader
 from webhook.commands.leftovers import REMOVED_OBJECTS, leftovers
-
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    server = ApiServer()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def test_each_object_of_an_earlier_version_is_named_with_the_command_that_deletes_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,6 @@ def deployment(*args: str, path: str = "/etc/c/claimgate.yaml", **volume: Any) -
         "metadata": {"name": "claimgate", "namespace": "n"},
         "spec": {"template": {"spec": {"containers": [container, {}], "volumes": volumes}}},
     }
-
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    server = ApiServer()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def check(server: ApiServer, folder: Path, deployed: dict[str, Any], **data: str) -> tuple[list[str], list[str]]:
