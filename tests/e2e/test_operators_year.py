@@ -184,7 +184,7 @@ def _uninstalls(server: ApiServer, replicas: Replicas) -> None:
     for one in list(replicas.running):
         replicas.end(one)
     server.get("validatingpolicies.claimgate.dev", "eight-gpus")
-    kinds = ("validatingpolicies", "mutatingpolicies", "policybindings")
+    kinds = ("validatingpolicies", "mutatingpolicies", "policybindings", "policyexceptions")
     server.kubectl("delete", "crd", *(f"{kind}.claimgate.dev" for kind in kinds))
     until(lambda: not left(server), f"nothing is left, but {left(server)}")
     assert not [one for one in webhooks(server) if "claimgate" in one["name"]]
