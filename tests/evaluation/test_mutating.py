@@ -254,3 +254,66 @@ def test_kinds_with_field_by_field_conversion_are_not_mutated():
     }
     found, (decision,) = changed(mutating("Object{}", rule=rule), obj=claim)
     assert (found, decision.evaluation, decision.action) == (claim, "error", "deny")
+
+
+DOUBLED = [{"name": "v0", "expression": "['text']"}] + [
+    {"name": f"v{n}", "expression": f"[variables.v{n - 1}, variables.v{n - 1}]"} for n in range(1, 60)
+]
+NESTED = [{"name": "v0", "expression": "{'x': 'y'}"}] + [
+    {"name": f"v{n}", "expression": f"{{'x': {{'x': {{'x': variables.v{n - 1}}}}}}}"} for n in range(1, 80)
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        '[JSONPatch{op: "add", path: "/data/x", value: variables.v59}]',
+        "Object{data: {'x': variables.v59}}",
+    ],
+)
+def test_a_value_that_names_its_parts_again_and_again_is_not_written(change):
+    """Sixty variables, each with the one before twice: as JSON, more than all memory."""
+    policy = mutating(change, rule=CONFIG_MAPS, variables=DOUBLED)
+    found, (decision,) = changed(policy)
+    assert found is MAP
+    assert decision.message == "the value of the expression has more than 3 MiB as JSON"
+    few = mutating(change.replace("v59", "v3"), rule=CONFIG_MAPS, variables=DOUBLED)
+    assert "3 MiB" not in changed(few)[1][0].message
+
+
+@pytest.mark.parametrize(
+    "change",
+    ['[JSONPatch{op: "add", path: "/data/x", value: variables.v79}]', "Object{data: variables.v79}"],
+)
+def test_a_value_deeper_than_objects_are_read_is_not_written(change):
+    found, (decision,) = changed(mutating(change, rule=CONFIG_MAPS, variables=NESTED))
+    assert found is MAP
+    assert decision.message == "the value of the expression is nested deeper than 200 levels"
+
+
+@pytest.mark.parametrize("failure_policy, allowed", [("Fail", False), ("Ignore", True)])
+def test_a_patch_larger_than_any_object_is_an_error_of_the_policies_that_made_it(failure_policy, allowed):
+    """A policy that writes a text of the object to many places: 200 KB of a user become 240 MB."""
+    copied = "[] + object.data.places.split(' ').map(p, JSONPatch{op: 'add', path: '/data/' + p, value: object.data.k})"
+    policy = mutating(copied, rule=CONFIG_MAPS, failurePolicy=failure_policy)
+    obj = {**MAP, "data": {"k": "v" * 20_000, "places": " ".join(f"p{n}" for n in range(50))}}
+    assert len(answer_request(request(obj), policies(policy), CLUSTER, phase=Phase.MUTATE).patch) == 50
+    large = {**MAP, "data": {"k": "v" * 1_600_000, "places": "p1"}}
+    assert answer_request(request(large), policies(policy), CLUSTER, phase=Phase.MUTATE).allowed
+    for many in (
+        {**MAP, "data": {"k": "v" * 200_000, "places": " ".join(f"p{n}" for n in range(1200))}},
+        {**MAP, "data": {"k": "v" * 1_600_000, "places": "p1 p2 p3"}},
+    ):
+        verdict = answer_request(request(many), policies(policy), CLUSTER, phase=Phase.MUTATE)
+        assert (verdict.allowed, verdict.patch) == (allowed, ())
+        assert "3 MiB as JSON" in str([each.message for each in verdict.decisions])
+
+
+def test_the_patches_of_several_mutations_count_together():
+    add = [f"[JSONPatch{{op: 'add', path: '/data/{name}', value: object.data.k}}]" for name in "abc"]
+    obj = {**MAP, "data": {"k": "v" * 1_600_000}}
+    for changes, allowed in ((add[:1], True), (add, False)):
+        policy = policies(mutating(*changes, rule=CONFIG_MAPS))
+        verdict = answer_request(request(obj), policy, CLUSTER, phase=Phase.MUTATE)
+        assert verdict.allowed is allowed
+    assert verdict.status.message == "the patch of all policies has more than 3 MiB as JSON (policy m)"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import PatchError
 from webhook.patch.diff import operations_between
 from webhook.patch.jsonpatch import FailedTest, apply_operations
@@ -18,6 +19,7 @@ DATA = pathlib.Path(__file__).parent.parent / "data/jsonpatch"
 DOCUMENT = json.loads((DATA / "document.json").read_text())
 CASES = [json.loads(line) for line in (DATA / "cases.jsonl").read_text().splitlines()]
 
+NEW_MAP = {"op": "add", "path": "/b", "value": {}}
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([1.0, 0.5]) | st.sampled_from(["a", "b", ""])
 KEYS = st.sampled_from(["a", "b", "c/d", "~e", "0", ""])
 JSONS = st.recursive(
@@ -153,3 +155,53 @@ def test_a_copy_of_a_changed_object_is_a_new_value() -> None:
         {"op": "add", "path": "/a/y", "value": 2},
     ]
     assert apply_operations({"a": {}, "c": 3}, operations) == {"a": {"x": 1, "y": 2}, "b": {"x": 1}, "c": 3, "d": 3}
+
+
+def test_a_copy_into_its_own_source_makes_no_circle() -> None:
+    operations = [{"op": "copy", "from": "/a", "path": f"/a/{name}"} for name in "xyz"]
+    first = {"k": 1}
+    second = {**first, "x": first}
+    third = {**second, "y": second}
+    assert apply_operations({"a": {"k": 1}}, operations) == {"a": {**third, "z": third}}
+
+
+def test_copies_are_bounded_as_in_an_api_server() -> None:
+    """--json-patch-max-copy-bytes of k8s.io/apiserver: three MiB, in the error of the Go library."""
+    double = {"op": "copy", "from": "/a", "path": "/a/-"}
+    with pytest.raises(
+        PatchError, match=r"the accumulated size increase of copy is \d{7}, exceeding the limit 3145728"
+    ):
+        apply_operations({"a": ["text"]}, [double] * 40)
+    text = "<" + "é" * ((3 << 20) // 2 - 10)  # 6 bytes, and two for each
+    of_limit = "x" * (3145728 - 2 - len(text[1:].encode()) - 6)
+    assert apply_operations({"a": text + of_limit}, [{"op": "copy", "from": "/a", "path": "/b"}])["b"]
+    with pytest.raises(PatchError, match="copy is 3145729, exceeding the limit 3145728"):
+        apply_operations({"a": text + of_limit + "x"}, [{"op": "copy", "from": "/a", "path": "/b"}])
+    assert apply_operations({"a": []}, [double]) == {"a": [[]]}
+
+
+@pytest.mark.parametrize(
+    "document, operation",
+    [
+        ({"a": {}}, {"op": "copy", "from": "/a", "path": "/a/x"}),
+        ({"a": {}, "b": {}}, {"op": "move", "from": "/a", "path": "/b/x"}),
+    ],
+)
+def test_no_patch_nests_deeper_than_objects_are_read(document: JSON, operation: JSON) -> None:
+    within = [operation] * 190
+    if operation["op"] == "move":  # the object moves into a new one again and again
+        within = [each for _ in range(190) for each in (operation, {"op": "move", "from": "/b", "path": "/a"}, NEW_MAP)]
+    assert apply_operations(document, within)
+    with pytest.raises(PatchError, match="nested deeper than 200 levels"):
+        apply_operations(document, within * 2)
+
+
+@pytest.mark.parametrize("operation", ["add", "replace"])
+def test_no_value_nests_deeper_than_objects_are_read(operation: str) -> None:
+    value: JSON = {}
+    for _ in range(198):
+        value = {"x": value}
+    path = {"op": operation, "path": "/a"}
+    assert apply_operations({"a": 1}, [{**path, "value": value}])
+    with pytest.raises(PatchError, match="nested deeper than 200 levels"):
+        apply_operations({"a": 1}, [{**path, "value": {"x": {"x": value}}}])

@@ -28,8 +28,9 @@ from webhook.admission.respond import with_docs_links
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded
+from webhook.errors import BudgetExceeded, PatchError
 from webhook.evaluation.mutating import apply_mutating_policies, decisions_of_unfinished_mutations
+from webhook.evaluation.patch_values import require_bounded_value
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_not_from_api_server
@@ -118,7 +119,8 @@ def _review_in_context(context: RequestContext, phase: Phase, authorizer: Author
         return verdict
     try:
         patch = operations_between(attributes.object, changed, deadline)
-    except BudgetExceeded as error:
+        require_bounded_value(patch, deadline, "the patch of all policies")
+    except (BudgetExceeded, PatchError) as error:
         late = (*decisions, *limit_actions(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
     verdict = structs.replace(verdict, patch=patch, patched_object=changed)

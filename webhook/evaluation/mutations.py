@@ -63,6 +63,7 @@ def apply_mutation(
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
     """
+    patchvalues.require_bounded_value(value, deadline)
     declared = schema_of_definition(crd, kind.version) if crd else None
     if change.kind == "JSONPatch":
         changed = _patch_object(value, obj, kind, deadline, given)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import base64
 import re
 from calendar import month_name
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Collection, Iterable
+from typing import Any, Final, Literal
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.cel.library.lists import Origin, Origins
 from webhook.cel.library.optional_value import Optional
 from webhook.cel.structures import Struct
@@ -32,20 +33,67 @@ from webhook.cel.values import (
     to_json,
     type_name,
 )
-from webhook.deadline import Deadline
+from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import PatchError
 from webhook.patch.gotext import NULL, NilList, NonJsonValue, go_syntax_text, plain_go_text
+from webhook.yamltext.unread import Unread
 
 _SAFE = 2**53 - 1
 """The largest integer that stays a number; a larger one becomes a text in protobuf's JSON (cel-go int.go,
 isJSONSafe).
 """
+MOST_BYTES: Final = 3 << 20
+"""For the value of one expression as JSON: no API server accepts a larger object (k8s.io/apiserver v0.36
+pkg/server/config.go, MaxRequestBodyBytes)."""
+_DEEPEST: Final = MAX_DEPTH + 2
+"""Levels of the value of one expression: that of its list, and those of an operation and its value."""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 _WRAPPED = "&value.valueUnstructured{Value:"
 
 
 class _UnconvertibleField(Exception):
     """The error for a field that cannot be converted; its text becomes the value of the structure around the field."""
+
+
+def require_bounded_value(value: Any, deadline: Deadline, named: str = "the value of the expression") -> None:
+    """Refuse a value that is larger or deeper than any object of an API server; `named` is what a user calls it.
+
+    Lists and maps of CEL may share their parts. If each of forty variables names the one before twice, the JSON of the
+    last one is larger than all memory.
+
+    Raises:
+        PatchError: it has too many bytes or levels.
+        BudgetExceeded: the time is up.
+    """
+    left, depth, level = MOST_BYTES, 0, [value]
+    while level:
+        if depth > _DEEPEST:
+            raise PatchError(f"{named} is nested deeper than {MAX_DEPTH} levels")
+        inner: list[Any] = []
+        for each in level:
+            parts = _parts_of_value(each)
+            deadline.spend(1 + len(parts))
+            size = 1 + len(parts)
+            if isinstance(each, dict):
+                size += sum(len(key) for key in each if isinstance(key, str))
+            elif isinstance(each, str | bytes):
+                size += len(each)
+            elif isinstance(each, Unread):
+                size += len(each.text)
+            left -= size
+            deadline.spend(size // CHARACTERS)
+            if left < 0:
+                raise PatchError(f"{named} has more than {MOST_BYTES >> 20} MiB as JSON")
+            inner += parts
+        depth, level = depth + 1, inner
+
+
+def _parts_of_value(value: Any) -> Collection[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return value.values()
+    return (value.value,) if type(value) is Optional and value.present else ()
 
 
 class JsonPartTracker:

@@ -2,7 +2,9 @@
 
 Rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, used by k8s.io/apiserver v0.36.1 for webhooks and for
 MutatingAdmissionPolicy. It differs from RFC 6902: `replace` of an absent key adds it, negative indices count from the
-end, `copy` of an absent key gives null, `test` of an absent key passes against null, 1 and 1.0 are different.
+end, `copy` of an absent key gives null, `test` of an absent key passes against null, 1 and 1.0 are different. All that
+`copy` adds is bounded as there (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). Our own bound is that
+no part is nested deeper than walks over objects may go.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
-from webhook.deadline import Deadline
+from webhook.apimachinery.paths import MAX_DEPTH
+from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import PatchError
 from webhook.yamltext.jsontext import equal_as_json
+from webhook.yamltext.unread import Unread
 
 Operation: TypeAlias = Mapping[str, JSON]
 
+_MOST_COPIED_BYTES: Final = 3 << 20
+"""For all copies of a patch together, as compact JSON."""
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index referenced"
 
@@ -38,8 +44,9 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
     """
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
-    patched = _PatchedDocument(document)
-    for operation in (deadline or Deadline()).items_with_clock_checks(operations):
+    until = deadline or Deadline()
+    patched = _PatchedDocument(document, until)
+    for operation in until.items_with_clock_checks(operations):
         kind = _member_as_text(operation, "op")
         act = _ACTIONS.get(kind or "")
         if act is None:
@@ -51,8 +58,10 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
 class _PatchedDocument:
     """A document during a patch. Containers that change are copied once."""
 
-    def __init__(self, root: JSON) -> None:
+    def __init__(self, root: JSON, deadline: Deadline) -> None:
         self.root = root
+        self.deadline = deadline
+        self.copied_bytes = 0
         self.own: dict[int, JSON] = {}  # copies made here, kept alive so that their ids stay theirs
 
     def find_container_and_last_step(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
@@ -82,6 +91,65 @@ class _PatchedDocument:
             container = container.copy()
             self.own[id(container)] = container
         return container
+
+    def copy_within_limit(self, value: JSON) -> JSON:
+        """Return a copy of a value that shares no list and no map with it.
+
+        Raises:
+            PatchError: all copies together are larger than an API server allows.
+        """
+        copy = self._copy_and_count(value)
+        if self.copied_bytes > _MOST_COPIED_BYTES:
+            raise PatchError(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self.copied_bytes}, "
+                f"exceeding the limit {_MOST_COPIED_BYTES}"
+            )
+        return copy
+
+    def _copy_and_count(self, value: JSON) -> JSON:
+        if isinstance(value, dict):
+            self._count(2 + max(0, len(value) - 1))
+            copy: JSON = {}
+            for key, item in value.items():
+                self._count(_size_of_scalar(key) + 1)
+                copy[key] = self._copy_and_count(item)
+            return copy
+        if isinstance(value, list):
+            self._count(2 + max(0, len(value) - 1))
+            return [self._copy_and_count(item) for item in value]
+        self._count(_size_of_scalar(value))
+        return value
+
+    def _count(self, size: int) -> None:
+        self.copied_bytes += size
+        self.deadline.spend(1 + size // CHARACTERS)
+
+    def require_readable_depth(self, value: JSON, path: str) -> None:
+        """Refuse a value that would be nested too deeply at a path.
+
+        Raises:
+            PatchError: the value, and the path to it, have too many levels.
+        """
+        depth, level = path.count("/"), [value]
+        while level:
+            level = [each for each in level if isinstance(each, dict | list)]
+            if level and depth >= MAX_DEPTH:
+                raise PatchError(f"the result is nested deeper than {MAX_DEPTH} levels, which claimgate does not read")
+            depth += 1
+            inner: list[JSON] = []
+            for each in level:
+                self.deadline.spend(1 + len(each))
+                inner += each.values() if isinstance(each, dict) else each
+            level = inner
+
+
+def _size_of_scalar(value: JSON) -> int:
+    """Return the bytes of a value without parts in Go's JSON, which escapes five characters for HTML."""
+    if isinstance(value, Unread):
+        return len(value.text)
+    text = json.dumps(value, ensure_ascii=False)
+    escaped = sum(map(text.count, "<>&")) * 5 + sum(map(text.count, "\u2028\u2029")) * 3
+    return len(text.encode(errors="replace")) + escaped
 
 
 def _key_or_index(container: JSON, step: str) -> Any:
@@ -160,6 +228,7 @@ def _apply_add(patched: _PatchedDocument, operation: Operation) -> None:
     path = _path_member(operation, "add")
     missing = f'add operation does not apply: doc is missing path: "{path}"'
     container, step = patched.find_container_and_last_step(path, missing, for_change=True)
+    patched.require_readable_depth(operation.get("value"), path)
     _insert_value(container, step, operation.get("value"), f"error in add for path: '{path}'")
 
 
@@ -175,6 +244,7 @@ def _apply_replace(patched: _PatchedDocument, operation: Operation) -> None:
     if path == "":
         if not isinstance(value, dict | list):
             raise PatchError("replace operation value must be object or array")
+        patched.require_readable_depth(value, path)
         patched.root = value
         return
     missing = f"replace operation does not apply: doc is missing path: {path}"
@@ -184,6 +254,7 @@ def _apply_replace(patched: _PatchedDocument, operation: Operation) -> None:
     except PatchError:
         message = f"replace operation does not apply: doc is missing key: {path}: missing value"
         raise PatchError(message) from None
+    patched.require_readable_depth(value, path)
     container[key] = value
 
 
@@ -196,6 +267,7 @@ def _apply_move(patched: _PatchedDocument, operation: Operation) -> None:
     path = _path_member(operation, "move")
     missing = f"move operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find_container_and_last_step(path, missing, for_change=True)
+    patched.require_readable_depth(value, path)
     _insert_value(container, step, value, f"error in move for path: '{path}'")
 
 
@@ -207,9 +279,9 @@ def _apply_copy(patched: _PatchedDocument, operation: Operation) -> None:
     path = _path_member(operation, "copy")
     missing = f"copy operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find_container_and_last_step(path, missing, for_change=True)
+    value = patched.copy_within_limit(value)
+    patched.require_readable_depth(value, path)
     _insert_value(container, step, value, "error while adding value during copy")
-    if id(value) in patched.own:  # a value that is now at two places must not be changed, nor its contents
-        patched.own.clear()
 
 
 def _apply_test(patched: _PatchedDocument, operation: Operation) -> None:
