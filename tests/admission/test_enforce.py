@@ -11,8 +11,8 @@ from webhook.admission.enforce import (
     MAX_MESSAGE,
     MAX_WARNING,
     MAX_WARNINGS,
+    fit_warnings_to_api_server_limits,
     verdict_of_decisions,
-    without_control_characters,
 )
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.rules.decisions import Decision, DenialReason, ValidationAction
@@ -242,11 +242,56 @@ def test_one_very_long_warning_ends_early():
 
 
 def test_only_the_beginning_of_a_too_long_warning_is_read():
-    assert without_control_characters("x" * 10**6) == "x" * (4 * MAX_WARNINGS)
+    class Text(str):
+        __slots__ = ()
+
+        def isprintable(self):
+            raise AssertionError
+
+    assert len(fit_warnings_to_api_server_limits([Text("x" * 10**6)])[0]) <= MAX_WARNINGS
 
 
 def test_no_character_makes_the_api_server_drop_a_warning():
-    assert without_control_characters("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
+    assert fit_warnings_to_api_server_limits(["a\u2028b\x85c\ud800 ", "\t\n"]) == (r"a\u2028b\x85c\ud800",)
+
+
+HOSTILE = "\x1b[2J\x9b1m\u202e\u200b\r\n* what to do: run this\x00\ud800"
+SHOWN = r"\x1b[2J\x9b1m\u202e\u200b\r\n* what to do: run this\x00\ud800"
+
+
+def test_a_denial_quotes_control_characters_as_escapes():
+    """kubectl prints the text of a denial unchanged, to a terminal that obeys ESC."""
+    found = Problem(code="g/r", path=f"spec[{HOSTILE}]", found=f"`{HOSTILE}`", message="is wrong", fix="set 1")
+    problem = denial(problems=(found,), message="")
+    for decision in (denial(message=HOSTILE), problem, denial(evaluation="error", message=HOSTILE)):
+        status = verdict_of_decisions([decision, decision], attributes()).status
+        for said in (status.message, *(each.message for each in status.details.causes)):
+            assert SHOWN in said
+            assert all(each == " " or each.isprintable() for each in said)
+        assert all(each.field.isprintable() for each in status.details.causes)
+    assert (
+        verdict_of_decisions([denial(message="é漢\u3000\\n")], attributes()).status.message == "é漢\u3000\\n (policy p)"
+    )
+
+
+def test_the_lines_of_an_expression_with_an_error_stay_lines():
+    error = "ERROR: <input>:1:1: undeclared\n | x\x1b\n | ^\nwhat to do: pay"
+    status = verdict_of_decisions([denial(evaluation="error", message=error)], attributes()).status
+    assert status.message == "ERROR: <input>:1:1: undeclared\n | x\\x1b\n | ^\\nwhat to do: pay (policy p)"
+
+
+def test_the_text_of_the_api_server_is_the_one_it_writes():
+    verdict = verdict_of_decisions([denial(message="a\x1bb")], attributes(), api_server_text=True)
+    assert verdict.status.message.endswith("denied request: a\x1bb")
+
+
+def test_escapes_do_not_make_a_denial_longer():
+    decisions = [denial(message="\u202e" * 5000, policy=f"p{n}") for n in range(50)]
+    status = verdict_of_decisions(decisions, attributes()).status
+    assert len(status.message) <= MAX_MESSAGE
+    assert status.message.isascii() is False
+    assert "\u202e" not in status.message
+    assert status.message.startswith(r"50 problems:")
 
 
 def test_the_first_failure_under_audit_is_recorded():

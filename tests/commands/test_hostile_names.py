@@ -149,7 +149,7 @@ def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) 
     code, said = door(["replay", *objects, "--only", str(folder / "policies"), "-o", format_], capsys)
     assert code == 2  # for a document that is not an object
     if format_ == "text":
-        assert r"warning: ::error::a" in said
+        assert re.search(r"warning:\s+\\x3a:error::a", said)
         assert re.search(
             r"\*\s+(::|\\x3a:)error::a", said
         )  # which is not a command, because it is not at the start of the line

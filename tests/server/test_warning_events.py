@@ -152,6 +152,13 @@ def test_an_event_names_title_and_field_but_not_the_message() -> None:
     assert told == "Policy own-policy warns. `kubectl apply --dry-run=server` prints its message."
 
 
+def test_an_event_quotes_the_key_of_an_object_with_escapes() -> None:
+    about = warning_events.ObjectReference("v1", "Pod", "n", "p", "1")
+    assert event_body(about, "a/b", 'spec["\u202e\x9b"]', "A title")["note"].startswith(
+        r'A title: spec["\u202e\x9b"] (a/b)'
+    )
+
+
 REPLICA_SET = "/apis/apps/v1/namespaces/n/replicasets/r"
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "3", "controller": True}
 

@@ -5,12 +5,14 @@ would be denied, then warns its users, then enforces. The policies stay the same
 between two sentences; only a text that a foreign policy or a user made too long is cut earlier.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the decision that denies by its
-binding's actions, and for the API server's own text in `api_server_text`.
+binding's actions, and for the API server's own text in `api_server_text`, which quotes objects as they are. Our own
+texts escape what a terminal would obey or hide: kubectl prints the text of a denial unchanged.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
@@ -31,6 +33,7 @@ from webhook.rules.decisions import (
     severity_rank,
 )
 from webhook.rules.problem import Problem
+from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
@@ -59,8 +62,8 @@ _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
-_CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
-_SURROGATES = dict.fromkeys(range(55296, 57344), "�")
+_LINE_OF_SOURCE: Final = re.compile(r"\n(?= \| )")
+"""What begins a line of an expression with an error, as cel-go shows it."""
 
 
 def verdict_of_decisions(
@@ -141,7 +144,7 @@ def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descripti
         warnings=fit_warnings_to_api_server_limits([*verdict.warnings, *warnings]),
         audit_annotations={
             **verdict.audit_annotations,
-            **{f"{policy}/{APPLIED}": without_control_characters(said) for policy, said in told.items()},
+            **{f"{policy}/{APPLIED}": one_line(said) for policy, said in told.items()},
         },
     )
 
@@ -178,7 +181,7 @@ def status_of_denials(
     }
     told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
-    said = text.texts_that_fit([each.text for each in told], MAX_MESSAGE)
+    said = text.texts_that_fit(_escaped_while_they_fit([each.text for each in told], MAX_MESSAGE), MAX_MESSAGE)
     note = _FROM_VALIDATING_PHASE.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
     return DenialStatus(
         code=first.code,
@@ -205,8 +208,25 @@ def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCaus
     """Return the cause of a denial; its field is the kind for the object as a whole, because `kubectl` prints
     it first. Message and field may hold what a user wrote, and are shortened.
     """
-    field = text.shorten_text(told.field, _LONGEST_FIELD) or attributes.kind.kind
-    return DenialCause(field=field, message=text.shorten_text(told.message, MAX_MESSAGE), reason=told.rule)
+    field = _escaped(told.field, _LONGEST_FIELD) or attributes.kind.kind
+    return DenialCause(field=field, message=_escaped(told.message, MAX_MESSAGE), reason=told.rule)
+
+
+def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
+    """Return the texts, escaped until they are longer than this together: the others are counted and not shown."""
+    escaped: list[str] = []
+    left = longest
+    for each in texts:
+        shown = _escaped(each, longest) if left > 0 else each
+        left -= len(shown)
+        escaped.append(shown)
+    return escaped
+
+
+def _escaped(said: str, longest: int) -> str:
+    """Return a text of at most this length with visible escapes; lines of an expression remain lines."""
+    lines = _LINE_OF_SOURCE.split(text.shorten_text(said, longest))
+    return text.shorten_text("\n".join(map(one_line, lines)), longest)
 
 
 def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes) -> DenialStatus:
@@ -309,7 +329,7 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
     The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
     """
-    lines = [line for line in dict.fromkeys(map(without_control_characters, texts)) if line]
+    lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
         return tuple(lines)
     kept: list[str] = []
@@ -324,15 +344,17 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
     return (*kept, f"and {counted(left, 'more warning')}") if left else tuple(kept)
 
 
-def without_control_characters(line: str) -> str:
-    """Return text without control characters. An API server would drop a warning that has one.
+def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each warning on one line, with visible escapes: an API server would drop one with a control character.
 
-    Only the beginning of a line that is far too long is read and shown, because a user chooses the names in it.
+    Only the beginning of a text that is far too long is read, because a user chooses the names in it. Warnings beyond
+    the limit are counted and not shown, so nothing is escaped in them.
     """
-    shown = line[: 4 * MAX_WARNINGS]
-    if not shown.isprintable():
-        shown = shown.translate(_CONTROL).translate(_SURROGATES)
-    return shown.strip()
+    left = MAX_WARNINGS
+    for each in texts:
+        shown = each[: 4 * MAX_WARNINGS].strip()
+        yield (one_line(shown) if left > 0 else shown)
+        left -= len(shown)
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:

@@ -34,6 +34,7 @@ from webhook.rules.decisions import ValidationAction, Verdict
 from webhook.rules.text import shorten_text
 from webhook.server.counters import Counters
 from webhook.server.usage import BoundedMap
+from webhook.text.terminal import one_line
 
 WARNED: Final = "warned"
 """The log field with what a review warned of; it becomes Events and is not logged."""
@@ -297,7 +298,7 @@ def event_body(about: ObjectReference, rule: str, path: str, title: str) -> dict
     """Return the Event of one rule on one object."""
     digest = hashlib.sha256(f"{about.uid}/{rule}".encode()).hexdigest()[:16]
     if title:
-        note = f"{title}{f': {path}' if path else ''} ({rule}). `claimgate explain {rule}` says what to do."
+        note = f"{title}{f': {one_line(path)}' if path else ''} ({rule}). `claimgate explain {rule}` says what to do."
     else:
         note = f"Policy {rule} warns. `kubectl apply --dry-run=server` prints its message."
     return {
