@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tests.literals import TABLE
+from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.workloads.podsets import pod_templates
 from webhook.workloads.rows import PodSetRule, Row
@@ -23,7 +24,7 @@ def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
     """Return an object of a row with a template at one of its places."""
     inner = template
     if rule.embeds == "podSpec":
-        inner = template["spec"]
+        inner = dict(template["spec"])  # a copy, which gets the labels
     elif rule.embeds == "object":
         inner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "inner"}, "spec": {"template": template}}
     api_version = f"{row.group}/{row.versions[0]}" if row.group else row.versions[0]
@@ -31,7 +32,18 @@ def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
     made = _with_value(obj, rule.template, inner)
     if rule.when and not pod_templates(made, TABLE):
         made = _with_value(made, _place_of_condition(rule), {"spec": {"containers": [{"name": "c", "image": "i"}]}})
-    return made
+    return _with_metadata_beside(made, template) if rule.embeds == "podSpec" else made
+
+
+def _with_metadata_beside(obj: JSON, template: JSON) -> JSON:
+    """Return an object around a bare PodSpec with the labels and annotations of the template where its pods get them
+    from.
+    """
+    containers = template["spec"].get("containers")
+    (podset,) = [each for each in pod_templates(obj, TABLE) if each.template["spec"].get("containers") is containers]
+    place = paths.get(obj, podset.metadata[-1])
+    place.update({name: value for name, value in (template.get("metadata") or {}).items() if name != "name"})
+    return obj
 
 
 def _place_of_condition(rule: PodSetRule) -> str:
