@@ -127,6 +127,68 @@ def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     assert said({**obj, "metadata": {"name": "x", "namespace": "team"}}, AT_MOST_4) == [("unknown", text)]
 
 
+@pytest.mark.parametrize(
+    ("spec", "places"),
+    [
+        ({"predictor": {"model": {"modelFormat": {"name": "vllm"}, "resources": gpus(8)}}}, ["spec.predictor"]),
+        ({"predictor": {"containers": [{"name": "c", "resources": gpus(4)}]}}, []),
+        (
+            {"predictor": {"containers": [{"name": "c", "resources": gpus(4)}]}, "transformer": {"logger": {}}},
+            ["spec.transformer"],
+        ),
+    ],
+)
+def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places: list[str]) -> None:
+    """KServe makes these of the runtime and of fields beside it."""
+    metadata = {"name": "s", "namespace": "team"}
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    whole = [("admit", "")] if "containers" in spec["predictor"] else []
+    told = "not evaluated: InferenceService has no whole pod template at {}"
+    assert said(service, AT_MOST_4) == [*whole, *(("unknown", told.format(each)) for each in places)]
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata}
+    inside = said({**wrapper, "spec": {"components": [{"template": service}]}}, AT_MOST_4)
+    at = "spec.components[0].template."
+    assert inside == [*whole, *(("unknown", told.format(f"{at}{each}")) for each in places)]
+
+
+def test_pods_of_an_unknown_kind_inside_an_object_are_not_evaluated() -> None:
+    inner = {"apiVersion": "example.com/v1", "kind": "Fleet", "spec": {"pods": 2}}
+    metadata = {"name": "w", "namespace": "team"}
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata}
+    at = "spec.components[0].template"
+    told = f"not evaluated: AppWrapper has no whole pod template at {at}"
+    assert said({**wrapper, "spec": {"components": [{"template": inner}]}}, AT_MOST_4) == [("unknown", told)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "applies"),
+    [
+        ("request.namespace != 'team'", False),
+        ("request.operation == 'DELETE' || oldObject != null", False),
+        ("has(object.spec.nodeName)", True),
+        ("has(object.metadata.labels)", True),
+        ("request.namespace == 'team'", True),
+    ],
+)
+def test_a_condition_about_the_request_is_evaluated_although_the_pods_are_not_known(
+    condition: str, applies: bool
+) -> None:
+    rules = [{"name": "c", "expression": condition}]
+    judging = validating("true", annotations=EXPAND, matchConditions=rules)
+    expected = [("unknown", "not evaluated: ClusterTrainingRuntime ours not found")] if applies else []
+    assert said(train_job(), judging) == expected
+    change = mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND, matchConditions=rules)
+    _, decisions = apply_mutating_policies(
+        request(train_job(), is_plain=True), policies(change), FilesCluster([namespace()])
+    )
+    assert [(each.evaluation, each.message) for each in decisions] == expected
+
+
 def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
     """Mutations of a TrainJob, which stays unchanged."""
     job = train_job(**spec)

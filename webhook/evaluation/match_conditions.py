@@ -121,6 +121,19 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     return unmet is None
 
 
+def may_conditions_hold(invocation: Invocation) -> bool:
+    """Return whether the conditions of a policy may hold for an object of which nothing is known; false if one of them
+    is false for every object.
+
+    Raises:
+        EvaluationError: one of them fails for every object, and the policy's failurePolicy is Fail.
+    """
+    try:
+        return do_conditions_hold(invocation)
+    except NoDecision:
+        return True
+
+
 def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Match:
     """Return the match for the variable `request`, which has the resource as requested (matchconditions/matcher.go)."""
     resource, match = context.attributes.request_resource, target.match

@@ -18,7 +18,7 @@ from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.deadline import Deadline
 from webhook.evaluation.partial_objects import PartialObject
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods.unread_pods import kinds_of_parts
+from webhook.facts.pods.unread_pods import unread_pods
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
@@ -164,8 +164,7 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
     if attributes.is_plain:
         pods += _partial_pods(obj, table, view.deadline)
         read = {pod.kind for pod in pods if isinstance(pod, PartialPod)}
-        unread = [kind for kind in kinds_of_parts(obj, table, view.deadline) if kind not in read]
-        missing += (MissingObject(kind=kind, name="", why="makes pods of parts, which are not read") for kind in unread)
+        missing += (each for each in unread_pods(obj, table, view.deadline) if each.kind not in read)
     if not (jobs or pods):
         return PodsOutsideObject(missing=tuple(missing))
     if jobs:

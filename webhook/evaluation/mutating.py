@@ -33,7 +33,7 @@ from webhook.errors import (
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
-from webhook.evaluation.match_conditions import do_conditions_hold, policies_that_may_concern
+from webhook.evaluation.match_conditions import do_conditions_hold, may_conditions_hold, policies_that_may_concern
 from webhook.evaluation.merged_pods import PartialPod
 from webhook.evaluation.mutations import (
     TemplateRewriting,
@@ -210,10 +210,11 @@ class MutationRun(Struct):
         if self.only is not None:
             return
         policy, binding, target = invocation.policy, invocation.binding, invocation.target
-        if target.missing:
-            self._add_decision(decision_of_unknown_pods(policy, binding, invocation.param.name, target.missing))
-            return
         try:
+            if target.missing:
+                if may_conditions_hold(invocation):
+                    self._add_decision(decision_of_unknown_pods(policy, binding, invocation.param.name, target.missing))
+                return
             if not do_conditions_hold(invocation) or not self._changes_pod(invocation):
                 return
             kind = invocation.context.attributes.kind.kind

@@ -20,6 +20,7 @@ from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.merged_pods import MergedPod, PartialPod, pods_outside_object
+from webhook.evaluation.partial_objects import PartialObject
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
@@ -235,7 +236,11 @@ class RequestObjects:
         nothing: JSON = {}
         virtual = request_about_pods(self.attributes, object=nothing, old_object=None, is_decoded=False)
         podset = PodSet(name="", path=(), template=nothing)
-        return EvaluationTarget(virtual, self.sent, nothing, None, nothing, podset, missing=missing)
+        target = EvaluationTarget(virtual, self.sent, nothing, None, nothing, podset, missing=missing)
+        unknown = PartialObject({}, lambda _: False, "", "{} of these pods is not known")
+        old, new = self.attributes.old_object, self.attributes.object
+        target.shown_objects = (None if new is None else unknown, None if old is None else unknown)
+        return target
 
     def patch_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.

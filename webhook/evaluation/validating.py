@@ -18,7 +18,7 @@ from webhook.deadline import Deadline
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation.decision_list import DecisionList, without_repeats
 from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
-from webhook.evaluation.match_conditions import do_conditions_hold, policies_that_may_concern
+from webhook.evaluation.match_conditions import do_conditions_hold, may_conditions_hold, policies_that_may_concern
 from webhook.evaluation.not_evaluated import (
     contain_fault,
     decision_of_unconverted_object,
@@ -123,11 +123,13 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
     """
     policy, binding, param, target = invocation.policy, invocation.binding, invocation.param, invocation.target
     started = perf_counter()
-    if target.missing:
-        return [decision_of_unknown_pods(policy, binding, param.name, target.missing)]
     if target.match.conversion == "impossible":
         return [decision_of_unconverted_object(policy, binding, target)]
     try:
+        if target.missing:
+            if not may_conditions_hold(invocation):
+                return ()
+            return [decision_of_unknown_pods(policy, binding, param.name, target.missing)]
         if invocation.gate is not None and not do_conditions_hold(invocation):
             return ()
         if not policy.reports_problems:

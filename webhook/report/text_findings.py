@@ -93,7 +93,9 @@ class TextFindingsWriter:
             first_line, *others = self._screen.wrapped(told, "    ")
             yield f"  {self._screen.symbol_of_result('skip')} {first_line[4:]}"
             yield from others
-        if totals.files and any(each.missing for each in totals.counts.not_evaluated.values()):
+        if totals.files and any(
+            each.missing and each.missing.is_absent for each in totals.counts.not_evaluated.values()
+        ):
             yield from fix_lines("name files that have what is missing with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:

@@ -9,12 +9,15 @@ from msgspec import Struct
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
-    """An object that was needed and not found. `why` is `not found`, or `not looked up` with a reason."""
+    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or what of the
+    object is not known. is_absent: a file with the object would help, which is not so for an object that was read.
+    """
 
     kind: str
     name: str
     namespace: str = ""
     why: str = "not found"
+    is_absent: bool = True
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.kind, self.name, self.why) if part)

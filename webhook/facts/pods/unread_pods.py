@@ -13,7 +13,9 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.known_kinds import CLUSTER_SCOPED, is_built_in
 from webhook.deadline import Deadline
-from webhook.workloads.embedded import embedded_objects
+from webhook.rules.problem import MissingObject
+from webhook.text.wording import some_of
+from webhook.workloads.embedded import EmbeddedObject, embedded_objects
 from webhook.workloads.podsets import OF_RUNTIME, group_kind, places_of_path, pod_templates
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
@@ -65,12 +67,27 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
     return tuple(dict.fromkeys(map(path_as_text, deadline.charge_for_items(unread))))
 
 
-def kinds_of_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
-    """Return the kinds of the object and of its embedded objects with controllers that create pods from parts of the
-    object.
+def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
+    """Yield for each kind, of the object and of embedded objects, why its pods are not known: the controller makes them
+    of parts, or a part that becomes pods is no whole pod template. Kinds of Kubernetes always have a whole template.
     """
-    rows = [table.row(*group_kind(obj)), *(inner.row for inner in embedded_objects(obj, table, deadline))]
-    return tuple(dict.fromkeys(row.kind for row in rows if row is not None and makes_pods_of_parts(row)))
+    row = table.row(*group_kind(obj))
+    own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
+    unread: dict[str, list[FieldPath]] = {}
+    for each in deadline.charge_for_items([*own, *embedded_objects(obj, table, deadline)]):
+        if makes_pods_of_parts(each.row):
+            unread.setdefault(each.row.kind, []).append(())
+        elif each.row.podSets and not is_built_in(each.row.gvk):
+            for part in _unread_parts_of_row(each.object, each.row, table, deadline):
+                unread.setdefault(each.row.kind, []).append((*each.path, *part))
+    for kind, places in unread.items():
+        paths = some_of([*map(path_as_text, deadline.charge_for_items(places))], _MOST_PLACES)
+        why = _MADE_OF_PARTS if () in places else f"has no whole pod template at {paths}"
+        yield MissingObject(kind=kind, name="", why=why, is_absent=False)
+
+
+_MADE_OF_PARTS: Final = "makes pods of parts, which are not read"
+_MOST_PLACES: Final = 5
 
 
 def makes_pods_of_parts(row: Row) -> bool:
