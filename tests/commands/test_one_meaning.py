@@ -100,6 +100,36 @@ def test_an_unknown_rule_is_an_error(
         assert f"{flag}: unknown rule, group or policy `storage/claim-exist`" in capsys.readouterr().err
 
 
+LABELLED = {"namespaceSelector": {"matchLabels": {"gpu": "true"}}}
+UNKNOWN = {
+    "a selector of a binding": validating("false", binding={"matchResources": LABELLED}),
+    "a validation": validating("namespaceObject.metadata.labels['gpu'] == 'true'"),
+    "an answer": ASKS,
+}
+"""Policies that need labels which no file has, or an answer that nobody knows."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+@all_rows("policies", UNKNOWN.values(), ids=UNKNOWN)
+def test_a_policy_that_may_deny_and_is_not_evaluated_is_undecided(
+    policies: list[Any],
+    door: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (policy, binding) = policies
+    answer(door, policies, [], {})
+    file, flags = "log.json" if door == "backtest" else "pod.yaml", ["--fail-on", "deny,undecided"]
+    flags = [] if door == "simulate" else flags
+    assert run_command_line([door, file, *flags]) == 3
+    warning = {**binding, "spec": {**binding["spec"], "validationActions": ["Warn"]}}
+    answer(door, [policy, warning], [], {})
+    assert run_command_line([door, file, *flags]) == 0
+    capsys.readouterr()
+
+
 LEFT_OUT = {
     "exceptions": ({"exceptions": [EXCEPTION]}, "1 finding by exceptions", "excepted until 2099-01-31 by ml: later"),
     "ignore": ({"ignore": {"namespaces": ["team"]}}, "1 object by ignore", ""),

@@ -42,6 +42,7 @@ from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import Criteria, matches_namespace
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.actions import actions_without_denial
 from webhook.rules.catalogue import UnlistedRuleError
 from webhook.rules.decisions import INVALID, Decision, DenialReason, EvaluationFault, ValidationAction
 from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
@@ -107,7 +108,9 @@ def undecided_decision(policy: Policy, binding: Binding | None, error: Exception
 
 
 def _undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
-    is_denial = policy.missing == "deny"
+    is_mutating = policy.kind == "mutating"
+    bindings = policy.bindings if binding is None else (binding,)
+    actions = DENY if is_mutating else tuple(dict.fromkeys(action for each in bindings for action in each.actions))
     return Decision(
         kind=policy.kind,
         policy=policy.name,
@@ -115,9 +118,9 @@ def _undecided_decision(policy: Policy, binding: Binding | None, text: str, para
         binding=binding.name if binding else "",
         param=param,
         evaluation="unknown",
-        lets_pass=not is_denial,
+        lets_pass=policy.missing != "deny" if is_mutating else policy.missing == "admit",
         denial=INVALID,
-        actions=DENY if is_denial else (ValidationAction.WARN,),
+        actions=actions_without_denial(actions) if policy.missing == "warn" else actions,
         message=f"not evaluated: {text}",
         severity=policy.severity,
         category=policy.category,
