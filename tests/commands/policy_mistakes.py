@@ -96,6 +96,10 @@ TYPED = {
         on_deployments("object.spec.replicas + '1' == '31'"),
         "a whole number and a string do not fit `+`",
     ),
+    "containers and ephemeral containers in one list": (
+        on_pods("(object.spec.containers + object.spec.?ephemeralContainers.orValue([])).all(c, c.image != 'a')"),
+        "write `dyn(object.spec.?ephemeralContainers.orValue([]))`",
+    ),
     "a name that is compared with null": (
         on_pods("object.spec.nodeName == null"),
         "`object.spec.nodeName` is never null: ask `has(object.spec.nodeName)` instead",

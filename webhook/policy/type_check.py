@@ -195,6 +195,11 @@ def _sentence_about_call(node: Call, types: tuple[str, ...]) -> str:
             return (
                 f"a list has numbers as indices: write `{source_text(left)}.exists(x, x.name == {source_text(right)})`"
             )
+        if function == "_+_" and all(each.startswith("list(") for each in types):
+            return (
+                "the elements of the lists have different types; API servers evaluate it and warn in "
+                f"`status.typeChecking`: write `dyn({source_text(right)})`"
+            )
         if _SYMBOL.fullmatch(function):
             operator, fix = _function_in_words(function), _fix_for_operands(left, right, types)
             return f"{_type_in_words(types[0])} and {_type_in_words(types[1])} do not fit {operator}: {fix}"
