@@ -24,8 +24,8 @@ class Expression:
 
     Attributes:
         home: its module, such as `webhook.apimachinery.names`, and its name or, where it has none, its line of code.
-        pattern: it compiled; None where the program makes it while it runs.
-        uses: the methods that are called; "match from" for `match` with a place to begin at, "" where it is passed on.
+        pattern: it compiled; None if the program makes it while it runs.
+        uses: the methods that are called; "match from" for `match` with a place to begin at, "" if it is passed on.
     """
 
     home: str

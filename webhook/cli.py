@@ -33,7 +33,7 @@ INSTALLED_EXTRAS: Final = ("serve", "live")
 
 
 def install_hint_for_module(module: str | None) -> str:
-    """Say how to install the extra with a module that cannot be found; "" where no extra brings it.
+    """Say how to install the extra with a module that cannot be found; "" if no extra brings it.
 
     Never the bare name: public indexes have another package that is called claimgate.
 

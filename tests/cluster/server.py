@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "/".join(before), name
 
     def listed(self, path, query):
-        """A page of what is selected, None where the collection is answered otherwise."""
+        """A page of what is selected, None if the collection is answered otherwise."""
         before, _, inside = path.partition("/namespaces/")
         namespace, _, plural = inside.partition("/")
         items = self.server.objects.get(f"{before}/{plural}" if plural else path)

@@ -53,7 +53,7 @@ class Replica:
         return self.port > 0
 
     def unready(self) -> str:
-        """What /readyz?verbose says, or "" where it is ready, as a kubelet asks."""
+        """What /readyz?verbose says, or "" if it is ready, as a kubelet asks."""
         if self.is_ending or self.process.poll() is not None or not self.listens():
             return "no answer"
         with suppress(httpx.TransportError):

@@ -115,7 +115,7 @@ def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas:
     _until_kept(server, "broken", 2)
     _without_replicas(server, replicas, policy("broken", "gpu.devises != 7", facts=["gpu"]))
     told = _until_status(server, "broken", "Compiled", "False")["message"]
-    assert told.endswith("until this is fixed, generation 2 is in force, the last that compiled")
+    assert told.endswith("until this is fixed, generation 2 is evaluated, the last that compiled")
     assert "broken" in _refusal(server, SEVEN)
     assert not _refusal(server, pod("one", {"nvidia.com/gpu": "1"}))
     assert "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS))

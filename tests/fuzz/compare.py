@@ -84,7 +84,7 @@ def _unnamed(told: Told) -> Told:
 
 
 def _unordered(text: str) -> str:
-    """A message without addresses, and with several errors in an order: Go has none where it walks a map."""
+    """A message without addresses, and with its errors sorted: Go walks a map in no fixed order."""
     head, several, listed = _ADDRESS.sub("(…)", text).partition("errors:\n")
     return f"{head}{several}{chr(10).join(sorted(listed.split(chr(10))))}"
 

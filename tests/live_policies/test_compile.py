@@ -115,7 +115,7 @@ def test_the_last_generation_that_compiled_is_in_force_for_every_replica() -> No
     for made in (live(broken, bound), live(broken, bound)):  # a process that started later has only the status
         (one,) = made.policies.validating
         assert one.rules[0].expression.source == "object.metadata.name == 'a'"
-        assert message(made, "p").endswith("generation 1 is in force, the last that compiled")
+        assert message(made, "p").endswith("generation 1 is evaluated, the last that compiled")
         (last,) = [last for stored, _, last in status_of_all_objects(made) if stored.name == "p"]
         assert last == broken["status"]["lastCompiled"]
     for unreadable in ({"spec": "{"}, {"generation": 1, "spec": '{"validations": 1}'}, {"generation": 1, "spec": "[]"}):

@@ -154,7 +154,7 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
 
 
 def _decode_object(written: Any) -> JSON:
-    """Return the object of an event, None where it has none."""
+    """Return the object of an event, None if it has none."""
     if not isinstance(written, msgspec.Raw):
         return written
     text = bytes(written)

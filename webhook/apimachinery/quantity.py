@@ -212,7 +212,7 @@ def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
 
 
 def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
-    """Read a whole part and a fraction as Go does with an int64; None where Go leaves it for the big decimal."""
+    """Read a whole part and a fraction as Go does with an int64; None if Go leaves it for the big decimal."""
     whole, fraction = number
     digits = whole + fraction
     if base == 10:

@@ -35,7 +35,7 @@ class Struct(dict[str, Any]):
 
 
 class JSONPatch(Struct):
-    """One operation of a JSON patch. op, path and from are always texts, and "" where they are not set."""
+    """One operation of a JSON patch. op, path and from are always texts, and "" if they are not set."""
 
     __slots__ = ()
 

@@ -63,7 +63,7 @@ class FilesAppliedTogether:
 
         Args:
             folder: the folder of the objects.
-            root: the folder of their kustomization, "" where they have none.
+            root: the folder of their kustomization, "" if they have none.
         """
         namespaces: set[str] = set()
         at = folder

@@ -82,7 +82,7 @@ class AuditReport:
         return formats.contents_required_by_formats({each.format for each in self._outputs}, self._shown)
 
     def encoder(self, filters: Filters) -> FindingLineEncoder | None:
-        """Return what writes the findings in the processes that find them; None where an output or a baseline needs
+        """Return what writes the findings in the processes that find them; None if an output or a baseline needs
         to see them one after the other.
         """
         names = {each.format for each in self._outputs}

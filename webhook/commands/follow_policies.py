@@ -242,7 +242,7 @@ def _registered_conditions(outcome: _UpdateResult) -> Iterator[_StoredConditions
 
 def _registered_condition(compiled: CompiledObject, outcome: _UpdateResult) -> dict[str, Any]:
     if compiled.policy is None:
-        return _false_condition("NotInForce", "it is not in force: see condition Compiled")
+        return _false_condition("NotInForce", "claimgate does not evaluate it: see condition Compiled")
     policy = outcome.in_force[compiled.policy.file]
     if not policy.bindings:
         return _false_condition("NoBinding", "it is not evaluated, because no binding names it: apply a PolicyBinding")

@@ -116,7 +116,7 @@ class GitChanges:
         return popped
 
     def _top_of_folder(self, folder: str) -> str:
-        """Return the top of the work tree that a folder is in; "" where it is in none."""
+        """Return the top of the work tree that a folder is in; "" if it is in none."""
         if folder not in self._tops:
             self._tops[folder] = enclosing_work_tree(folder)
         return self._tops[folder]

@@ -45,7 +45,7 @@ Jobs: TypeAlias = Annotated[
 
 
 def connect_to_ray_if_given(ray: str, jobs: int | None) -> AbstractContextManager[RayCluster | None]:
-    """Return a connection to the cluster of --ray; None where the option is not given."""
+    """Return a connection to the cluster of --ray; None if the option is not given."""
     if not ray:
         return nullcontext()
     from webhook.commands.ray_cluster import connect_to_ray
@@ -62,7 +62,7 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
     """Raise a ConfigurationError if --ray comes with standard input or an option that needs the files here.
 
     Args:
-        ray: the address, "" where the option is not given.
+        ray: the address, "" if the option is not given.
         named: the named files.
         others: the values of these options by their names.
     """

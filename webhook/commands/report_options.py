@@ -94,7 +94,7 @@ def parse_shown(text: str) -> frozenset[Result]:
 
 
 def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
-    """Return 1 where a finding fails, 3 where a rule that may deny was not evaluated and that fails, else 0."""
+    """Return 1 if a finding fails, 3 if a rule that may deny was not evaluated and `undecided` fails, else 0."""
     if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
         return 1
     return 3 if undecided and "undecided" in fail_on else 0

@@ -168,7 +168,7 @@ def _idle_servers(
 
 
 def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return the namespace of the Service that our webhooks call; "" where they call an address."""
+    """Return the namespace of the Service that our webhooks call; "" if they call an address."""
     services = [one.client_config.service for each in ours for one in each.webhooks]
     return next((each.namespace for each in services if each is not None), "")
 

@@ -196,7 +196,7 @@ def _shown(value: Any) -> str:
 
 
 def _time_of_text(text: str) -> datetime | None:
-    """Return the time of a line; None where it has none that can be read."""
+    """Return the time of a line; None if it has none that can be read."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -385,7 +385,7 @@ def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attrib
 
 
 def _version_of_object(obj: JSON) -> str:
-    """Return the version of an object inside another; "" where it has none, which a kind of the core group may lack."""
+    """Return the version of an object inside another; "" if it has none, which a kind of the core group may lack."""
     written = obj.get("apiVersion")
     return written.rpartition("/")[2] if isinstance(written, str) else ""
 

@@ -144,7 +144,7 @@ def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[natives
 def _policies_for_group(
     policy: JSON, bindings: Sequence[JSON], group: _KindGroup, original: nativespec.ParsedPolicySpec, version: Version
 ) -> Iterator[JSON]:
-    """Yield the policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
+    """Yield the policy for one group of kinds, with its bindings; nothing if its rules leave no operation."""
     constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
@@ -167,7 +167,7 @@ def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
 
 
 def _binding_for_group(binding: JSON, policy: str, group: _KindGroup) -> JSON | None:
-    """Return a binding for another policy; None where it names resources, and pods are not among them."""
+    """Return a binding for another policy; None if it names resources, and pods are not among them."""
     spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
         constraints = _constraints_for_kinds(resources, group.rows)
@@ -183,7 +183,7 @@ def _match_resources_of_binding(binding: JSON) -> JSON:
 
 
 def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
-    """Return rules about pods as rules about these kinds; None where there are rules, and none is about pods.
+    """Return rules about pods as rules about these kinds; None if there are rules, and none is about pods.
 
     As for the webhook itself, the API server converts requests of other versions (matchPolicy Equivalent).
     """

@@ -206,7 +206,7 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
 
 
 def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: str) -> str:
-    """Return CEL for the virtual Pod in an object, null where the object has not the template."""
+    """Return CEL for the virtual Pod in an object, null if the object has not the template."""
     pod = policy.virtual_pod_expression("t", bare=rule.embeds == "podSpec")
     exists, template = (
         templates.template_exists_expression(value, rule),

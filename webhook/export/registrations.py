@@ -147,7 +147,7 @@ def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str]
 
 
 def _unseen_bookkeeping(policies: Iterable[Policy]) -> frozenset[str]:
-    """Return the fields of BOOKKEEPING that none of some policies looks at; none where a policy sees every update."""
+    """Return the fields of BOOKKEEPING that none of some policies looks at; none if a policy sees every update."""
     fields = (BOOKKEEPING - policy.named_bookkeeping if policy.ignores_bookkeeping else () for policy in policies)
     return BOOKKEEPING.intersection(*fields)
 

@@ -34,7 +34,7 @@ PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 
 
 def field_expression(value: str, path: str) -> str:
-    """Return CEL for a field of a value, null where some step of the path is absent or null."""
+    """Return CEL for a field of a value, null if some step of the path is absent or null."""
     return f"{value}{_optional_steps(path)}.orValue(null)" if path else value
 
 

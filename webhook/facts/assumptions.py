@@ -35,7 +35,7 @@ class ClusterAssumptions(Struct, frozen=True, kw_only=True):
     """The statements of a site about its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
-    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param does not say
+    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None if the param does not say
     it: then facts/train_job_pods/releases.py reads other sources. feature_gates: those of a device driver that are on,
     and off by default. resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and
     `vendor.<name>`. kueue: release of Kueue. knows_kueue: whether it was stated. kueue_configuration: the text of its

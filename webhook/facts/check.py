@@ -41,7 +41,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
             origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
         lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
         concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: an object
-        that it does not concern needs no notice that it could not be read. None where it is about all of them.
+        that it does not concern needs no notice that it could not be read. None if it is about all of them.
     """
 
     group: str

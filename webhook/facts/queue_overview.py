@@ -66,7 +66,7 @@ class QueueOverview(Struct, frozen=True):
     Args:
         rows: the queues.
         unused_flavors: the flavors without quota in any queue.
-        workloads: how many Workloads with reserved quota say what is in use; None where the status of the queues does.
+        workloads: how many Workloads with reserved quota say what is in use; None if the status of the queues does.
     """
 
     rows: tuple[QueueRow, ...]

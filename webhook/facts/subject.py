@@ -37,7 +37,7 @@ class Subject:
 
     Args:
         object: the object; null on DELETE.
-        old_object: what it was before, null where it was not.
+        old_object: what it was before, null if it was not.
         attributes: kind, operation and namespace of the request; for a virtual Pod those of a Pod.
         cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
@@ -115,7 +115,7 @@ class Subject:
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
-        """Return the old object with typed fields; it is false where there was none."""
+        """Return the old object with typed fields; it is false if there was none."""
         return kind.of(self.old_object, (), ReadingContext(self.deadline))
 
     def fact(self, name: str) -> JSON:

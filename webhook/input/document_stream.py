@@ -79,7 +79,7 @@ class RereadableFiles:
         self._spooled[name] = self._copy(BytesIO(data), name)
 
     def size_bytes(self, path: str) -> int:
-        """Return how many bytes a file has; 0 where that is unknown."""
+        """Return how many bytes a file has; 0 if that is unknown."""
         try:
             return 0 if path == "-" else Path(path).stat().st_size
         except OSError:

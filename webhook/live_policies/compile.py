@@ -168,7 +168,7 @@ class Compiler:
 
 
 def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
-    """Return what is wrong with the types of expressions; None where it would take too long."""
+    """Return what is wrong with the types of expressions; None if it would take too long."""
     kinds = sum(
         max(1, len(rule.groups or ())) * max(1, len(rule.versions or ())) * len(rule.resources)
         for rule in policy.criteria.rules

@@ -83,7 +83,7 @@ def _errors_as_text(compiled: CompiledObject) -> str:
     errors = compiled.errors
     lines = [*errors[:_MOST_ERRORS], *([f"and {len(errors) - _MOST_ERRORS} more"] * (len(errors) > _MOST_ERRORS))]
     if compiled.generation:
-        lines.append(f"until this is fixed, generation {compiled.generation} is in force, the last that compiled")
+        lines.append(f"until this is fixed, generation {compiled.generation} is evaluated, the last that compiled")
     else:
         lines.append("until this is fixed, the object has no effect")
     return "\n".join([f"{counted(len(errors), 'error')}:", *lines])

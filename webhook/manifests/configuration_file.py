@@ -25,7 +25,7 @@ NAME: Final = "claimgate.yaml"
 class ConfigurationFile(Struct, frozen=True):
     """A configuration, and its document; None without a file.
 
-    root: the folder that files which it names have to stay in; "" where a person named the configuration.
+    root: the folder that files which it names have to stay in; "" if a person named the configuration.
     """
 
     value: FileConfiguration = EMPTY

@@ -84,7 +84,7 @@ class TimeLimit(CamelCaseModel):
         raise NotImplementedError
 
     def days_left(self, day: dt.date) -> int:
-        """Return the days until the last day on which it holds; less than 0 where that has passed."""
+        """Return the days until the last day on which it holds; less than 0 if that has passed."""
         return (self.expires - day).days
 
 

@@ -100,7 +100,7 @@ _STATUS: Final[Schema] = {
         },
         "lastCompiled": {
             "type": "object",
-            "description": "The last generation that compiled: it is in force while a later one has errors.",
+            "description": "The last generation that compiled. claimgate evaluates it while a later one has errors.",
             "required": ["generation", "spec"],
             "properties": {
                 "generation": {"type": "integer", "format": "int64", "minimum": 0},

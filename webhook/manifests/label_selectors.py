@@ -95,7 +95,7 @@ def compile_selector(manifest: LabelSelector | None) -> Selector:
 
 
 def labels_of(obj: JSON) -> Labels:
-    """Return the labels of an object, or none where any level is absent or has another shape.
+    """Return the labels of an object, or none if any level is absent or has another shape.
 
     A label of an object that no API server has decoded may have a value that is not a string.
     """
@@ -105,7 +105,7 @@ def labels_of(obj: JSON) -> Labels:
 
 
 def string_labels_of(obj: JSON) -> Labels:
-    """Return the labels of an object, or none where there are none.
+    """Return the labels of an object, or none if there are none.
 
     Raises:
         MistypedLabels: not all of them are strings.
@@ -118,7 +118,7 @@ def string_labels_of(obj: JSON) -> Labels:
 
 
 def _labels_or_error(obj: JSON) -> Labels:
-    """Return the labels of an object, or none where there are none.
+    """Return the labels of an object, or none if there are none.
 
     Raises:
         MistypedLabels: the metadata or the labels are not an object.

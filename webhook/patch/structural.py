@@ -23,7 +23,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """Return the value with the defaults of fields that are absent, or null where null is not allowed."""
+    """Return the value with the defaults of fields that are absent, or null although null is not allowed."""
     if not schema:
         return value
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def _with_defaults(value: JSON, schema: Schema | None, is_declared: bool, deadli
 
 
 def is_forbidden_null(value: JSON, schema: Schema) -> bool:
-    """Return whether a value is null where null is not allowed."""
+    """Return whether a value is null although null is not allowed."""
     return value is None and schema.get("nullable") is not True
 
 

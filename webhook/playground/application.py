@@ -154,7 +154,7 @@ def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None
 
 
 def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
-    """Return why a request is not answered; None where it is."""
+    """Return why a request is not answered; None if it is."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
         return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")

@@ -41,6 +41,6 @@ def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: 
 
 
 def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
-    """Return the queues of Kueue as a picture and as text; None where the cluster has none."""
+    """Return the queues of Kueue as a picture and as text; None if the cluster has none."""
     made = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

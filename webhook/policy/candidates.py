@@ -27,7 +27,7 @@ PODS: Final = GroupVersionResource("", "v1", "pods")
 class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
     """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
 
-    `own` is about the object of the request, `pods` about a pod template in it; None where that depends on the object.
+    `own` is about the object of the request, `pods` about a pod template in it; None if that depends on the object.
     """
 
     criteria: Criteria
@@ -49,7 +49,7 @@ class Candidate(Struct, frozen=True, eq=False):
     the object of every such request, in every namespace, and to no other object. `gate` has the matchConditions that
     may not hold, None if there are none. `concerns` are words of the annotation `concerns`: the policy does not apply
     to a Pod without any of these parts; () if there is no limit. `pod_parts` are what a Pod must have any of for its
-    checks to find a problem (typed/pod_parts.py); () where nothing of that is known.
+    checks to find a problem (typed/pod_parts.py); () if nothing of that is known.
     """
 
     policy: Policy

@@ -62,7 +62,7 @@ class Copy(Struct, frozen=True):
 class Finding(Struct, kw_only=True):
     """One result; treat it as immutable. `rule` describes the rule; `decision` is the decision of the finding.
 
-    `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
+    `problem` is the one of the decision's problems that the finding is about, None if it has none. `line` is the
     line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake; it
     is empty unless the format reports copies together (copies.py).
     """

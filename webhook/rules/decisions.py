@@ -52,12 +52,12 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Args:
         policy: its name.
         kind: which kind of policy it is.
-        binding: "" where it came to no binding.
+        binding: "" if it came to no binding.
         param: `namespace/name`, "" for none.
         place: the path of the pod template, "" for the object itself.
         outcome: how it ended.
         reason: what of the policy or the request led to it: the part that did not match, the condition, the rules.
-        unmet_condition: the name of the matchCondition that is false, "" where none is.
+        unmet_condition: the name of the matchCondition that is false, "" if none is.
         elapsed_s: how long it was evaluated. A value that several policies need is computed for the first of them.
         cost: what its expressions cost, in the units of the API server's cost model.
     """
@@ -162,12 +162,12 @@ class Decision(Struct, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """Return the reason of a denial; "" where the decision admits."""
+        """Return the reason of a denial; "" if the decision admits."""
         return self.denial.reason if self.action == "deny" else ""
 
     @property
     def code(self) -> int:
-        """Return the HTTP code of a denial; 0 where the decision admits."""
+        """Return the HTTP code of a denial; 0 if the decision admits."""
         return self.denial.code if self.action == "deny" else 0
 
     @property

@@ -30,12 +30,12 @@ class Problem(Struct, frozen=True, kw_only=True):
         code: the rule that is broken, `group/rule`, as a catalogue declares it.
         path: the rendered path of the field, from the root of the object that was checked; "" is the object itself.
         message: what is wrong and why, a predicate of `found` or of the field: `must be a whole number because …`.
-        fix: what to do, an imperative: `set 2`; "" where the message says it already.
+        fix: what to do, an imperative: `set 2`; "" if the message says it already.
         found: the value in the short form for messages: "`500m`", "a list"; "" if the field itself is the subject.
         also: paths of other places with the same mistake; the code that shows the problem names them.
         missing: the objects that were needed and not found. Then the rule could not be checked, and no mistake is
             known.
-        excess: by how much a number is too large or too small; 0 where the rule compares no numbers. An update that
+        excess: by how much a number is too large or too small; 0 if the rule compares no numbers. An update that
             makes it no larger does not make a stored object worse.
         is_for_administrators: only an administrator can apply the fix; problems that users can fix are listed first.
         words: the wrong words of the field, such as a flag of its command: reports of files mark the first of these

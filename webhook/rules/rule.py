@@ -46,13 +46,13 @@ class Rule(Struct, frozen=True, kw_only=True):
         refused_by: the component that refuses such an object, or fails on it, without this webhook; "" for rules that
         only this project has.
         source: where the rule comes from: repository, version and file, or a page.
-        function: the function in that file; "" where the source says enough.
+        function: the function in that file; "" if the source says enough.
         level: the action unless a site sets another (actions.py); the bindings of a CEL policy decide for
             its rules.
         severity: the severity of a violation; "" if the policy gives the severity of all its rules.
         fails: the moment when an object that breaks it fails, without this webhook.
         refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
-            refuses updates that leave it broken; "" where they take them. If a CustomResourceDefinition refuses a
+            refuses updates that leave it broken; "" if they take them. If a CustomResourceDefinition refuses a
             value, the API server accepts an unchanged value (CRDValidationRatcheting), unless a rule compares it with
             oldSelf.
         updates_of: the kinds for which that function reads updates; () means all kinds of the rule.

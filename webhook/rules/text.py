@@ -48,7 +48,7 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Return the message of a policy in CEL, and its fix: "" where its text does not end in that.
+    """Return the message of a policy in CEL, and its fix: "" if its text does not end in that.
 
     Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places is written
     once.

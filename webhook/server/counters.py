@@ -80,7 +80,7 @@ class Counters:
         rules: reviews in which a rule was broken, by rule, phase and action: the real action, the withheld action, or
         excepted. Policies and the catalogue bound the rules.
         reloads: by what was reloaded and its outcome.
-        last_reload: by what was reloaded, 1 where the last attempt succeeded and 0 where it failed.
+        last_reload: by what was reloaded, 1 if the last attempt succeeded and 0 if it failed.
         exception_days: days until exceptions and exemptions of the configuration end, by which of both, owner and last
             day.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.

@@ -48,7 +48,7 @@ SPANS_BYTES: Final = 2048 * 5_000
 
 
 class MemoryPartBound(NamedTuple):
-    """The most bytes of one part, and the setting that lowers them; "" where no setting does."""
+    """The most bytes of one part, and the setting that lowers them; "" if no setting does."""
 
     name: str
     bytes: int
@@ -123,7 +123,7 @@ class MemoryBounds:
 
 def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> MemoryBounds:
     """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects;
-    the size of the process counts as 0 where the system cannot tell.
+    the size of the process counts as 0 if the system cannot tell.
     """
     return MemoryBounds(settings, operating_system.unreclaimable_bytes(), view_bytes)
 

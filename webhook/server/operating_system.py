@@ -85,7 +85,7 @@ class MemoryTrimmer:
 
 
 def unsent_bytes(connected: Any) -> int:
-    """Return how many sent bytes of a socket the other end has not accepted yet; 0 where the system cannot tell."""
+    """Return how many sent bytes of a socket the other end has not accepted yet; 0 if the system cannot tell."""
     try:
         import fcntl
         import termios
@@ -104,14 +104,14 @@ def is_readable(connected: Any) -> bool:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of memory that this process has resident; 0 where /proc is missing."""
+    """Return the bytes of memory that this process has resident; 0 if /proc is missing."""
     resident, _ = _resident_and_of_files()
     return resident
 
 
 def unreclaimable_bytes() -> int:
     """Return the resident bytes that no file backs, so that the system cannot reclaim them when memory is short;
-    0 where /proc is missing.
+    0 if /proc is missing.
     """
     resident, of_files = _resident_and_of_files()
     return resident - of_files
@@ -128,7 +128,7 @@ def _resident_and_of_files() -> tuple[int, int]:
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
-    """Return the bytes that the container may use; None where it has no limit, or the system cannot tell.
+    """Return the bytes that the container may use; None if it has no limit, or the system cannot tell.
 
     A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
     which is nearly 2**63 without a limit.

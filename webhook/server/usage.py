@@ -78,8 +78,8 @@ _LONGEST_NAME: Final = 512
 
 
 class Tenant(NamedTuple):
-    """A namespace, "" for objects without one, a user, "" where only the namespace counts, and the client's address, ""
-    where it does not count.
+    """A namespace, "" for objects without one, a user, "" if only the namespace counts, and the client's address, ""
+    if it does not count.
     """
 
     namespace: str
@@ -162,7 +162,7 @@ class Usage:
 
     def next_lighter_at(self, tenant: Tenant, now: float) -> float:
         """Return the moment of the monotonic clock at which the next of address, namespace and user becomes light, if
-        they use nothing until then; infinite where all are. It is a millisecond late, so that rounding never makes it
+        they use nothing until then; infinite if all are. It is a millisecond late, so that rounding never makes it
         too early.
         """
         limit = self._light_limit(now)

@@ -106,7 +106,7 @@ def _fields_of_reference(reference: ObjectReference) -> tuple[str, str, str, str
 
 
 def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
-    """Return the controller of an object, or the object; None where neither has a uid yet."""
+    """Return the controller of an object, or the object; None if neither has a uid yet."""
     if owner := controller_of(attributes.object, attributes.namespace):
         return owner
     kind = attributes.kind

@@ -126,7 +126,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
-    """Return the text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
+    """Return the text of the variable; "" if it is not set, or set to "" as manifests do to mean so."""
     former = _FORMER_PREFIX + each.environment_variable.removeprefix(PREFIX)
     values = {name: environment.get(name, "") for name in (each.environment_variable, former)}
     named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}

@@ -88,7 +88,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
 
 
 def scheduler_names(subject: Subject) -> tuple[str, ...]:
-    """Return the schedulers that place the pods of an object, each once; none where the default scheduler does.
+    """Return the schedulers that place the pods of an object, each once; none if the default scheduler does.
 
     A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler of all pods.
     """

@@ -176,7 +176,7 @@ def simulation(
 
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
-    """Return what one finding means for the start; None where it means nothing for it."""
+    """Return what one finding means for the start; None if it means nothing for it."""
     moment = when(finding.rule.id) or ""
     if finding.result is Result.PASS or finding.exception_reason:
         return None

@@ -36,7 +36,7 @@ _SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})"
 _NOT_ENQUEUED: Final = (
     (
         "queue resource quota insufficient",
-        "Volcano's queue {queue} has too little free {scarce} for it now",
+        "Volcano's queue {queue} has too little free {scarce} for the gang now",
         "wait until other jobs of the queue end, or ask for less",
     ),
     (
@@ -94,8 +94,8 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
         fix = "wait until nodes have room for all of them, or lower minAvailable of the job"
         yield Statement(about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words=words)
     elif phase == "Pending":
-        says = f"Volcano has not let it into queue {name} yet"
-        fix = "wait, or look whether the cluster has room for its minResources and whether Volcano's scheduler runs"
+        says = f"Volcano has not let the gang into queue {name} yet"
+        fix = "wait, or check whether the cluster has room for its minResources, and whether Volcano's scheduler runs"
         yield Statement(
             about=about, standing="waits", turn=Turn.GANG, says=says, fix=fix, words="status.phase is Pending"
         )
@@ -133,16 +133,16 @@ def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[St
     if "NonPreemptibleOverQuota" in reasons:
         over = _OVER_QUOTA.search(message)
         is_never = over is not None and float(over[1]) > float(over[2])
-        says = f"KAI runs it as non-preemptible, for which queue {queue} has too little quota"
+        says = f"KAI runs the gang as non-preemptible, and queue {queue} has too little quota"
         fix = "raise the quota of the queue, or label the pod template kai.scheduler/preemptibility: preemptible"
         return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
     if "OverLimit" in reasons:
         over = _OVER_LIMIT.search(message)
         is_never = over is not None and float(over[2]) > float(over[1])
-        says = f"KAI does not start it, because queue {queue} would be over its limit"
+        says = f"KAI does not start the gang, because queue {queue} would be over its limit"
         fix = "ask for less, wait until other jobs of the queue end, or ask the administrator to raise the limit"
         return "stuck" if is_never else "waits", f"{says}{f': {message}' if message else ''}", fix
-    says = f"KAI does not start it in queue {queue}{f': {message}' if message else ''}"
+    says = f"KAI does not start the gang in queue {queue}{f': {message}' if message else ''}"
     return "waits", says, "wait until nodes have room, or ask for less"
 
 
@@ -177,7 +177,7 @@ def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
             standing="waits",
             turn=Turn.SILENCE,
             says=says,
-            fix="look whether Volcano's controller runs",
+            fix="check whether Volcano's controller runs",
             words=message,
         )
 

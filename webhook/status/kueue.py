@@ -271,7 +271,7 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
 
 
 def _requested(workload: JSON, resource: str) -> str:
-    """Return how much of a resource a Workload asks for as Kueue counts it, "" where Kueue has not written that."""
+    """Return how much of a resource a Workload asks for as Kueue counts it, "" if Kueue has not written that."""
     total = from_int(0)
     for each in items_at(workload, ("status", "resourceRequests")):
         amount = read_quantity_or_none(map_at(each, ("resources",)).get(resource))

@@ -56,7 +56,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         standing: what it means for the job.
         turn: when in the life of a job it decides.
         says: a sentence without a full stop.
-        fix: what to do, "" where there is nothing.
+        fix: what to do, "" if there is nothing.
         words: the text of the controller, "" if there is none.
         alike: how many other objects of the kind say the same.
         last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not of an event.

@@ -1,7 +1,7 @@
 """Policy cases as JSON lines: policies, parameters and one recorded review with the expected answer.
 
 The format is that of recorded native suites: `policies`, `bindings`, `params`, `namespaceObject`, `review` (an
-AdmissionReview, null where an API server sends none), `authorizer`, and `expect`: `allowed`, and where given `code`,
+AdmissionReview, null if an API server sends none), `authorizer`, and `expect`: `allowed`, and where given `code`,
 `reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`, `warn`, or `policyRefused`. Knows how a case is
 run through the core and compared, not where cases are kept.
 """

@@ -68,7 +68,7 @@ def _holds(obj: JSON, condition: str, deadline: Deadline) -> bool:
 
 
 def _made_pod(obj: JSON, rule: MadePodRule, deadline: Deadline) -> MadePod | None:
-    """Return the pod of a rule; None where its image or its resources are not known."""
+    """Return the pod of a rule; None if its image or its resources are not known."""
     image, image_path = _image(obj, rule.image)
     if image is None:
         return None
@@ -129,7 +129,7 @@ def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, J
 
 
 def _resources(obj: JSON, rule: MadePodRule) -> JSON:
-    """Return the resources of the container; None where the controller may add others."""
+    """Return the resources of the container; None if the controller may add others."""
     if rule.device:
         device = paths.get(obj, _steps(rule.device))
         name, quantity = (device.get("name"), device.get("quantity")) if isinstance(device, dict) else (None, None)

@@ -28,7 +28,7 @@ class ResourceField(Struct, frozen=True, kw_only=True):
         container: name of that container.
         count: pods of the pod set if it has no template, None if it cannot be known.
         is_device: it is a device with a quantity, not limits and requests.
-        device: the name of that device, "" where it has none.
+        device: the name of that device, "" if it has none.
 
     """
 

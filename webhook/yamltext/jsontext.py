@@ -193,7 +193,7 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
-    """Return where the value at `offset` ends, which was read already; 0 where it has more characters than
+    """Return where the value at `offset` ends, which was read already; 0 if it has more characters than
     `longest`, or is nested too deeply.
     """
     shown = text[offset : offset + longest]

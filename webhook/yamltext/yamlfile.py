@@ -158,7 +158,7 @@ def read_parts(path: AnyFile) -> FileParts:
 
 
 def documents_of(text: str) -> tuple[str, ...]:
-    """Return the documents of a YAML text, each with the `---` above it; none where only a parser can tell them
+    """Return the documents of a YAML text, each with the `---` above it; none if only a parser can tell them
     apart.
     """
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")

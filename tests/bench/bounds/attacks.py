@@ -24,10 +24,10 @@ class Attack:
 
     Attributes:
         make: the body, with the placeholder of the uid.
-        may_allow: False where an answer that allows can only be wrong.
+        may_allow: False if an answer that allows can only be wrong.
         policy: the policy of our own that the row is about, "" for none.
         is_ignored: that policy must not deny when it fails.
-        is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
+        is_review: False if the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
         may_refuse: of a review that varies, some may be refused.
         vary: the body for a number, if each request has a different body.
         small: a similar body with a quick answer, to check that the attack is the cause of the delay.

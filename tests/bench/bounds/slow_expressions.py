@@ -1,6 +1,6 @@
 """Expressions that are slow on long input, each the whole of a policy that speaks only about Pods with its label.
 
-The validation of each is false where it is evaluated to its end. So an allowed Pod under failurePolicy Fail means that
+The validation of each is false if it is evaluated to its end. So an allowed Pod under failurePolicy Fail means that
 an unfinished policy allowed it, and a Pod that an error denies under Ignore means that a policy denied it wrongly.
 """
 

@@ -160,7 +160,7 @@ def _policies(places: tuple[Path, ...]) -> PolicySet:
 
 
 def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswerer) -> Iterator[JSON]:
-    """The response that replay shows; none where it cannot read the fixture."""
+    """The response that replay shows; none if it cannot read the fixture."""
     alone = documents.InputDocuments(documents=(document,), files=1, problems=())
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
 
@@ -171,7 +171,7 @@ def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswe
 
 
 def _sent(fixture: JSON) -> JSON | None:
-    """The review that an API server sends; None where it sends none, such as of an object that it cannot decode."""
+    """The review that an API server sends; None if it sends none, such as of an object that it cannot decode."""
     if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
         return fixture
     try:

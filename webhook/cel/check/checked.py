@@ -24,7 +24,7 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         node: the tree.
         result: the type of the whole.
         names: the variables it reads, by their full names.
-        types: the type of each node; dyn where it is known only at run time.
+        types: the type of each node; dyn if it is known only at run time.
         references: the full name that a node refers to. An Ident or Select found here is a variable or, if the name is
             among type_names, a type; a Select found here is not a selection. A Call with a target found here is a
             function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of

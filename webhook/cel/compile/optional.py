@@ -154,7 +154,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 
 
 def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
-    """Return the code of optional.hasValue(); None where the operand may be something else than an optional."""
+    """Return the code of optional.hasValue(); None if the operand may be something else than an optional."""
     if term.raw is None:
         return None
     compiler.writer.add_fixed_cost(1)

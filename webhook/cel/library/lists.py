@@ -184,7 +184,7 @@ def _require_comparable_first(values: list[Any]) -> None:
 
 
 def _order_or_none(left: Any, right: Any) -> int | None:
-    """Return how two values compare; None where they have no order."""
+    """Return how two values compare; None if they have no order."""
     try:
         return compare(left, right)
     except EvaluationError:

@@ -69,13 +69,13 @@ class LaunchedProgram(NamedTuple):
 
     Args:
         by: the launcher, `python` for one program without any, `several` or "".
-        processes: on each node; None where only a running script could tell.
+        processes: on each node; None if only a running script could tell.
         per_node: the same as written, `?` for what the script works out.
         nodes: their number as written, `?` for what the script works out.
         node_rank: which of the nodes each pod is, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
-        ranks: processes in all; None where only a running script could tell.
+        ranks: processes in all; None if only a running script could tell.
         hosts: whether it names its own hosts.
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
@@ -253,7 +253,7 @@ class StartedPrograms:
 def programs_started_by(
     words: Sequence[str], environment: Environment, catalogue: LauncherCatalogue, deadline: Deadline
 ) -> StartedPrograms:
-    """Return the programs of a catalogue that some words start; none where no shell could read them."""
+    """Return the programs of a catalogue that some words start; none if no shell could read them."""
     reading = ReadingBudget(deadline)
     try:
         known = _certain_variables(environment.pairs(), reading)

@@ -181,7 +181,7 @@ def _program_name(word: str) -> str:
 
 
 def _script_of_option_c(words: Sequence[str]) -> str:
-    """Return the script after a shell's `-c`; "" where the shell reads a file."""
+    """Return the script after a shell's `-c`; "" if the shell reads a file."""
     asked = takes = False
     for word in words:
         if takes:

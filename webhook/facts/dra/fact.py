@@ -22,8 +22,8 @@ SELECTOR: Final = declare_structure(
     "DeviceSelector",
     path=(STRING, "the path of its expression"),
     expression=(STRING, "the expression"),
-    problem=(STRING, "why the API server refuses it, also for its cost"),
-    gated=(STRING, "why the API server refuses it unless the feature gate DRAListTypeAttributes is on"),
+    problem=(STRING, "why the API server refuses the expression, for example because of its cost; empty if valid"),
+    gated=(STRING, "why the API server refuses the expression while the feature gate DRAListTypeAttributes is off"),
 )
 REQUEST: Final = declare_structure(
     "DeviceRequest",
@@ -31,19 +31,19 @@ REQUEST: Final = declare_structure(
     path=(STRING, "its path"),
     kind=(STRING, "`exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`"),
     deviceClass=(STRING, "deviceClassName"),
-    vendor=(STRING, "vendor of the devices, as the name of the class tells"),
-    deviceKind=(STRING, "kind of the devices, as the name of the class tells"),
-    gpu=(BOOL, "whether they are GPUs or parts of them"),
+    vendor=(STRING, "vendor of the devices, from the name of the class"),
+    deviceKind=(STRING, "kind of the devices, from the name of the class"),
+    gpu=(BOOL, "whether the devices are GPUs or parts of GPUs"),
     allocationMode=(STRING, "ExactCount or All"),
     count=(INT, "number of requested devices, 0 if it is not a number"),
     adminAccess=(BOOL, "whether it asks for admin access"),
     selectors=(list_of(SELECTOR.type), "its selectors"),
-    devices=(DYN, "how many it gets; null where All or alternatives leave it open"),
-    atLeast=(INT, "how many it gets at least"),
+    devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
+    atLeast=(INT, "the fewest devices that it gets"),
     choices=(list_of(object_type("claimgate.DeviceRequest")), "the alternatives of firstAvailable"),
     classFound=(BOOL, "whether the class exists"),
-    classAbsent=(BOOL, "whether the class is known not to be there"),
-    nearestClass=(STRING, "the class that was probably meant"),
+    classAbsent=(BOOL, "whether the class is known not to exist"),
+    nearestClass=(STRING, "the existing class that the user probably meant"),
     extendedResource=(STRING, "extendedResourceName of the class"),
 )
 CLAIM: Final = declare_structure(
@@ -56,31 +56,31 @@ CLAIM: Final = declare_structure(
     reference=(STRING, "the claim or template that it names"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
     found=(BOOL, "whether it exists"),
-    absent=(BOOL, "whether that is known not to be there"),
-    promised=(BOOL, "whether a ComputeDomain will make it"),
-    nearest=(STRING, "the name that was probably meant"),
+    absent=(BOOL, "whether it is known not to exist"),
+    promised=(BOOL, "whether a ComputeDomain will create it"),
+    nearest=(STRING, "the existing name that the user probably meant"),
     elsewhere=(TEXTS, "other namespaces that have one of this name, at most three; none at admission"),
     requests=(list_of(REQUEST.type), "its requests"),
     requestNames=(TEXTS, "names of its requests"),
-    devices=(DYN, "how many it gets; null where All or alternatives leave it open"),
-    atLeast=(INT, "how many it gets at least"),
-    gpu=(BOOL, "whether GPUs are among them"),
+    devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
+    atLeast=(INT, "the fewest devices that it gets"),
+    gpu=(BOOL, "whether some of the devices are GPUs"),
     adminAccess=(BOOL, "whether it asks for admin access"),
     users=(TEXTS, "where containers refer to it"),
-    duplicate=(BOOL, "whether an earlier entry has its name"),
+    duplicate=(BOOL, "whether an earlier entry has the same name"),
 )
 REFERENCE: Final = declare_structure(
     "ClaimReference",
     podSet=(STRING, "name of the pod set"),
     container=(STRING, "container that refers to a claim"),
-    path=(STRING, "where it does"),
+    path=(STRING, "the path of the reference"),
     name=(STRING, "name of the claim in the pod"),
-    request=(STRING, 'request of the claim; `""` for all of them'),
-    declared=(BOOL, "whether the pod has a claim of that name"),
+    request=(STRING, 'request of the claim; `""` for all requests'),
+    declared=(BOOL, "whether the pod has a claim with this name"),
     resolved=(BOOL, "whether the requests of the claim are known"),
-    requestFound=(BOOL, "whether it has that request"),
-    duplicate=(BOOL, "whether the container refers to it before"),
-    nearestRequest=(STRING, "the request that was probably meant"),
+    requestFound=(BOOL, "whether the claim has this request"),
+    duplicate=(BOOL, "whether an earlier entry of the container already covers this entry"),
+    nearestRequest=(STRING, "the request of the claim that the user probably meant"),
 )
 DRA: Final = declare_structure(
     "Dra",
@@ -192,9 +192,9 @@ FACTS: Final = (
     Fact(
         name="dra",
         about=(
-            "Device claims of pods, looked up in the namespace of the object, in one form over v1alpha3, v1beta1, "
-            "v1beta2 and v1, and of a ResourceClaim or ResourceClaimTemplate its own requests. An object counts as "
-            "absent only from the view of a whole cluster; otherwise it is missing."
+            "Device claims of pods, and the requests of a ResourceClaim or ResourceClaimTemplate itself. The form is"
+            " the same for v1alpha3, v1beta1, v1beta2 and v1. Claims are looked up in the namespace of the object. "
+            "An object counts as absent only if all objects of the cluster are known."
         ),
         examples=(
             "dra.claims.all(c, !c.absent)",

@@ -98,7 +98,7 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
         at: the place of the entry.
         name: the name of the claim in the pod.
         request: the request of the claim, "" for all of them.
-        claim: the claim; None where the pod has none of that name.
+        claim: the claim; None if the pod has none of that name.
         is_duplicate: whether the container refers to it before.
         nearest_request: the request that was probably intended.
     """

@@ -34,7 +34,7 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
         requests: its requests.
         classes: what is known of the classes that they name.
         request_names: the names by which a container may refer to them; only constraints may name an alternative.
-        devices: how many it gets; None where All or alternatives leave it open.
+        devices: how many it gets; None if All or alternatives leave it open.
         at_least: how many it gets at least.
         is_gpu: whether GPUs are among them.
         has_admin_access: whether it asks for admin access.

@@ -65,7 +65,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         selectors: its selectors.
         capacities: how much it needs of the capacities of a device.
         tolerations: taints that it tolerates, as JSON.
-        devices: how many it gets; None where All or alternatives leave it open.
+        devices: how many it gets; None if All or alternatives leave it open.
         at_least: how many it gets at least.
         is_gpu: whether they are GPUs or parts of them.
         choices: the alternatives of firstAvailable.

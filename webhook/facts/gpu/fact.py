@@ -26,13 +26,13 @@ RESOURCE: Final = declare_structure(
             "unknown name that is similar to a known one"
         ),
     ),
-    gpu=(BOOL, "whether it is a GPU or a part of one"),
+    gpu=(BOOL, "whether the device is a GPU or a part of a GPU"),
     limit=(DYN, "limit as text; null without a limit"),
     request=(DYN, "request as text; null without a request"),
-    count=(INT, "the amount, 0 where it is not a whole number"),
+    count=(INT, "the amount; 0 if it is not a whole number"),
     whole=(BOOL, "whether the amount is a whole number of at least 0"),
-    equal=(BOOL, "whether limit and request are equal, or one of them is not set"),
-    nearest=(STRING, "the known resource that an unknown name was probably meant to be"),
+    equal=(BOOL, "whether limit and request are equal, or only one is set"),
+    nearest=(STRING, "for an unknown name: the known resource that the user probably meant"),
 )
 CONTAINER: Final = declare_structure(
     "GpuContainer",
@@ -46,19 +46,19 @@ CONTAINER: Final = declare_structure(
     devices=(INT, "whole, shared and sliced devices; never memory or cores"),
     gpuImage=(BOOL, "whether its image is known to need GPUs"),
     visibleDevices=(STRING, "value of NVIDIA_VISIBLE_DEVICES"),
-    claims=(INT, "device claims that it refers to"),
+    claims=(INT, "number of device claims that the container uses"),
 )
 POD_SET: Final = declare_structure(
     "GpuPodSet",
     name=(STRING, "name of the pod set"),
     path=(STRING, "the path of its template"),
-    pods=(DYN, "how many; null if not known"),
-    devices=(INT, "devices of one pod as the scheduler counts them, init containers and sidecars included"),
+    pods=(DYN, "number of pods; null if not known"),
+    devices=(INT, "devices of one pod as the scheduler counts, including init containers and sidecars"),
     total=(DYN, "devices of all pods; null if not known"),
     vendors=(map_of(STRING, INT), "devices of one pod by vendor"),
     kinds=(list_of(STRING), "kinds of its resources"),
     runtimeClass=(STRING, "runtimeClassName of the pods"),
-    gpuRuntime=(BOOL, "whether that class is known to give access to GPUs"),
+    gpuRuntime=(BOOL, "whether the runtime class is known to give access to GPUs"),
 )
 GPU: Final = declare_structure(
     "Gpu",

@@ -44,8 +44,8 @@ AMOUNT: Final = declare_structure(
     isSet=(BOOL, "whether the key exists"),
     isNull=(BOOL, "whether the key exists and is null"),
     isKept=(BOOL, "whether the update did not change it"),
-    text=(STRING, 'as it is written, an empty text with its quotes; `""` for null'),
-    count=(STRING, 'as a number of devices in plain digits; `""` where it is none'),
+    text=(STRING, 'the amount as the user wrote it, an empty text with its quotes; `""` for null'),
+    count=(STRING, 'number of devices in plain digits; `""` if the amount is not a number'),
 )
 ASK: Final = declare_structure(
     "PortableAsk",
@@ -59,18 +59,18 @@ ASK: Final = declare_structure(
     isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
     isZero=(BOOL, "whether the amount is 0, which requests nothing; not on Windows, nor in a patch of a template"),
     isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
-    isEqual=(BOOL, "whether limit and request are equal, or one of them is not set or `all`; so they are on Windows"),
+    isEqual=(BOOL, "whether limit and request are equal, or only one is set, or one is `all`; true on Windows"),
     hasLimits=(BOOL, "whether there are any limits"),
     count=(
         STRING,
-        'devices in plain digits, of the limit, else of the request; `""` where neither is a number, and on Windows',
+        'number of devices in plain digits: limit, or request; `""` if neither is a number, and on Windows',
     ),
     asked=(AMOUNT.type, "the amount that counts: the limit, or the request if there is no limit"),
     limit=(AMOUNT.type, "the limit of `gpu`"),
     request=(AMOUNT.type, "the request of `gpu`"),
     ownLimit=(AMOUNT.type, "the limit of the resource that `gpu` means, in the same place"),
-    ownRequest=(AMOUNT.type, "the request of that resource"),
-    contradicting=(list_of(AMOUNT.type), "those of these with a count other than that of `gpu`"),
+    ownRequest=(AMOUNT.type, "the request of the resource that `gpu` means"),
+    contradicting=(list_of(AMOUNT.type), "`ownLimit` and `ownRequest`, if their count differs from the count of `gpu`"),
 )
 DEVICE: Final = declare_structure(
     "PortableDevice", path=(STRING, "its path"), pointer=(STRING, "its name, as JSON Pointer")
@@ -78,7 +78,7 @@ DEVICE: Final = declare_structure(
 MISPLACED: Final = declare_structure(
     "MisplacedGpu",
     path=(STRING, "its path"),
-    isEphemeral=(BOOL, "whether that is an ephemeral container, and not the pod as a whole"),
+    isEphemeral=(BOOL, "whether the place is an ephemeral container; otherwise the pod as a whole"),
 )
 MISTYPED: Final = declare_structure(
     "MistypedGpu", path=(STRING, "its path"), found=(STRING, "its value in short: `a list`")

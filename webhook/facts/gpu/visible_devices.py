@@ -51,7 +51,7 @@ class VisibleGpus(NamedTuple):
 
 
 def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus | None:
-    """Return what a variable leaves visible of the GPUs of a container; None where it has no plain numbers."""
+    """Return what a variable leaves visible of the GPUs of a container; None if it has no plain numbers."""
     if len(written) > _LONGEST or not _INDICES.fullmatch(written.strip()):
         return None
     indices = [int(each) for each in written.split(",")]

@@ -28,7 +28,7 @@ class InactivityCause(Struct, frozen=True):
 
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
-        missing: the object that has to be made before the queue can be active, "" where time may help.
+        missing: the object that has to be made before the queue can be active, "" if time may help.
         is_known: whether the status or the spec has the check; a status that is not written yet does not count.
     """
 
@@ -52,7 +52,7 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
             if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
-            is_new = "" if active else ", for its controller has not set the condition Active"
+            is_new = "" if active else ", and its controller has not set the condition Active"
             text = f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
             yield InactivityCause(text, is_known=bool(active))
         is_remote = check.spec.controller_name == _MULTI_KUEUE

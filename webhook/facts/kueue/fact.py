@@ -34,23 +34,23 @@ QUEUED_PODS: Final = declare_structure(
     "QueuedPodSet",
     name=(STRING, "name of the pod set"),
     count=(DYN, "its pods; null if not known"),
-    least=(INT, "pods that it starts with at least, which are counted"),
-    requests=(map_of(STRING, STRING), "the quota that these need together, as quantities by resource"),
+    least=(INT, "the fewest pods that it may start with; the quota is for these"),
+    requests=(map_of(STRING, STRING), "the quota that `least` pods need together: quantities by resource"),
 )
 KUEUE: Final = declare_structure(
     "Kueue",
     managed=(BOOL, "whether Kueue manages the object"),
-    queue=(STRING, 'its LocalQueue, or ""'),
-    clusterQueue=(STRING, 'the ClusterQueue of that, "" where it is not known'),
-    cohort=(STRING, 'the cohort of that, or ""'),
+    queue=(STRING, 'the LocalQueue of the object; `""` without a queue'),
+    clusterQueue=(STRING, 'the ClusterQueue of the LocalQueue; `""` if not known'),
+    cohort=(STRING, 'the cohort of the ClusterQueue; `""` without a cohort'),
     verdict=(
         STRING,
         (
             "`possible`, `never` (only a change of the job or the queue helps), `not-now`, `unknown` (something could"
-            ' not be looked up), or "" for an object that Kueue does not manage'
+            ' not be looked up), or `""` for an object that Kueue does not manage'
         ),
     ),
-    podSets=(list_of(QUEUED_PODS.type), "the pod sets of its Workload"),
+    podSets=(list_of(QUEUED_PODS.type), "the pod sets of the object's Workload"),
 )
 _STEPS = (
     not_now.validate_priority_classes,

@@ -164,11 +164,11 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
 
     Args:
         view: notes what could not be looked up.
-        at: where the object names its queue, rendered; "" where it does not.
-        local_queue: the LocalQueue; false where it is not known.
+        at: where the object names its queue, rendered; "" if it does not.
+        local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.
         queue: its ClusterQueue.
-        tree, node: the cohorts that this is in; None where they have a cycle.
+        tree, node: the cohorts that this is in; None if they have a cycle.
     """
 
     view: ClusterView

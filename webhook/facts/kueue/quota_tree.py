@@ -69,11 +69,11 @@ class QueueFields:
         usage: the reserved amounts in its status.
         stop_policy: why it is stopped; "" and `None` where it is not.
         is_strict: whether its Workloads are admitted in the order in which they were created.
-        namespace_selector: the label selector of the namespaces that may use it; null where none may.
+        namespace_selector: the label selector of the namespaces that may use it; null if none may.
         admission_checks: its AdmissionChecks, with the flavors that they are for; none means all of them.
         preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own Workloads, Workloads that
         borrow from it, and Workloads of others when it borrows.
-        inactive: the reason why its status says that it is inactive, "" where it does not.
+        inactive: the reason why its status says that it is inactive, "" if it does not.
         pending, reserving: the numbers of Workloads in its status; None if it has none.
     """
 

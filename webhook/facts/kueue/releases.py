@@ -51,7 +51,7 @@ def is_kueue_release_stated(subject: Subject) -> bool:
 
 
 def source_of_kueue_release_as_text(subject: Subject) -> str:
-    """Say which file states the release: " in charts/kueue/Chart.yaml"; "" where a parameter or a live cluster does."""
+    """Say which file states the release: " in charts/kueue/Chart.yaml"; "" if a parameter or a live cluster does."""
     if subject.assumptions.knows_kueue:
         return ""
     place, view = controllers.KUEUE.place, subject.cluster_view()

@@ -77,7 +77,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
         launch: what its command starts.
         env: its variables by name; None for one with a value from elsewhere.
         has_other_env: whether it has variables that are not listed.
-        gpus: GPUs that it gets; None where its claims do not say how many.
+        gpus: GPUs that it gets; None if its claims do not say how many.
         has_claims: whether it gets devices by claims.
         pods: how many of the pods train together, at least; None if it is not known.
         words: of its command and arguments.
@@ -162,7 +162,7 @@ def claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], Pod
 
 
 def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
-    """Count extended resources, and devices of claims; None where those of a claim are not known."""
+    """Count extended resources, and devices of claims; None if those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)

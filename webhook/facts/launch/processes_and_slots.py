@@ -174,7 +174,7 @@ class HostSlots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
-    """Return the slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves
+    """Return the slots of the hosts that a command names, `a:4,b` has 5; None if it names none, or leaves
     some open.
     """
     if launch.by != "mpirun":

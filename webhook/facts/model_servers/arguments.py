@@ -107,7 +107,7 @@ class Arguments:
         return not self.values.keys().isdisjoint(meanings)
 
     def number(self, meaning: str, default: int = 1) -> int | None:
-        """Return the whole number of a flag, or its default; None where it is not known."""
+        """Return the whole number of a flag, or its default; None if it is not known."""
         if self.is_open:
             return None
         written = self.values.get(meaning)
@@ -133,7 +133,7 @@ class Arguments:
         return "" if is_fraction or not _NUMERAL.match(written) else written
 
     def text(self, meaning: str, default: str = "") -> str | None:
-        """Return the value of a flag, or its default; None where it is not known."""
+        """Return the value of a flag, or its default; None if it is not known."""
         written = self.values.get(meaning)
         if written is None:
             return None if self.is_open else default

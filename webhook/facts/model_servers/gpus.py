@@ -88,7 +88,7 @@ def _has_open_resources(container: Container) -> bool:
 
 
 def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int | None:
-    """Count the GPUs of the claims of a container; None where one of them leaves it open."""
+    """Count the GPUs of the claims of a container; None if one of them leaves it open."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
@@ -105,7 +105,7 @@ def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int
 
 
 def _whole_gpus(contents: ClaimContents) -> int | None:
-    """Return how many whole GPUs a claim gets; None where it may get something else of a GPU, or more."""
+    """Return how many whole GPUs a claim gets; None if it may get something else of a GPU, or more."""
     total = 0
     for request in contents.requests:
         if not request.is_gpu:

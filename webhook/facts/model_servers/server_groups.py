@@ -174,7 +174,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
 
 
 def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfServer | None:
-    """Return the group of a LeaderWorkerSet that a server belongs to, None where it belongs to none."""
+    """Return the group of a LeaderWorkerSet that a server belongs to, None if it belongs to none."""
     return subject.once(pods_of_worker_set_groups).get(member.pod_set.path[:-1])
 
 
@@ -260,7 +260,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
-    """Return how many pods may join a server; None where pods of other objects may, too."""
+    """Return how many pods may join a server; None if pods of other objects may, too."""
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]

@@ -197,7 +197,7 @@ def image_name(image: str) -> str:
 
 
 def release_of_image(image: str) -> tuple[int, int, int] | None:
-    """Return the release that the tag of an image names; None where it names none."""
+    """Return the release that the tag of an image names; None if it names none."""
     tag = image.split("@", 1)[0].rpartition(":")[2]
     match = _RELEASE.fullmatch(tag) if ":" in image and "/" not in tag else None
     return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))

@@ -20,7 +20,7 @@ _SERVER: Final = re.compile(r"\btritonserver\b")
 
 
 def triton_of_container(container: Container, subject: Subject) -> StartedServer | None:
-    """Return the server of Triton that mpirun starts in a container; None where it starts none."""
+    """Return the server of Triton that mpirun starts in a container; None if it starts none."""
     launch = cached_launch_of_container(container, subject)
     if launch.by != "mpirun" or launch.ranks is None or not container.runs(_SERVER):
         return None

@@ -116,7 +116,7 @@ def _is_number(text: str) -> bool:
 
 
 def known_types(pool: NodePool, of_pod: Sequence[Requirement]) -> tuple[NodeOffer, ...] | None:
-    """Return the instance types that a NodePool and a pod allow, None where one may be absent from the table."""
+    """Return the instance types that a NodePool and a pod allow, None if one may be absent from the table."""
     if not is_of_aws(pool):
         return None
     known, requirements = aws_instance_types(), [*requirements_of_pool(pool), *of_pod]

@@ -98,7 +98,7 @@ _MOST_NAMED: Final = 3
 
 
 def known_node_pools(view: ClusterView) -> Items[NodePool] | None:
-    """Return the NodePools of a whole cluster, None where they are not known or something may change their types."""
+    """Return the NodePools of a whole cluster, None if they are not known or something may change their types."""
     return view.once(known_node_pools, lambda: _known_node_pools(view))
 
 
@@ -120,7 +120,7 @@ class NewNodes:
 
 
 def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
-    """Return what may add a node for a pod, None where nothing adds any."""
+    """Return what may add a node for a pod, None if nothing adds any."""
     pools = known_node_pools(each.view) or ()
     if source := other_source_of_nodes(each.pods.spec, each.view, has_node_pools=bool(pools)):
         return NewNodes(source)
@@ -161,7 +161,7 @@ def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Pr
 
 
 def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return the problem of one NodePool that adds no node for a pod, without its path; None where it may add one."""
+    """Return the problem of one NodePool that adds no node for a pod, without its path; None if it may add one."""
     checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool), _excluded_by_labels(needs, pool))
     for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool)):
         if excluded is not None:
@@ -180,7 +180,7 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
     except LookupFailed:  # a live view does not hold classes of nodes
         return None
     name = f"{reference.kind} {reference.name}"
-    reason = f"NodePool {pool.name} names {name}, which does not exist, so Karpenter ignores the NodePool"
+    reason = f"NodePool {pool.name} names {name}, which does not exist: Karpenter ignores the NodePool"
     return CLASS.problem("", reason, f"create {name}, or correct spec.template.spec.nodeClassRef of the NodePool")
 
 
@@ -282,7 +282,7 @@ def _excluded_by_limits(needs: PodNeeds, pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
-    """Return why no instance type of a NodePool has what a pod requests; None where not all types are known."""
+    """Return why no instance type of a NodePool has what a pod requests; None if not all types are known."""
     first = None
     for requirements in requirements_of_pod(needs) if is_of_aws(pool) else ():
         problem = _excluded_by_bounds(needs, pool, requirements) or _excluded_by_known_types(needs, pool, requirements)

@@ -52,7 +52,7 @@ class PodsAndNodes:
 
 
 def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
-    """Return the pods with extended resources, () where not all nodes are known; call it through `Subject.once`."""
+    """Return the pods with extended resources, () if not all nodes are known; call it through `Subject.once`."""
     return subject.once(pods_and_listed_nodes) if subject.cluster_view().is_whole(Node.gvk) else ()
 
 

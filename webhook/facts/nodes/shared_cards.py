@@ -362,7 +362,7 @@ def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Sub
 
 
 def labels_of_namespace(subject: Subject) -> Mapping[str, str]:
-    """Return the labels of the request's namespace, none where it is not known."""
+    """Return the labels of the request's namespace, none if it is not known."""
     view = subject.cluster_view()
     namespace = view.get_without_noting(NAMESPACE, "", subject.namespace)
     return Object.of(namespace, (), ReadingContext(subject.deadline)).metadata.labels
@@ -387,7 +387,7 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
-    """Return the cards of the nodes that take a pod, None where the annotation of one cannot be read."""
+    """Return the cards of the nodes that take a pod, None if the annotation of one cannot be read."""
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
     return CardsOfNodes.of(cards) if cards and all(cards.values()) else None

@@ -67,13 +67,13 @@ class Gang(NamedTuple):
 
 
 def read_fraction(written: str) -> float | None:
-    """Return a fraction of a GPU, None where it is not above 0 and below 1."""
+    """Return a fraction of a GPU, None if it is not above 0 and below 1."""
     value = float(written) if _DECIMAL.fullmatch(written) else 0
     return value if 0 < value < 1 else None
 
 
 def read_whole_number(written: str) -> int:
-    """Return a number above 0, 0 where it is none."""
+    """Return a number above 0, 0 if it is none."""
     return int(written) if _WHOLE.fullmatch(written) else 0
 
 
@@ -138,7 +138,7 @@ def _number(holder: Any, name: str) -> int:
 
 
 def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[FieldPath]:
-    """Yield the roles of a training job without replicas; none where the job says how many pods start together."""
+    """Yield the roles of a training job without replicas; none if the job says how many pods start together."""
     if subject.group_kind in TRAINING_JOBS and not get(subject.object, _MIN_AVAILABLE):
         for each in pods:
             role = each.podset.path[:-1]

@@ -34,7 +34,7 @@ from webhook.workloads.table import Table
 _RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 POD_SET: Final = declare_structure(
     "PodSet",
-    name=(STRING, "name of the pod set, as the workload table has it"),
+    name=(STRING, "name of the pod set in the workload table"),
     path=(STRING, "the path of the template; for a TrainJob, `spec.runtimeRef`"),
     template=(DYN, "`{metadata, spec}` of the template"),
     count=(DYN, "pods of one group; null if not known"),

@@ -81,7 +81,7 @@ class Enforced(NamedTuple):
 
 
 def enforced_level(subject: Subject) -> Enforced | None:
-    """Return what the namespace of an object enforces; None where it enforces nothing, or is not known."""
+    """Return what the namespace of an object enforces; None if it enforces nothing, or is not known."""
     namespace = Namespace.of(subject.cluster_view().find_namespace(subject.namespace))
     level, release = (namespace.metadata.labels.get(name, "") for name in (_LABEL, _RELEASE_LABEL))
     if level not in ("baseline", "restricted"):

@@ -321,7 +321,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
-    """Return the CPUs of the pod with most of them; None where a group leaves them to its node."""
+    """Return the CPUs of the pod with most of them; None if a group leaves them to its node."""
     most = 0
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)

@@ -180,7 +180,7 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
             message = f"is above maxReplicas `{highest}`, so KubeRay starts {counted(highest, 'replica')}"
             fix = f"set at most {highest}, or raise maxReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
-        elif replicas and lowest is not None and replicas < lowest:  # the API server sets 0 where it is not set
+        elif replicas and lowest is not None and replicas < lowest:  # the API server sets 0 if it is not set
             message = f"is below minReplicas `{lowest}`, so KubeRay starts {counted(lowest, 'replica')}"
             fix = f"set {lowest} or more, or lower minReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)

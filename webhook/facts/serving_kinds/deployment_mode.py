@@ -39,7 +39,7 @@ MODE_LOOKUP: Final = Interest(
 
 
 def deployment_mode(service: InferenceService, subject: Subject) -> str:
-    """Return the mode of an InferenceService, "" where it is not known."""
+    """Return the mode of an InferenceService, "" if it is not known."""
     written = service.status.deployment_mode or service.metadata.annotations.get(MODE, "")
     return _MODES.get(written, "") or _MODES.get(_default_mode(subject), "")
 

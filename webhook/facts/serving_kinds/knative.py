@@ -140,7 +140,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _features(subject: Subject) -> Mapping[str, Any] | None:
-    """Return the features of Knative; None where their ConfigMap is not known."""
+    """Return the features of Knative; None if their ConfigMap is not known."""
     return _data_of_config_map(subject, "config-features")
 
 

@@ -127,6 +127,6 @@ def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
 
 
 def _amount_in_bytes(written: Amount | None) -> int | None:
-    """Return the amount in bytes, rounded up; None where it is not set or still to be filled in."""
+    """Return the amount in bytes, rounded up; None if it is not set or still to be filled in."""
     amount = None if written is None or is_placeholder(str(written)) else quantity.read_quantity_or_none(written)
     return None if amount is None else amount.value()

@@ -34,17 +34,21 @@ NODE_CLAIM: Final = declare_structure(
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
     reference=(STRING, "the claim or template that it names"),
     found=(BOOL, "whether it exists"),
-    devices=(DYN, "how many it gets; null where that is open"),
-    atLeast=(INT, "how many it gets at least"),
-    otherDevice=(BOOL, "whether all its devices are known to be no GPUs"),
+    devices=(DYN, "number of devices; null if not known"),
+    atLeast=(INT, "the fewest devices that it gets"),
+    otherDevice=(BOOL, "whether it is known that no device of the claim is a GPU"),
 )
 NODE: Final = declare_structure(
-    "TrainerNode", claims=(list_of(NODE_CLAIM.type), "device claims that the container `node` has, or is meant to have")
+    "TrainerNode",
+    claims=(
+        list_of(NODE_CLAIM.type),
+        "device claims of the container `node`, and of the pod if no container uses them",
+    ),
 )
 PROCESSES: Final = declare_structure(
     "TrainerProcesses",
-    perNode=(STRING, "number as Trainer passes it on: a number, `auto` or `gpu`"),
-    reason=(STRING, "why"),
+    perNode=(STRING, "the value that Trainer passes to the launcher: a number, `auto` or `gpu`"),
+    reason=(STRING, "why Trainer passes this value"),
     gpus=(INT, "GPUs that Trainer counts"),
     launcher=(STRING, "torchrun, accelerate or deepspeed, if the command sets the number of processes"),
     started=(DYN, "number of processes that the launcher starts on each node; null if not known"),
@@ -103,7 +107,8 @@ FACTS: Final = (
     Fact(
         name="trainer",
         about=(
-            "A TrainJob merged with its runtime as the assumed release of Kubeflow Trainer does it; 2.0 to 2.4 differ."
+            "A TrainJob merged with its runtime, as the assumed release of Kubeflow Trainer merges them. Releases "
+            "2.0 to 2.4 merge them differently."
         ),
         examples=("trainer.processes.gpus > 0 || trainer.node.claims.size() == 0",),
         type=TRAINER.type,

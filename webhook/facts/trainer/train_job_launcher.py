@@ -83,7 +83,7 @@ class LauncherProcesses:
     """A launcher with its own number of processes.
 
     Args:
-        by: torchrun, accelerate or deepspeed; "" where none does.
+        by: torchrun, accelerate or deepspeed; "" if none does.
         option: its origin: `--nproc_per_node`.
         processes: how many start on each node; None if it is not known.
         at: the rendered path of the command in the TrainJob, or the path of the runtime if the runtime has the command.

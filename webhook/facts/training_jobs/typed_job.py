@@ -72,7 +72,7 @@ class TrainingJobOfKind:
     Args:
         kind: one of KINDS.
         is_beta: whether it is the MPI Operator's, MPIJob of v2beta1; all others are the Training Operator's.
-        name: "" where it has none yet.
+        name: "" if it has none yet.
         spec: the spec, without placeholders in fields that are not strings.
         old_spec: the spec before an update, null for other operations.
         roles: by their names, in the order of the object; a role that is null does not exist.
@@ -175,7 +175,7 @@ class RoleOfJob:
         name: Master, Worker, Launcher, PS …
         path: its place.
         is_given: whether it says replicas.
-        replicas: their number as the operator fills it in; None where that is still to be filled in.
+        replicas: their number as the operator fills it in; None if that is still to be filled in.
         restart_policy: the restart policy of the role, "" if it has none.
         pod_restart_policy: that of its template.
         containers: those of its template.

@@ -36,7 +36,7 @@ class ContainerCommand:
         container: the container.
         script: its command and arguments, a line each.
         launch: what it starts.
-        reads: variables that it neither sets nor has in its env; () where a script may set more.
+        reads: variables that it neither sets nor has in its env; () if a script may set more.
         host_files: tasks with hosts that it reads from a file, by the names of the files.
     """
 

@@ -34,7 +34,7 @@ class PodGroupMember:
         maker: kind and name of the object that makes them.
         pods: the number, None if it is not known.
         scheduler: the scheduler of the pods.
-        nodes: how many nodes the launcher in them waits for, 0 where it does not say.
+        nodes: how many nodes the launcher in them waits for, 0 if it does not say.
         task: the task that they say they are of, by an annotation or a label, as getTaskRole reads it.
     """
 
