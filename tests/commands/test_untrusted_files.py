@@ -330,6 +330,18 @@ def test_hidden_manifests_are_counted_as_not_read(tree, capsys):
     assert audit(capsys, tree, "--fail-on=warn,undecided", "--exclude", ".hidden", "--exclude", ".first.yaml")[0] == 0
 
 
+def test_dependencies_with_manifests_are_counted_as_not_read(tree, capsys):
+    for folder, text in (("vendor", POD.format("of-others", "deny")), ("node_modules", "{}")):
+        (tree / folder / "package").mkdir(parents=True)
+        (tree / folder / "package/pod.yaml").write_text(text)
+    (tree / "vendor/modules.txt").write_text("# k8s.io/api\n")
+    code, out, err = audit(capsys, tree)
+    assert (code, "of-others" in out) == (0, False)
+    assert f"note: 1 file or folder is not read, first {tree}/vendor: a package manager fills it" in err
+    assert audit(capsys, tree, "--exclude", "vendor")[2].count("not read") == 0
+    assert audit(capsys, tree / "vendor")[0] == 1
+
+
 def test_a_named_hidden_manifest_is_read(tree, capsys):
     (tree / ".first.yaml").write_text(POD.format("hidden", "deny"))
     code, out, err = audit(capsys, tree, str(tree / ".first.yaml"))

@@ -352,6 +352,35 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
     assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "sub/e.jsonl", "notes.txt", "-"]
 
 
+@pytest.mark.parametrize(
+    ("folder", "mark"),
+    [
+        pytest.param("vendor", "vendor/modules.txt", id="modules of Go"),
+        pytest.param("vendor", "Gopkg.lock", id="dep"),
+        pytest.param("vendor", "glide.lock", id="glide"),
+        pytest.param("vendor", "vendor/autoload.php", id="Composer"),
+        pytest.param("vendor", "jsonnetfile.lock.json", id="jsonnet-bundler"),
+        pytest.param("node_modules", "package.json", id="npm"),
+        pytest.param("env", "env/pyvenv.cfg", id="a virtual environment"),
+    ],
+)
+def test_folders_that_a_package_manager_fills_are_not_listed_below_others(folder, mark, tmp_path):
+    (tmp_path / "app" / folder / "k8s.io").mkdir(parents=True)
+    (tmp_path / "app" / folder / "k8s.io/node.yaml").write_text("a: 1")
+    (tmp_path / "app/pod.yaml").write_text("a: 1")
+    (tmp_path / "app" / mark).touch()
+    names = {path.name for path in discover([tmp_path])} - {"package.json", "jsonnetfile.lock.json"}
+    assert names == {"pod.yaml"}
+    assert [path.name for path in discover([tmp_path / "app" / folder])] == ["node.yaml"]
+
+
+def test_a_vendor_folder_that_no_package_manager_fills_is_listed(tmp_path):
+    (tmp_path / "vendor/cert-manager").mkdir(parents=True)
+    (tmp_path / "vendor/cert-manager/all.yaml").write_text("a: 1")
+    (tmp_path / "vendir.lock.yml").write_text("a: 1")
+    assert [path.name for path in discover([tmp_path])] == ["vendir.lock.yml", "all.yaml"]
+
+
 def test_a_pipe_in_a_folder_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")

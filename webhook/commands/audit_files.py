@@ -89,7 +89,10 @@ class FilesAudit:
         """Report what a person should know about the files."""
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
-            totals.add_files_not_read((*self._stream.not_read, *self._stream.hidden_manifests()))
+            stream = self._stream
+            totals.add_files_not_read(
+                (*stream.not_read, *stream.hidden_manifests(), *stream.dependencies_with_manifests())
+            )
         totals.add_ignored_files(self._stream.ignored)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(notes, is_interrupted=is_interrupted)

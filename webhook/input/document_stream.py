@@ -237,6 +237,19 @@ class DocumentStream:
             if each.name not in self._inputs and documents.looks_like_object(each)
         ]
 
+    def dependencies_with_manifests(self) -> Sequence[FoundFile]:
+        """Return the folders with files that look like objects, and that are not read because a package manager fills
+        them.
+        """
+        listed = documents.list_sources(
+            self._named, self._exclude, self._include, listing=yamlfile.dependency_listing, patterns=self._patterns
+        )
+        return [
+            each
+            for each in listed.not_read
+            if any(map(documents.looks_like_object, yamlfile.listing([each.file.name]).files))
+        ]
+
     def close(self) -> None:
         """Release what was kept of standard input and pipes."""
         self._files.close()

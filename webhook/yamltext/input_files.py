@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, Final, TypeAlias
@@ -26,6 +26,16 @@ MAX_BYTES: Final = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
 """Names of folders with credentials of the user who checked the files out, so no link leads there."""
+_OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
+"""Names that a package manager gives to the folder that it fills."""
+_VENDOR: Final = "vendor"
+_LOCKS_ABOVE: Final = ("Gopkg.lock", "glide.lock", "jsonnetfile.lock.json")
+_LISTS_INSIDE: Final = ("modules.txt", "vendor.json", "autoload.php")
+"""What a package manager for Go, Jsonnet or PHP writes beside or into the `vendor` that it fills. Other folders of this
+name hold what somebody put there, as vendir does, perhaps to apply it.
+"""
+_VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
+"""The file by which Python knows its virtual environments."""
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 NOT_UNICODE: Final = "its name is not UTF-8"
 _PIECE_BYTES: Final = 1024 * 1024
@@ -154,8 +164,10 @@ def walk_folder(
 ) -> Iterator[FoundFile]:
     """Yield the files below a folder in the order of their paths, and links to files and folders that lead out of it.
 
+    Folders of dependencies are not entered.
+
     Args:
-        folder: where to begin; the folder itself may be a link.
+        folder: where to begin; the folder itself may be a link, or hold dependencies.
         is_wanted: says by its name whether a file is wanted.
         enters: says by its name whether the files of a folder are wanted.
         root: the folder that links may lead to; "" for the folder itself.
@@ -163,7 +175,7 @@ def walk_folder(
     """
     root = root or str(folder)
     for at, folders, names in os.walk(folder, onerror=on_error):
-        folders[:] = sorted(filter(enters, folders))
+        folders[:] = sorted(name for name in folders if enters(name) and not holds_dependencies(at, name, names))
         for name in folders:
             path = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
             link = InputFile(path, root)
@@ -172,6 +184,33 @@ def walk_folder(
         for name in sorted(filter(is_wanted, names)):
             file = InputFile(str(Path(at, name)), root)
             yield FoundFile(file, reason_not_read(file))
+
+
+def holds_dependencies(at: str, name: str, files: Sequence[str]) -> bool:
+    """Return whether a package manager fills a folder with the files of others, which nobody applies.
+
+    Args:
+        at: the folder above.
+        name: the name of the folder.
+        files: the names of the files in the folder above.
+    """
+    folder = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
+    if name == _VENDOR:
+        return any(lock in files for lock in _LOCKS_ABOVE) or any(map(partial(_has_file, folder), _LISTS_INSIDE))
+    return name in _OF_DEPENDENCIES or _has_file(folder, _VIRTUAL_ENVIRONMENT)
+
+
+def folders_of_dependencies(folder: Path, enters: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the outermost folders below a folder that a package manager fills. `enters` as for `walk_folder`."""
+    for at, folders, names in os.walk(folder):
+        entered = sorted(filter(enters, folders))
+        filled = [name for name in entered if holds_dependencies(at, name, names)]
+        yield from (os.path.join(at, name) for name in filled)  # noqa: PTH118 - as os.walk writes its paths
+        folders[:] = [name for name in entered if name not in filled]
+
+
+def _has_file(folder: str, name: str) -> bool:
+    return os.path.lexists(os.path.join(folder, name))  # noqa: PTH118 - for each folder of a tree
 
 
 def is_unicode(name: str) -> bool:

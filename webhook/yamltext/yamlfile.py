@@ -59,6 +59,7 @@ _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """How a file begins that PowerShell wrote with `>`."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
+_DEPENDENCIES = "a package manager fills it with files of others; name it to read it"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
@@ -240,8 +241,8 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, because its links name its files already. Each file is listed once; `-`
-    stays `-`.
+    `..data` folder of a mounted ConfigMap, because its links name its files already. So are folders below a named one
+    that a package manager fills. Each file is listed once; `-` stays `-`.
 
     Args:
         places: files and folders.
@@ -280,6 +281,16 @@ def hidden_listing(places: Iterable[str | Path]) -> Listed:
     return Listed(files=tuple(files.values()))
 
 
+def dependency_listing(places: Iterable[str | Path]) -> Listed:
+    """List the folders that `listing` leaves out because a package manager fills them, as not read."""
+    folders = (
+        FoundFile(InputFile(path, str(place)), _DEPENDENCIES, is_folder=True)
+        for place in map(Path, places)
+        for path in input_files.folders_of_dependencies(place, _is_not_hidden)
+    )
+    return Listed(not_read=tuple(folders))
+
+
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
     """Return the problem that something in a folder is not read."""
     fix = "; name a folder that holds both" if "outside" in file.reason else ""
@@ -313,7 +324,11 @@ def _files(folder: Path, root: str, problems: list[InputProblem]) -> Iterator[Fo
         reason = (error.strerror or "unknown cause").lower()
         problems.append(InputProblem(message=f"cannot be listed: {reason}", file=str(error.filename)))
 
-    return walk_folder(folder, is_manifest_name, lambda name: not name.startswith("."), root=root, on_error=unlisted)
+    return walk_folder(folder, is_manifest_name, _is_not_hidden, root=root, on_error=unlisted)
+
+
+def _is_not_hidden(name: str) -> bool:
+    return not name.startswith(".")
 
 
 # --- texts ---
