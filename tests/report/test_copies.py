@@ -218,6 +218,22 @@ def test_beyond_a_bound_each_finding_is_reported_on_its_own(overlays, monkeypatc
     assert report["summary"]["findings"]["fail"] == 2
 
 
+def test_a_version_that_is_not_served_is_one_finding_for_each_kind(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    old = "apiVersion: {}\nkind: {}\nmetadata: {{name: {}}}\nspec: {{}}\n"
+    hpas = [old.format("autoscaling/v2beta1", "HorizontalPodAutoscaler", name) for name in ("a", "b", "c")]
+    budget = old.format("policy/v1beta1", "PodDisruptionBudget", "d")
+    newer = old.format("autoscaling/v2beta2", "HorizontalPodAutoscaler", "e")
+    write(tmp_path, first="---\n".join(hpas[:2]), second="---\n".join((hpas[2], budget, newer)))
+    run_command_line(["audit", "--rule", "served-version/removed", "-o", "json", "."])
+    report = json.loads(capsys.readouterr().out)
+    told = [
+        (each["object"]["name"], [other["object"]["name"] for other in each["alsoIn"]]) for each in report["findings"]
+    ]
+    assert told == [("a", ["b", "c"]), ("d", []), ("e", [])]
+    assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (5, 5)
+
+
 def test_passes_are_not_joined(overlays, capsys):
     run_command_line(["audit", ".", "-o", "json", "--show", "pass"])
     rows = json.loads(capsys.readouterr().out)["findings"]

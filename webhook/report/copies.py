@@ -1,8 +1,8 @@
 """Reports a mistake in copies of an object once: one finding, with the other places.
 
-Each overlay of kustomize repeats the objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a
-template of a chart makes many objects. All places of a finding are known only at the end, so findings are kept until
-then, in a file if there are many (spool).
+An API version that is no longer served is one mistake of all objects of a kind. Each overlay of kustomize repeats the
+objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
+All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class RenderedText(Struct, frozen=True):
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How each folder was rendered that is."""
 _AS_WRITTEN: Final = RenderedText()
+_API_VERSION: Final = "apiVersion"
+"""The path of a finding that is about the version, and about nothing else in the object."""
 
 
 class CopiesWriter:
@@ -97,9 +99,12 @@ class CopiesWriter:
         """Return the number of the earlier finding that says the same; None if this is the first.
 
         The second finding of a file is only equal to the second of another: in one file all are reported, except those
-        of objects that one template made.
+        of objects that one template made, and of objects in the same API version.
         """
-        if finding.result not in FINDINGS or not finding.subject.name or self._remembered >= _MOST_REMEMBERED:
+        is_of_version = finding.path == _API_VERSION
+        if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
+            return None
+        if not finding.subject.name and not is_of_version:
             return None
         self._remembered += 1
         if finding.place.file != self._file:
@@ -107,9 +112,12 @@ class CopiesWriter:
             self._in_file.clear()
         rendered = self._rendered.get(finding.place.file, _AS_WRITTEN)
         template = rendered.template_of_line(finding.place.line)
-        mistake = _digest_of_mistake(finding, rendered.affixes, template)
+        if is_of_version:
+            mistake = _digest(*_parts_of_mistake(finding), finding.message)
+        else:
+            mistake = _digest_of_mistake(finding, rendered.affixes, template)
         self._in_file[mistake] += 1
-        key = mistake, 1 if template else self._in_file[mistake]
+        key = mistake, 1 if template or is_of_version else self._in_file[mistake]
         if key in self._numbers:
             return self._numbers[key]
         self._numbers[key] = self._next_number
@@ -122,24 +130,25 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
     The line is part of the digest, so that objects which only have the same name differ. A template replaces the name,
     because it may make objects with many names.
     """
-    about, decision = finding.subject, finding.decision
+    about = finding.subject
     added = (about.name, *affixes) if template else affixes
     texts = (
         f"{finding.place.file} {template}" if template else about.name,
         finding.message,
         finding.line.text if finding.line else "",
     )
-    parts = (
-        str(finding.result),
-        "advice" if finding.is_advice else "",
-        finding.rule.id,
-        decision.policy,
-        decision.param,
-        about.api_version,
-        about.kind,
-        finding.path,
-        *(_text_of_base(text, about.namespace, added) for text in texts),
-    )
+    return _digest(*_parts_of_mistake(finding), *(_text_of_base(text, about.namespace, added) for text in texts))
+
+
+def _parts_of_mistake(finding: Finding) -> Iterator[str]:
+    """Yield what has to be equal of two findings about one mistake."""
+    about, decision = finding.subject, finding.decision
+    yield str(finding.result)
+    yield "advice" if finding.is_advice else ""
+    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, about.kind, finding.path)
+
+
+def _digest(*parts: str) -> bytes:
     return hashlib.blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
