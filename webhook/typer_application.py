@@ -395,7 +395,7 @@ def run_verb(arguments: Sequence[str]) -> int:
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         raise ConfigurationError(_text_about_unknown_verb(terminal.one_line(arguments[0])))
     try:
-        code = create_typer_application()(list(arguments), prog_name="claimgate", standalone_mode=False)
+        code = create_typer_application()(list(arguments), prog_name="claimgate", standalone_mode=False, obj=arguments)
     except typer.TyperException as error:
         return _print_help_or_raise(error)
     except typer.Abort:

@@ -366,6 +366,7 @@ def test_findings_link_to_the_published_page_of_their_rule(capsys):
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
     assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1
     sarif = json.loads(capsys.readouterr().out)["runs"][0]
+    assert sarif["tool"]["driver"]["informationUri"] == "https://docs.example/v1/"
     [rule] = [each for each in sarif["tool"]["driver"]["rules"] if each["id"] == "training-job/slots-for-ranks"]
     assert rule["helpUri"] == "https://docs.example/v1/rules/training-job/#training-jobslots-for-ranks"
     assert "\n## training-job/slots-for-ranks\n" in (root / "docs" / "rules" / "training-job.md").read_text()

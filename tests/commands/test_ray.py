@@ -6,6 +6,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -102,10 +103,16 @@ AUDITS = {
 
 @pytest.mark.parametrize("row", AUDITS)
 def test_an_audit_writes_what_a_single_process_writes(row, manifests):
-    alone = claimgate("audit", manifests, *AUDITS[row])
-    assert alone[0] in (1, 2)
-    assert alone[1]
-    assert claimgate("audit", manifests, *AUDITS[row], *RAY) == alone
+    """Only the head of an HTML report differs, which has the time and the command line."""
+    code, *alone = claimgate("audit", manifests, *AUDITS[row])
+    assert code in (1, 2)
+    assert alone[0]
+    again, *parted = claimgate("audit", manifests, *AUDITS[row], *RAY)
+    assert (again, [*map(without_head, parted)]) == (code, [*map(without_head, alone)])
+
+
+def without_head(text):
+    return re.sub(rb'<details id="run".*?</details>', b"", text)
 
 
 @pytest.mark.parametrize("format_", ["text", "json"])

@@ -42,7 +42,7 @@ def opened(report):
 def page(opened, report):
     opened.look(1440, "light")
     opened.open(report.as_uri())
-    opened.wait("!document.getElementById('filters').hidden")
+    opened.wait("!document.getElementById('filtering').hidden")
     return opened
 
 
@@ -79,8 +79,8 @@ def test_search_and_filters_work_by_keyboard_alone(page):
         order.append(page.run("return document.activeElement.id"))
         if order[-1] == "search":
             break
-    assert order[-4:] == ["result", "rule", "namespace", "search"]
-    assert set(order[:-4]) <= {""}  # links to the queues
+    assert order[-5:] == ["result", "severity", "rule", "namespace", "search"]
+    assert set(order[:-5]) <= {""}  # how it was made, links to the queues, and the heads of both
     keys(page, *"slots")
     page.wait(f"{SHOWN} === 1")
     assert RULE in page.run(
@@ -95,8 +95,60 @@ def test_the_printed_report_has_every_finding_and_no_form(page):
     page.devtools("Emulation.setEmulatedMedia", media="print")
     every = page.run("return document.querySelectorAll('.finding').length")
     assert page.run(f"return {SHOWN}") == every
-    assert page.run("return getComputedStyle(document.getElementById('filters')).display") == "none"
+    assert page.run("return getComputedStyle(document.getElementById('filtering')).display") == "none"
     page.devtools("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_worst_findings_are_first_and_nothing_not_evaluated_is_open(page):
+    titles = page.run("return [...document.querySelectorAll('.group > h2')].map(e => e.textContent)")
+    ranks = [(["Denied", "Warning", "Advice"].index(title.split(",")[0]), title) for title in titles]
+    assert [rank for rank, _ in ranks] == sorted(rank for rank, _ in ranks)
+    severities = [title.split(", ")[1].split(":")[0] for title in titles if title.startswith("Denied")]
+    assert severities == sorted(severities, key=["critical", "high", "medium", "low", "info"].index)
+    assert page.run("return [...document.querySelectorAll('.open details')].every(e => !e.open)")
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 640), (1440, 900)])
+def test_the_first_finding_is_on_the_first_screen(opened, report, width, height):
+    opened.look(width, "light")
+    opened.open(report.as_uri())
+    opened.wait("!document.getElementById('filtering').hidden")
+    said = "document.querySelector('.finding .message').getBoundingClientRect()"
+    assert opened.run(f"return {said}.bottom") < height
+    assert opened.run("return window.scrollY") == 0
+
+
+def test_a_row_of_a_chart_sets_a_filter_that_the_address_keeps(page, report):
+    every = page.run(f"return {SHOWN}")
+    row = "[...document.querySelectorAll('.charts a')].find(e => e.textContent === args[0])"
+    count = int(page.run(f"return {row}.closest('tr').lastElementChild.textContent", RULE))
+    page.run(f"{row}.click()", RULE)
+    page.wait(f"document.getElementById('rule').value === '{RULE}'")
+    assert page.run(f"return {SHOWN}") == count < every
+    address = page.run("return location.href")
+    assert address == f"{report.as_uri()}#rule={RULE.replace('/', '%2F')}"
+    page.run(
+        "const s = document.getElementById('search'); s.value = 'no such words'; s.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    assert page.run("return location.hash") == f"#rule={RULE.replace('/', '%2F')}&search=no+such+words"
+    assert page.run(f"return {SHOWN}") == 0
+    page.open("about:blank")
+    page.open(address)
+    page.wait(f"document.getElementById('rule').value === '{RULE}'")
+    assert page.run(f"return {SHOWN}") == count
+    page.run("document.getElementById('every').click()")
+    assert page.run(f"return {SHOWN}") == every
+    page.run("location.hash = '#rule=no-such-rule'")
+    page.wait("document.getElementById('filtering').open")
+    assert page.run(f"return {SHOWN}") == every, "a value that the page does not have is no filter"
+
+
+def test_no_chart_counts_what_was_not_evaluated(page):
+    charts = page.run(
+        "return [...document.querySelectorAll('.charts table')].map(t => "
+        "[...t.querySelectorAll('td:last-child')].reduce((sum, e) => sum + Number(e.textContent), 0))"
+    )
+    assert charts == [page.run("return document.querySelectorAll('.finding').length")] * 3
 
 
 def test_queue_details_open_by_keyboard_and_in_print(page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 from msgspec import structs
 
 from webhook import assembly
-from webhook.commands import live_options, options, ray_audit, report_options
+from webhook.commands import live_options, options, ray_audit, report_head, report_options
 from webhook.commands.audit_files import FilesAudit, assemble_policies_and_files, create_process_auditor
 from webhook.commands.audit_part import PartAudit, PartOptions
 from webhook.commands.audit_report import AuditReport
@@ -19,6 +20,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
 from webhook.report.copies import RenderedText
+from webhook.report.writer import RunDescription
 from webhook.settings.shared import ReviewSettings
 
 
@@ -29,6 +31,7 @@ def command(
         typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.", show_default=False),
     ] = None,
     *,
+    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes it, the demonstration does not
     filename: options.FilesByOption = None,
     live: live_options.Live = False,
     kubeconfig: live_options.Kubeconfig = None,
@@ -126,7 +129,14 @@ def command(
         failing = report_options.parse_fail_on(fail_on, settings.configuration.value.report.fail_on)
         return AuditTotals(filters, settings.configuration, fail_on=failing, requires_input=require_input)
 
+    def describe(revision: str = "") -> RunDescription:
+        policies = assembly.describe_policy_sets_in_use(settings)
+        return report_head.describe_run(
+            command_line, policies=policies, revision=revision, docs_address=settings.docs_address
+        )
+
     if flags.is_live:
+        about = describe()
         assembled = assembly.assemble_policies_and_context(settings)
         details, scope = _review_options(assembled, is_stored=as_ != "create"), flags.scope()
         totals = totals_of(assembled.policies)
@@ -144,10 +154,11 @@ def command(
                 address=settings.docs_address,
                 contents=flags.contents_with_published(report.required_contents),
             )
-            return report.audit_and_report(live_audit, totals, flags.publisher(cluster, live_audit.read))
+            return report.audit_and_report(live_audit, totals, about, flags.publisher(cluster, live_audit.read))
     ray_audit.refuse_other_options(
         ray, named=named, render=is_rendered, render_remote=render_remote, changed_since=changed_since
     )
+    about = describe(_checked_out_commit(named) if report.required_contents.revision else "")
     changes = None
     if changed_since:
         from webhook.commands.git_changes import GitChanges
@@ -189,8 +200,15 @@ def command(
         )
         totals.add_problems(problems)
         return report.audit_and_report(
-            FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals
+            FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals, about
         )
+
+
+def _checked_out_commit(named: Sequence[str]) -> str:
+    """Return the commit that the work tree of the named files has checked out, "" where it is not known."""
+    from webhook.commands.git_changes import checked_out_commit
+
+    return checked_out_commit(named)
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:

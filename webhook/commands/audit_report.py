@@ -17,7 +17,7 @@ from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
-from webhook.report.writer import Writer
+from webhook.report.writer import RunDescription, Writer
 
 if TYPE_CHECKING:
     from webhook.commands.publishing import ReportPublisher
@@ -90,9 +90,13 @@ class AuditReport:
         return FindingLineEncoder(tuple(sorted(names)), filters, self._shown) if is_possible else None
 
     def audit_and_report(
-        self, audited: AuditSource, totals: AuditTotals, publisher: ReportPublisher | None = None
+        self,
+        audited: AuditSource,
+        totals: AuditTotals,
+        about: RunDescription,
+        publisher: ReportPublisher | None = None,
     ) -> int:
-        """Audit, report, publish, and return the exit code."""
+        """Audit, report, publish, and return the exit code; `about` is how the report is made."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
         told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
         with Interrupts() as interrupts, told as report:
@@ -114,7 +118,7 @@ class AuditReport:
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
             queues = audited.queue_trees(totals.demands) if self.required_contents.queues else ()
-            report.end(totals.totals(is_verbose=self._is_verbose, queues=queues))
+            report.end(totals.totals(is_verbose=self._is_verbose, queues=queues, run=about))
         code = totals.exit_code()
         if interrupts.is_set:
             return EXIT_CODE

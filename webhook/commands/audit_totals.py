@@ -18,7 +18,7 @@ from webhook.report.counts import ObjectCounts
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
-from webhook.report.writer import LeftOut, SkippedDocument, Totals, left_out_by_configuration
+from webhook.report.writer import LeftOut, RunDescription, SkippedDocument, Totals, left_out_by_configuration
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import templates
@@ -171,7 +171,7 @@ class AuditTotals:
                 told = f"nothing here needs this exception of {each.owner}"
                 yield str(self._configuration.problem(("exceptions", number), told))
 
-    def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = ()) -> Totals:
+    def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = (), run: RunDescription) -> Totals:
         """Return the sums in the form that reports write."""
         return Totals(
             entries=self.entries,
@@ -186,6 +186,7 @@ class AuditTotals:
             is_verbose=is_verbose,
             configured=self._left_out(),
             queues=tuple(queues),
+            run=run,
         )
 
     def _left_out(self) -> LeftOut:

@@ -1,4 +1,5 @@
-"""Finds objects of files that differ from a git revision: new objects, and objects with another value.
+"""Finds objects of files that differ from a git revision: new objects, and objects with another value. Names the commit
+that is checked out.
 
 git runs only at the top of a work tree that the user named. It starts no other program and reads no configuration that
 could start one. So it uses only commands that print stored objects: `rev-parse`, `ls-tree`, `cat-file`.
@@ -71,101 +72,37 @@ class _WorkTree(Struct, frozen=True):
     files: Mapping[bytes, str]
 
 
-class GitChanges:
-    """Compares the files of a work tree with a revision.
+def checked_out_commit(named: Sequence[str]) -> str:
+    """Return the id of the commit that is checked out where the named files are.
 
-    An object is unchanged if its file had an equal one at that revision, at any place. A file that moved is new. A file
-    that cannot be compared counts as new, and is reported.
-
-    Args:
-        revision: a commit, branch or tag, such as `origin/main`.
-        named: what is audited, all of it in work trees of git.
-
-    Raises:
-        ConfigurationError: git does not exist, a folder is in no work tree, or the revision does not exist.
+    "" if it is not known: standard input, an object store, no git, no commit, several work trees, or that of another
+    user.
     """
+    folders = [_folder_of_name(each) for each in named if each != "-" and "://" not in each]
+    tops = {enclosing_work_tree(os.path.realpath(each)) for each in folders}
+    if len(tops) != 1 or len(folders) < len(named) or "" in tops:
+        return ""
+    try:
+        return _Git(folders).id_of_commit(tops.pop(), "HEAD")[0]
+    except ConfigurationError:
+        return ""
 
-    def __init__(self, revision: str, named: Sequence[str]) -> None:
-        if revision.startswith("-"):
-            raise ConfigurationError(f"--changed-since: `{revision}` is not a revision")
-        if "-" in named:
-            raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
-        folders = [Path(each) if Path(each).is_dir() else Path(each).parent for each in named]
+
+class _Git:
+    """git for the work trees around some folders."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
         self._programs = ExternalPrograms(folders)
         self._trusted: Sequence[str] | None = None
-        self._tops: dict[str, str] = {}
-        self._before: tuple[str, frozenset[bytes]] = ("", frozenset())
-        self._not_compared: dict[str, str] = {}
-        paths: dict[str, list[str]] = {}
-        for name, folder in zip(named, folders, strict=True):
-            if not (top := self._top_of_folder(os.path.realpath(folder))):
-                raise ConfigurationError(f"--changed-since: {folder} is in no git work tree")
-            path = os.path.realpath(folder) if Path(name).is_dir() else _path_of_file(name)
-            paths.setdefault(top, []).append(os.path.relpath(path, top))
-        self._trees = {top: self._read_tree(top, revision, each) for top, each in paths.items()}
 
-    def is_changed(self, each: documents.InputDocument) -> bool:
-        """Return whether an object is new, differs from the revision, or cannot be compared."""
-        if self._before[0] != each.source:
-            self._before = each.source, self._digests_at_revision(each.source)
-        return _digest_of_value(each.value) not in self._before[1]
-
-    def pop_files_not_compared(self) -> Mapping[str, str]:
-        """Return files that could not be compared since the last call, with the reasons."""
-        popped, self._not_compared = self._not_compared, {}
-        return popped
-
-    def _top_of_folder(self, folder: str) -> str:
-        """Return the top of the work tree that a folder is in; "" if it is in none."""
-        if folder not in self._tops:
-            self._tops[folder] = enclosing_work_tree(folder)
-        return self._tops[folder]
-
-    def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
-        """Return the work tree with the files that some paths had at the revision."""
-        asked = self._run_git(top, ("rev-parse", "--verify", "--quiet"), [f"{revision}^{{commit}}"], "--end-of-options")
+    def id_of_commit(self, top: str, revision: str) -> tuple[str, Output]:
+        """Return the id of a revision, "" if there is none, with the output of git."""
+        command = ("rev-parse", "--verify", "--quiet")
+        asked = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
         commit = asked.stdout.decode(errors="replace").strip()
-        if _OWNER in asked.message:
-            raise ConfigurationError(
-                f"--changed-since: {top} belongs to another user, so git does not read it; "
-                f"`git config --global --add safe.directory {top}` trusts it"
-            )
-        if asked.code and asked.message:
-            raise ConfigurationError(f"--changed-since: git cannot read {top}: {asked.message}")
-        if asked.code or not _OBJECT_ID.fullmatch(commit):
-            told = f"`{revision}` is not a revision of a git work tree at {top}"
-            raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
-        named = [] if "." in paths else [f"./{each}" if each.startswith("-") else each for each in paths]
-        listed = self._run_git(top, ("ls-tree", "-r", "-z", "--full-tree", commit), named)
-        if listed.code:
-            raise ConfigurationError(f"--changed-since: git cannot list {top}: {listed.message}")
-        entries = filter(None, map(_FILE_OF_TREE.fullmatch, listed.stdout.split(b"\0")))
-        return _WorkTree(top, {each[2]: each[1].decode() for each in entries})
+        return commit if not asked.code and _OBJECT_ID.fullmatch(commit) else "", asked
 
-    def _digests_at_revision(self, source: str) -> frozenset[bytes]:
-        """Return the digests of the objects that a file had at the revision; none if it did not exist."""
-        if not Path(source).is_file():  # a folder that is rendered
-            return frozenset()
-        path = _path_of_file(source)
-        tree = self._trees.get(self._top_of_folder(os.path.dirname(path)))  # noqa: PTH120 - a text
-        if tree is None:
-            self._not_compared[source] = _IN_OTHER_TREE
-            return frozenset()
-        blob = tree.files.get(os.fsencode(os.path.relpath(path, tree.top)))
-        if blob is None:
-            return frozenset()
-        try:
-            printed = self._run_git(tree.top, ("cat-file", "blob", blob))
-        except ConfigurationError as error:
-            self._not_compared[source] = str(error)
-            return frozenset()
-        if printed.code:
-            self._not_compared[source] = _NOT_STORED
-            return frozenset()
-        read = documents.documents_of_text(printed.stdout.decode(errors="replace"), source)
-        return frozenset(_digest_of_value(each.value) for each in read.documents)
-
-    def _run_git(self, top: str, command: Sequence[str], operands: Sequence[str] = (), separator: str = "--") -> Output:
+    def run(self, top: str, command: Sequence[str], operands: Sequence[str] = (), separator: str = "--") -> Output:
         """Return the output of git at the top of a work tree.
 
         Raises:
@@ -209,6 +146,103 @@ class GitChanges:
             return self._programs.run(invocation)
         except ProgramError as error:
             raise ConfigurationError(f"--changed-since: {error}") from None
+
+
+class GitChanges:
+    """Compares the files of a work tree with a revision.
+
+    An object is unchanged if its file had an equal one at that revision, at any place. A file that moved is new. A file
+    that cannot be compared counts as new, and is reported.
+
+    Args:
+        revision: a commit, branch or tag, such as `origin/main`.
+        named: what is audited, all of it in work trees of git.
+
+    Raises:
+        ConfigurationError: git does not exist, a folder is in no work tree, or the revision does not exist.
+    """
+
+    def __init__(self, revision: str, named: Sequence[str]) -> None:
+        if revision.startswith("-"):
+            raise ConfigurationError(f"--changed-since: `{revision}` is not a revision")
+        if "-" in named:
+            raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
+        folders = [_folder_of_name(each) for each in named]
+        self._git = _Git(folders)
+        self._tops: dict[str, str] = {}
+        self._before: tuple[str, frozenset[bytes]] = ("", frozenset())
+        self._not_compared: dict[str, str] = {}
+        paths: dict[str, list[str]] = {}
+        for name, folder in zip(named, folders, strict=True):
+            if not (top := self._top_of_folder(os.path.realpath(folder))):
+                raise ConfigurationError(f"--changed-since: {folder} is in no git work tree")
+            path = os.path.realpath(folder) if Path(name).is_dir() else _path_of_file(name)
+            paths.setdefault(top, []).append(os.path.relpath(path, top))
+        self._trees = {top: self._read_tree(top, revision, each) for top, each in paths.items()}
+
+    def is_changed(self, each: documents.InputDocument) -> bool:
+        """Return whether an object is new, differs from the revision, or cannot be compared."""
+        if self._before[0] != each.source:
+            self._before = each.source, self._digests_at_revision(each.source)
+        return _digest_of_value(each.value) not in self._before[1]
+
+    def pop_files_not_compared(self) -> Mapping[str, str]:
+        """Return files that could not be compared since the last call, with the reasons."""
+        popped, self._not_compared = self._not_compared, {}
+        return popped
+
+    def _top_of_folder(self, folder: str) -> str:
+        """Return the top of the work tree that a folder is in; "" if it is in none."""
+        if folder not in self._tops:
+            self._tops[folder] = enclosing_work_tree(folder)
+        return self._tops[folder]
+
+    def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
+        """Return the work tree with the files that some paths had at the revision."""
+        commit, asked = self._git.id_of_commit(top, revision)
+        if _OWNER in asked.message:
+            raise ConfigurationError(
+                f"--changed-since: {top} belongs to another user, so git does not read it; "
+                f"`git config --global --add safe.directory {top}` trusts it"
+            )
+        if asked.code and asked.message:
+            raise ConfigurationError(f"--changed-since: git cannot read {top}: {asked.message}")
+        if not commit:
+            told = f"`{revision}` is not a revision of a git work tree at {top}"
+            raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
+        named = [] if "." in paths else [f"./{each}" if each.startswith("-") else each for each in paths]
+        listed = self._git.run(top, ("ls-tree", "-r", "-z", "--full-tree", commit), named)
+        if listed.code:
+            raise ConfigurationError(f"--changed-since: git cannot list {top}: {listed.message}")
+        entries = filter(None, map(_FILE_OF_TREE.fullmatch, listed.stdout.split(b"\0")))
+        return _WorkTree(top, {each[2]: each[1].decode() for each in entries})
+
+    def _digests_at_revision(self, source: str) -> frozenset[bytes]:
+        """Return the digests of the objects that a file had at the revision; none if it did not exist."""
+        if not Path(source).is_file():  # a folder that is rendered
+            return frozenset()
+        path = _path_of_file(source)
+        tree = self._trees.get(self._top_of_folder(os.path.dirname(path)))  # noqa: PTH120 - a text
+        if tree is None:
+            self._not_compared[source] = _IN_OTHER_TREE
+            return frozenset()
+        blob = tree.files.get(os.fsencode(os.path.relpath(path, tree.top)))
+        if blob is None:
+            return frozenset()
+        try:
+            printed = self._git.run(tree.top, ("cat-file", "blob", blob))
+        except ConfigurationError as error:
+            self._not_compared[source] = str(error)
+            return frozenset()
+        if printed.code:
+            self._not_compared[source] = _NOT_STORED
+            return frozenset()
+        read = documents.documents_of_text(printed.stdout.decode(errors="replace"), source)
+        return frozenset(_digest_of_value(each.value) for each in read.documents)
+
+
+def _folder_of_name(name: str) -> Path:
+    return Path(name) if Path(name).is_dir() else Path(name).parent
 
 
 def _path_of_file(file: str) -> str:

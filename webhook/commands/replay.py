@@ -20,7 +20,7 @@ from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, Re
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
-from webhook.commands import options, output, report_options
+from webhook.commands import options, output, report_head, report_options
 from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.input import documents
 from webhook.manifests.configuration_model import FailOn
@@ -30,7 +30,7 @@ from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
-from webhook.report.writer import Totals
+from webhook.report.writer import RunDescription, Totals
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import ReviewSettings
 from webhook.suites.golden import Recorder
@@ -53,6 +53,7 @@ def command(
         ),
     ] = None,
     *,
+    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes it, the demonstration does not
     filename: options.FilesByOption = None,
     phase: Annotated[
         PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
@@ -102,6 +103,8 @@ def command(
         raise ConfigurationError("--record: needs what was looked up, which a server does not tell; leave out --server")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
+    policies = f"those of {server}" if server else assembly.describe_policy_sets_in_use(settings)
+    about = report_head.describe_run(command_line, policies=policies, docs_address=settings.docs_address)
     inputs = documents.read_documents(named)
     local = partial(_local_backend, settings, inputs, explains=explain, records=record is not None)
     with _server_backend(server, ca, settings) if server else local() as asked:
@@ -109,7 +112,7 @@ def command(
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
                 report.write_entry(answer)
-            report.end(replay.totals())
+            report.end(replay.totals(about))
     sys.stderr.write(terminal.lines(replay.notes()))
     return replay.exit_code(failing, documents.problem_of_nothing_read(named, inputs, "review"))
 
@@ -257,10 +260,15 @@ class Replay:
         yield from self._notes.values()
         yield from (f"note: {each}" for each in self._asked.notes())
 
-    def totals(self) -> Totals:
-        """Return the totals of the answers so far."""
-        unreadable = tuple(self._unreadable)
-        return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files, unreadable=unreadable)
+    def totals(self, about: RunDescription) -> Totals:
+        """Return the totals of the answers so far; `about` is how the report is made."""
+        return Totals(
+            entries=self._answered,
+            failures=self._denied,
+            files=self._inputs.files,
+            unreadable=tuple(self._unreadable),
+            run=about,
+        )
 
     def exit_code(self, failing: frozenset[FailOn], nothing: tuple[InputProblem, ...]) -> int:
         """Return the exit code: unreadable input is raised, what fails gives 1, undecided reviews 3 if these fail.

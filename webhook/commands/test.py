@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook import assembly
-from webhook.commands import options, output
+from webhook.commands import options, output, report_head
 from webhook.commands.watched_files import files_with_times, wait_for_change
 from webhook.errors import ClaimgateError, ConfigurationError, InputError, InputProblem
 from webhook.policy.load import Options
@@ -25,7 +25,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
-from webhook.report.writer import Totals
+from webhook.report.writer import RunDescription, Totals
 from webhook.settings.shared import ReviewSettings
 from webhook.suites import find, golden
 from webhook.suites.case import Case, Entry, UnreadableCase, run_case
@@ -50,6 +50,7 @@ def command(
         ),
     ] = None,
     *,
+    command_line: typer.Context = None,  # type: ignore[assignment] # Typer passes it
     filename: options.FilesByOption = None,
     require_tests: Annotated[
         bool, typer.Option("--require-tests", help="Exit with 2 also if every case is skipped.")
@@ -101,7 +102,7 @@ def command(
         with output.Report(outputs, writers, {}) as report:
             for result in tests.results():
                 report.write_entry(result)
-            report.end(tests.totals())
+            report.end(tests.totals(report_head.describe_run(command_line, policies="those of each suite")))
         _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
         if problems := tests.problems():
             raise InputError(*problems)
@@ -183,8 +184,8 @@ class _TestRun:
             if not ran and suite.file in self._named:
                 self._without.append(_problem_of_no_case(suite))
 
-    def totals(self) -> Totals:
-        """Return the totals of the results so far."""
+    def totals(self, about: RunDescription) -> Totals:
+        """Return the totals of the results so far; `about` is how the report is made."""
         results = {result: self._results[result] for result in Result}
         return Totals(
             entries=self._results.total(),
@@ -193,6 +194,7 @@ class _TestRun:
             left_out=self._left_out,
             is_verbose=self._how.is_verbose,
             coverage=self._coverage,
+            run=about,
         )
 
     def problems(self) -> tuple[InputProblem, ...]:

@@ -25,7 +25,8 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `audience` and `content`: for whom it is, and what it has, as docs/formats.md says. `rows`: the results that a
     report of an audit always has entries for. `shows_more`: whether it has those that `--show` names, too.
-    `draws_queues`: whether it draws the queues of the cluster with what jobs would take. `is_by_line`: whether the text
+    `draws_queues`: whether it draws the queues of the cluster with what jobs would take. `names_revision`: whether it
+    says which commit was audited. `is_by_line`: whether the text
     of each finding depends on that finding alone. `joins_copies`: whether an audit of files reports a mistake in copies
     of an object as one finding; a format with a place for each finding does not.
     """
@@ -39,6 +40,7 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     rows: frozenset[Result] = frozenset(Result)
     shows_more: bool = True
     draws_queues: bool = False
+    names_revision: bool = False
     is_by_line: bool = False
     joins_copies: bool = False
 
@@ -139,12 +141,13 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
         name="html",
         audience="people; one file that needs no network",
         content=(
-            "findings with charts, filters and search; the queues of Kueue and Volcano, with the share that the jobs "
-            "would use"
+            "findings by severity, with filters, search and charts; when and how the report was made; the queues of "
+            "Kueue and Volcano, with the share that the jobs would use"
         ),
         findings=_writer("html", "HtmlFindingsWriter"),
         rows=FINDINGS,
         draws_queues=True,
+        names_revision=True,
         joins_copies=True,
     ),
     ReportFormat(
@@ -200,10 +203,11 @@ def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], rendered: Rend
 
 
 class RequiredContents(Struct, frozen=True):
-    """The data that outputs of an audit need: passes as entries, and the demands of jobs in queues."""
+    """The data that outputs of an audit need: passes as entries, the demands of jobs in queues, and the commit."""
 
     passes: bool = True
     queues: bool = False
+    revision: bool = False
 
 
 FINDINGS_AND_PASSES: Final = RequiredContents()
@@ -213,7 +217,9 @@ def contents_required_by_formats(names: Collection[str], shown: Collection[Resul
     """Return what reports of an audit in some formats have to say, with the results to show."""
     chosen = [each for each in FORMATS if each.name in names]
     return RequiredContents(
-        any(Result.PASS in each.rows_with(shown) for each in chosen), any(each.draws_queues for each in chosen)
+        passes=any(Result.PASS in each.rows_with(shown) for each in chosen),
+        queues=any(each.draws_queues for each in chosen),
+        revision=any(each.names_revision for each in chosen),
     )
 
 

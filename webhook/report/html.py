@@ -16,6 +16,7 @@ from importlib.resources import files
 from itertools import groupby
 from string import Template
 from typing import Final
+from urllib.parse import urlencode
 
 from msgspec import Struct, field
 
@@ -24,8 +25,9 @@ from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
-from webhook.report.spool import Spool, file_and_object_of_finding
-from webhook.report.writer import Totals
+from webhook.report.spool import Spool, SpoolFile, file_and_object_of_finding
+from webhook.report.writer import RunDescription, Totals
+from webhook.rules.decisions import SEVERITIES
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
@@ -42,13 +44,24 @@ _MOST_ROWS: Final = 12
 _MOST_COPIES: Final = 100
 """How many copies of an object are named."""
 _CLUSTER: Final = "(whole cluster)"
+_NO_SEVERITY: Final = "no severity"
+_SORTED_RESULTS: Final = (
+    _WORDS[Result.FAIL],
+    _WORDS[Result.ERROR],
+    _WORDS[Result.WARN],
+    _ADVICE,
+    _WORDS[Result.SKIP],
+    _WORDS[Result.PASS],
+)
+"""The results in the order of their sections. Within a result, the sections are in the order of severities."""
 
 
 class HtmlFindingsWriter:
     """Writes one HTML document."""
 
     def __init__(self) -> None:
-        self._spoken: Spool[Finding] = Spool()
+        self._file = SpoolFile()
+        self._findings: dict[tuple[str, str], Spool[Finding]] = {}
         self._counts = _FindingCounts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
@@ -58,7 +71,10 @@ class HtmlFindingsWriter:
     def entry(self, entry: Finding) -> Iterator[str]:
         """Keep a finding."""
         self._counts.add(entry)
-        self._spoken.append(entry)
+        group = _result_word(entry), entry.rule.severity
+        if group not in self._findings:
+            self._findings[group] = Spool(self._file)
+        self._findings[group].append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
@@ -68,18 +84,30 @@ class HtmlFindingsWriter:
         yield _list_of_unreadable(totals)
         if totals.configured:
             yield f"<p>{_escaped_text(str(totals.configured))}</p>\n"
-        yield _charts_of_findings(self._counts)
+        yield '<div class="columns">\n<div>\n'
         yield _filter_form(self._counts)
-        for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):
-            yield _section_of_object(file, subject, several)
+        if not self._findings:
+            yield "<p>Nothing was found.</p>\n"
+        for result, severity in sorted(self._findings, key=_rank_of_group):
+            count = self._counts.groups[result, severity]
+            yield f'<section class="group"><h2>{_title_of_group(result, severity, count)}</h2>\n'
+            for (file, subject), several in groupby(self._findings[result, severity], file_and_object_of_finding):
+                yield _section_of_object(file, subject, several)
+            yield "</section>\n"
         yield _section_of_not_evaluated(totals)
+        yield "</div>\n"
+        yield _charts_of_findings(self._counts)
+        yield "</div>\n"
         yield queue_sections(totals.queues)
         yield _foot_of_page()
 
 
 class _FindingCounts(Struct):
-    """The numbers of findings by the values of charts and filters."""
+    """The values of filters, each with its number of findings. Passes and rules that were not evaluated count 0, so
+    that charts leave them out. `groups` counts them as well.
+    """
 
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
     results: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     namespaces: Counter[str] = field(default_factory=Counter)
@@ -87,16 +115,34 @@ class _FindingCounts(Struct):
 
     def add(self, finding: Finding) -> None:
         """Count a finding."""
-        self.results[_result_word(finding)] += 1
-        self.rules[finding.rule.id] += 1
-        self.namespaces[finding.subject.namespace or _CLUSTER] += 1
-        self.severities[finding.rule.severity or "not said"] += 1
+        is_finding = finding.result in FINDINGS
+        self.groups[_result_word(finding), finding.rule.severity] += 1
+        self.results[_result_word(finding)] += is_finding
+        self.rules[finding.rule.id] += is_finding
+        self.namespaces[finding.subject.namespace or _CLUSTER] += is_finding
+        self.severities[finding.rule.severity or _NO_SEVERITY] += is_finding
+
+
+def _rank_of_group(group: tuple[str, str]) -> tuple[int, int, str]:
+    result, severity = group
+    known = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+    return _SORTED_RESULTS.index(result), known, severity
+
+
+def _title_of_group(result: str, severity: str, count: int) -> str:
+    """Return `Denied, high: 2`."""
+    of_severity = f", {_escaped_text(severity)}" if severity else ""
+    return f"{result[:1].upper()}{result[1:]}{of_severity}: {count}"
 
 
 def _head_of_page(totals: Totals) -> str:
     style, script = _read_page_part("report.css"), _read_page_part("report.js")
     by_result = totals.counts.results
-    sums = [f'<li class="{each}"><b>{by_result[each]}</b> {_WORDS[each]}</li>' for each in Result if each in FINDINGS]
+    sums = [
+        f'<li class="{each}"><b>{by_result[each]}</b> {_result_in_number(each, by_result[each])}</li>'
+        for each in Result
+        if each in FINDINGS
+    ]
     objects = {
         "without findings": totals.without_findings,
         "with findings": totals.counts.with_findings,
@@ -111,7 +157,23 @@ def _head_of_page(totals: Totals) -> str:
         style=style,
         objects="".join(of_objects),
         sums="".join(sums),
+        run=_section_about_run(totals.run),
     )
+
+
+def _result_in_number(result: Result, count: int) -> str:
+    """Return `denied`, `warning` or `warnings`."""
+    return f"{_WORDS[result]}s" if count != 1 and result is not Result.FAIL else _WORDS[result]
+
+
+def _section_about_run(run: RunDescription) -> str:
+    """Return when and how the report was made; "" if nothing of it is known."""
+    rows = {"Command": run.command, "Policies": run.policies, "Commit": run.revision}
+    terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(told)}</dd>" for term, told in rows.items() if told)
+    if not run.time:
+        return ""
+    time = f'<time datetime="{_escaped_text(run.time)}">{_escaped_text(run.time_in_words)}</time>'
+    return f'<details id="run" open><summary>Made {time}</summary><dl>{terms}</dl></details>'
 
 
 def _list_of_unreadable(totals: Totals) -> str:
@@ -136,26 +198,29 @@ def _section_of_not_evaluated(totals: Totals) -> str:
 
 
 def _charts_of_findings(counts: _FindingCounts) -> str:
-    if not counts.results:
-        return "<p>Nothing was found.</p>\n"
-    by = {"By rule": counts.rules, "By namespace": counts.namespaces, "By severity": counts.severities}
-    charts = "".join(_bar_chart(title, numbers) for title, numbers in by.items())
-    return f'<section class="charts" aria-label="Sums">{charts}</section>\n'
+    by = {"severity": counts.severities, "rule": counts.rules, "namespace": counts.namespaces}
+    charts = "".join(_bar_chart(name, +numbers) for name, numbers in by.items() if numbers.total())
+    return f'<section class="charts" aria-label="Sums">{charts}</section>\n' if charts else ""
 
 
-def _bar_chart(title: str, counts: Counter[str]) -> str:
+def _bar_chart(filtered: str, counts: Counter[str]) -> str:
+    """Return a chart of the findings by the values of a filter; each row is a link that sets the filter."""
     shown = counts.most_common(_MOST_ROWS)
-    if rest := counts.total() - sum(count for _, count in shown):
-        shown.append((f"{counted(len(counts) - _MOST_ROWS, 'other')}", rest))
-    most = max(count for _, count in shown)
-    rows = "".join(_row_of_chart(name, count, most) for name, count in shown)
-    return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
+    rest = counts.total() - sum(count for _, count in shown)
+    most = max(rest, *(count for _, count in shown))
+    rows = "".join(
+        _row_of_chart(f'<a href="#{urlencode({filtered: name})}">{_escaped_text(name)}</a>', count, most)
+        for name, count in shown
+    )
+    if rest:
+        rows += _row_of_chart(counted(len(counts) - _MOST_ROWS, "other"), rest, most)
+    return f"<table><caption>By {filtered}</caption><tbody>{rows}</tbody></table>"
 
 
-def _row_of_chart(name: str, count: int, most: int) -> str:
+def _row_of_chart(head: str, count: int, most: int) -> str:
     """Return a row of a chart; its bar is hidden from screen readers, since the number says the same."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
-    return f'<tr><th scope="row">{_escaped_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
+    return f'<tr><th scope="row">{head}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
 def _filter_form(counts: _FindingCounts) -> str:
@@ -165,13 +230,16 @@ def _filter_form(counts: _FindingCounts) -> str:
     fields = "".join(
         (
             _select_field("result", "Result", counts.results),
+            _select_field("severity", "Severity", counts.severities),
             _select_field("rule", "Rule", counts.rules),
             _select_field("namespace", "Namespace", counts.namespaces),
         )
     )
     search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
+    every = '<button type="button" id="every">Show all</button>'
     told = '<p id="shown" role="status"></p>'
-    return f'<form id="filters" role="search" hidden>{fields}{search}</form>{told}\n'
+    form = f'<form id="filters" role="search">{fields}{search}{every}</form>'
+    return f'<details id="filtering" hidden><summary>Filter</summary>{form}</details>{told}\n'
 
 
 def _select_field(name: str, label: str, values: Iterable[str]) -> str:
@@ -182,13 +250,13 @@ def _select_field(name: str, label: str, values: Iterable[str]) -> str:
 def _section_of_object(file: str, subject: Subject, findings: Iterable[Finding]) -> str:
     items = "".join(map(_item_of_finding, findings))
     where = f'<p class="where">{_escaped_text(file)}, {_escaped_text(subject.api_version)}</p>'
-    return f'<section class="object"><h2>{_escaped_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'
+    return f'<section class="object"><h3>{_escaped_text(str(subject))}</h3>{where}<ul>{items}</ul></section>\n'
 
 
 def _item_of_finding(finding: Finding) -> str:
     said, rule = _result_word(finding), finding.rule
     namespace = finding.subject.namespace or _CLUSTER
-    data = {"result": said, "rule": rule.id, "namespace": namespace}
+    data = {"result": said, "severity": rule.severity or _NO_SEVERITY, "rule": rule.id, "namespace": namespace}
     attributes = "".join(f' data-{name}="{_escaped_text(value)}"' for name, value in data.items())
     line = f"line {finding.place.line}, " if finding.place.line else ""
     named = (

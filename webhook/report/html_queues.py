@@ -34,10 +34,7 @@ _KEYS: Final = (
 
 def links_to_queues(trees: Sequence[QueueTrees]) -> str:
     """Return links to the sections below all findings."""
-    links = "".join(
-        f'<li><a href="#{each.scheduler.lower()}">Queues of {each.scheduler}, and what jobs would take</a></li>'
-        for each in trees
-    )
+    links = "".join(f'<li><a href="#{each.scheduler.lower()}">Queues of {each.scheduler}</a></li>' for each in trees)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n' if links else ""
 
 

@@ -69,6 +69,7 @@ class SarifWriter:
             self._notices.append(indented_json(_tool_notification("note", text, reason.place)))
         driver = {
             "name": "claimgate",
+            **({"informationUri": totals.run.docs_address} if totals.run.docs_address else {}),
             "semanticVersion": __version__,
             "rules": [_reporting_descriptor(rule) for _, rule in self._rules.values()],
         }

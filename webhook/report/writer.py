@@ -130,6 +130,26 @@ def left_out_by_configuration(
     )
 
 
+class RunDescription(Struct, frozen=True, kw_only=True):
+    """How a report was made, "" for what is not known.
+
+    time: the beginning, in RFC 3339 with the zone Z. command: the command line. policies: the names of the sets of
+    policies. revision: the commit that the work tree of the named files has checked out. docs_address: where the
+    documentation is published.
+    """
+
+    time: str = ""
+    command: str = ""
+    policies: str = ""
+    revision: str = ""
+    docs_address: str = ""
+
+    @property
+    def time_in_words(self) -> str:
+        """Return `2026-11-29 03:14 UTC`."""
+        return f"{self.time[:16].replace('T', ' ')} UTC"
+
+
 class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
@@ -141,7 +161,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether to list
     everything that is otherwise only counted. configured: what configuration and annotations left out. left_out: cases
     that the user did not choose. coverage: for the rules and match conditions of suites, whether a case tries them,
-    with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them.
+    with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them. run: how the
+    report was made.
     """
 
     entries: int = 0
@@ -160,6 +181,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     coverage: Mapping[str, bool] = field(default_factory=dict)
     queues: tuple[QueueTrees, ...] = ()
+    run: RunDescription = field(default_factory=RunDescription)
 
     @property
     def unread_objects(self) -> int:
