@@ -13,7 +13,7 @@ from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.validating import validating_decisions
-from webhook.facts.pods.unread_pods import makes_pods_of_parts
+from webhook.facts.pods.unread_pods import has_pods_in_parts
 
 EXPAND = {"expand": "pods"}
 GPUS = "object.spec.containers.all(c, quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('4')) <= 0)"
@@ -120,10 +120,11 @@ def test_an_update_shows_what_the_pods_were() -> None:
     assert (decision.evaluation, decision.path) == ("deny", "spec.runtimeRef")
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE.rows if makes_pods_of_parts(row)], ids=lambda row: row.kind)
+@pytest.mark.parametrize("row", [row for row in TABLE.rows if has_pods_in_parts(row)], ids=lambda row: row.kind)
 def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}, "spec": {}}
-    text = f"not evaluated: {row.kind} makes pods of parts, which are not read"
+    told = "makes pods of parts" if row.makes else "has parts of pods"
+    text = f"not evaluated: {row.kind} {told}, which are not read"
     assert said({**obj, "metadata": {"name": "x", "namespace": "team"}}, AT_MOST_4) == [("unknown", text)]
 
 
@@ -154,6 +155,21 @@ def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places:
     inside = said({**wrapper, "spec": {"components": [{"template": service}]}}, AT_MOST_4)
     at = "spec.components[0].template."
     assert inside == [*whole, *(("unknown", told.format(f"{at}{each}")) for each in places)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("argoproj.io/v1alpha1 Rollout", {"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}),
+        ("sandbox.opensandbox.io/v1alpha1 BatchSandbox", {"poolRef": "pool"}),
+        ("serving.knative.dev/v1 Service", {}),
+    ],
+)
+def test_an_object_without_a_template_is_not_evaluated(kind: str, spec: JSON) -> None:
+    """Its pods are those of another object."""
+    api_version, name = kind.split()
+    obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
+    assert said(obj, AT_MOST_4) == [("unknown", f"not evaluated: {name} has no whole pod template")]
 
 
 def test_pods_of_an_unknown_kind_inside_an_object_are_not_evaluated() -> None:

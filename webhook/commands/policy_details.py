@@ -11,7 +11,7 @@ from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
-from webhook.facts.pods.unread_pods import makes_pods_of_parts
+from webhook.facts.pods.unread_pods import has_pods_in_parts
 from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
 from webhook.policy.constant_conditions import sentences_about_constant_conditions
@@ -119,7 +119,7 @@ def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bo
     in part.
     """
     for row in loaded.table.rows if policy.expands else ():
-        if makes_pods_of_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
+        if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"
 
 

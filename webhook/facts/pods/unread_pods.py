@@ -73,27 +73,31 @@ def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Missing
     """
     row = table.row(*group_kind(obj))
     own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
-    unread: dict[str, list[FieldPath]] = {}
+    reasons: dict[str, str] = {}
+    parts: dict[str, list[FieldPath]] = {}
     for each in deadline.charge_for_items([*own, *embedded_objects(obj, table, deadline)]):
-        if makes_pods_of_parts(each.row):
-            unread.setdefault(each.row.kind, []).append(())
-        elif each.row.podSets and not is_built_in(each.row.gvk):
-            for part in _unread_parts_of_row(each.object, each.row, table, deadline):
-                unread.setdefault(each.row.kind, []).append((*each.path, *part))
-    for kind, places in unread.items():
+        of = each.row
+        if has_pods_in_parts(of):
+            reasons[of.kind] = f"{'makes pods of parts' if of.makes else 'has parts of pods'}, which are not read"
+        elif of.podSets and not is_built_in(of.gvk):
+            for part in _unread_parts_of_row(each.object, of, table, deadline):
+                parts.setdefault(of.kind, []).append((*each.path, *part) if part else ())
+    for kind, places in parts.items():
         paths = some_of([*map(path_as_text, deadline.charge_for_items(places))], _MOST_PLACES)
-        why = _MADE_OF_PARTS if () in places else f"has no whole pod template at {paths}"
-        yield MissingObject(kind=kind, name="", why=why, is_absent=False)
+        reasons.setdefault(kind, f"has no whole pod template{'' if () in places else f' at {paths}'}")
+    for kind, reason in reasons.items():
+        yield MissingObject(kind=kind, name="", why=reason, is_absent=False)
 
 
-_MADE_OF_PARTS: Final = "makes pods of parts, which are not read"
 _MOST_PLACES: Final = 5
 
 
-def makes_pods_of_parts(row: Row) -> bool:
-    """Return whether no whole pod of a kind can be read: its controller makes them of parts, or of other objects."""
+def has_pods_in_parts(row: Row) -> bool:
+    """Return whether no whole pod of a kind can be read: its controller makes pods of parts or of other objects, or its
+    objects are templates of such parts, as a WorkflowTemplate.
+    """
     is_merged = bool(row.objects) or any(fragment.of == OF_RUNTIME for fragment in row.fragments)
-    return bool(row.makes) and (row.pods == "parts" or not (row.podSets or is_merged))
+    return row.pods == "parts" or not (row.podSets or is_merged)
 
 
 def _unread_parts_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline) -> Iterator[FieldPath]:
