@@ -220,4 +220,6 @@ def test_namespaces_have_their_labels_at_that_time_of_the_log(tmp_path, capsys, 
     log.write_text("".join(json.dumps(each) + "\n" for each in events))
     only = ["--only", str(tmp_path / "policies")]
     assert run_command_line(["backtest", str(log), *only, "-o", "json", "--jobs", jobs]) == 1
-    assert json.loads(capsys.readouterr().out)["policies"]["denied"] == 2
+    told = json.loads(capsys.readouterr().out)["policies"]
+    assert (told["denied"], told["undecided"]) == (2, 2)
+    assert told["rules"]["labelled"]["example"].endswith("audit.log:3 Pod team/pod-0")  # the first that is denied

@@ -36,7 +36,9 @@ Side: TypeAlias = str
 
 @dataclass(slots=True)
 class RuleCount:
-    """The counts of one rule: how often it denied and warned, and the first such request."""
+    """The counts of one rule, and the first request that it denied; the first one that it warned of if it denied none,
+    and so on.
+    """
 
     denied: int = 0
     warned: int = 0
@@ -45,12 +47,15 @@ class RuleCount:
     message: str = ""
 
     def add(self, other: RuleCount) -> None:
-        """Add the counts of a later part."""
+        """Add the counts of a later request or part."""
+        if other._rank() > self._rank():
+            self.example, self.message = other.example, other.message
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
-        if not self.example:
-            self.example, self.message = other.example, other.message
+
+    def _rank(self) -> int:
+        return 3 if self.denied else 2 if self.warned else 1 if self.undecided else 0
 
 
 @dataclass(slots=True)
@@ -220,10 +225,8 @@ class PartBacktester:
         undecided = {each.rule.id: each for each in made if each.is_undecided}
         for field_, spoken in (("denied", fails), ("warned", warns), ("undecided", undecided)):
             for name, each in spoken.items():
-                rule = counts.rules.setdefault(name, RuleCount())
-                setattr(rule, field_, getattr(rule, field_) + 1)
-                rule.example = rule.example or f"{place} {each.subject}"
-                rule.message = rule.message or each.message
+                one = RuleCount(**{field_: 1}, example=f"{place} {each.subject}", message=each.message)
+                counts.rules.setdefault(name, RuleCount()).add(one)
         counts.denied += bool(fails)
         counts.warned += bool(warns)
         counts.undecided += bool(undecided)
