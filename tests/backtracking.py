@@ -4,10 +4,10 @@
 linear unless one of these is possible (Weber and Seidl 1991, Weideman and others 2016):
 
 - a loop that reads a word in two ways: exponential;
-- a loop that reads a word, a second loop after it that reads the same word, and a way from the first to the second
-  that reads it too: quadratic or worse. Looking for a pattern anywhere is such a first loop, over any text.
+- a loop that reads a word, a second loop after it that reads the same word, and a way from the first loop to the second
+  that also reads this word: quadratic or worse. A search for a pattern anywhere in a text is such a first loop.
 
-A loop only counts where the pattern may still fail after it. `\\b`, looks at one character ahead or behind, and
+A loop counts only if the pattern may still fail after it. `\\b`, looks at one character ahead or behind, and
 possessive repeats of one character are honoured; longer looks and other possessive parts are ignored, so the answer
 errs towards "not linear".
 """
@@ -24,7 +24,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, TypeAlias
 
 _MOST_COPIES: Final = 300
-"""A character that is counted up to this often is copied, and is a loop beyond."""
+"""A repeat of one character is copied up to this count. A repeat with a higher count is a loop."""
 _UNICODE: Final = "\u0130\u0131\u017f\u0660\u00b2\u2003\u2028\u4e16\U0001f600"
 
 
@@ -32,10 +32,10 @@ class Use(Enum):
     """How a pattern is used.
 
     Attributes:
-        ANYWHERE: it is looked for at every place of a text, as `search`, `findall` and `sub` do.
-        BEGINNING: it is tried once, at the beginning of a text.
-        WHOLE: the same, and it must match to the end of the text.
-        IN_A_ROW: each match begins where the last one ended; the first failure is the end.
+        ANYWHERE: the pattern is tried at every place of a text, as `search`, `findall` and `sub` do.
+        BEGINNING: the pattern is tried once, at the beginning of a text.
+        WHOLE: the same, and the pattern must match to the end of the text.
+        IN_A_ROW: each match begins at the end of the previous match; the search ends at the first failure.
     """
 
     ANYWHERE = auto()
@@ -53,9 +53,9 @@ class _Condition:
     """The demand between two characters.
 
     Attributes:
-        characters: the character before must be one of these (`before`), or the next one (`after`), or one of both
-            and not the other.
-        negated: it must not be so.
+        characters: the previous character must be one of these (`before`), or the next character (`after`), or exactly
+            one of the two.
+        negated: the demand must not be met.
     """
 
     characters: frozenset[str]
@@ -64,7 +64,7 @@ class _Condition:
     negated: bool
 
     def is_met(self, before: frozenset[str] | None, after: frozenset[str]) -> bool:
-        """Return whether it is met between characters of two classes; None for the beginning of the text."""
+        """Return whether two characters of these classes meet the demand; None stands for the beginning of the text."""
         is_before = self.before and before is not None and before <= self.characters
         is_after = self.after and after <= self.characters
         return (is_before != is_after) != self.negated
@@ -77,8 +77,8 @@ class _Graph:
     Attributes:
         free: for each state, states that are reached without reading.
         begins: the same, at the beginning of the text alone.
-        asks: the same, where something else about the text decides, with what, where that is known.
-        takes_all: the same after a possessive repeat, with what must not follow it.
+        asks: the same if another property of the text decides, with this property if it is known.
+        takes_all: the same after a possessive repeat, with the characters that must not follow the repeat.
         reads: for each state, the characters that it reads and the state then.
     """
 
@@ -163,7 +163,7 @@ class _Reader:
         if _is_one_character(items):
             characters = self._characters(*items[0])
             return self._ask(at, _Condition(characters, before=not ahead, after=ahead, negated=negated))
-        if ahead:  # what it reads is a way that ends there
+        if ahead:  # the characters inside are a way that ends there
             self.sequence(items, self._ask(at, None))
         return self._ask(at, None)
 
@@ -234,9 +234,9 @@ class _Reader:
 
 
 _Place: TypeAlias = tuple[int, int]
-"""A state that reads, and which kinds of characters it reads, a bit each."""
+"""A state that reads, with a bit for each kind of character that it reads."""
 _Pair: TypeAlias = tuple[_Place, _Place]
-"""Two places, reached by the same word."""
+"""Two places that the same word reaches."""
 
 
 class _Automaton:
@@ -323,7 +323,7 @@ class _Automaton:
         return _components(steps)
 
     def shown(self, bits: int) -> str:
-        """Return a character of one of some kinds, a legible one where there is one."""
+        """Return a character of one of some kinds, a printable character if possible."""
         characters = (each for at, kind in enumerate(self.kinds) if bits >> at & 1 for each in kind)
         return min(characters, key=lambda each: (not each.isalnum(), not each.isprintable(), each))
 
@@ -371,7 +371,7 @@ def _classes_of(alphabet: frozenset[str], sets: Iterable[frozenset[str]]) -> lis
 
 
 def why_not_linear(pattern: re.Pattern[Any], use: Use) -> str:
-    """Return the part of a pattern that takes more than linear time; "" for none."""
+    """Return the part of a pattern that takes more than linear time; "" if there is none."""
     automaton = _Automaton(pattern, use)
     failing = automaton.follow.keys() - automaton.ends_here
     word = _read_in_two_ways(automaton, automaton.pairs_in_loops(failing, failing))
@@ -401,7 +401,7 @@ def _read_in_two_ways(automaton: _Automaton, components: Mapping[_Pair, int]) ->
 
 
 def _read_by_two_loops(automaton: _Automaton, components: Mapping[_Pair, int]) -> str:
-    """Return a word that one loop reads, a second loop reads, and a way from one to the other reads; "" for none."""
+    """Return a word that a loop, a second loop and the way between the loops all read; "" if there is none."""
     follow = automaton.follow
 
     def steps(state: tuple[_Place, _Place, _Place]) -> Iterator[tuple[tuple[_Place, _Place, _Place], int]]:

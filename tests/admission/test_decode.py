@@ -253,7 +253,7 @@ STORED = {
     "an integer with thousands of digits": (b"1" * 5_000, None),
     "a deep number beyond all doubles": (b"[" * 300 + b"1e999" + b"]" * 300, None),
 }
-"""JSON that an API server stores in a field that it does not decode, and the decoded value; None: a part is not read.
+"""JSON that an API server stores in a field that it does not decode, and the decoded value; None if a part is not read.
 """
 
 

@@ -1,4 +1,4 @@
-"""No list that a user can lengthen is worth more work than in proportion to its length, counted without a clock.
+"""The work for each list that a user can lengthen grows in proportion to its length. Work is counted without a clock.
 
 `python -m tests.bench.bench_growth` measures the same lists in seconds, up to the size of the largest request.
 """
@@ -22,9 +22,9 @@ from webhook.facts.nodes.node_offers import HAMI_CARDS
 POLICIES = shipped_policies()
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
 SHORT = {"workload": 60, "Pod": 240, "devices": 240}
-"""Items of the shorter list: more than what is charged in whole hundreds, and few where an item is a whole template."""
+"""Items of the shorter list: many, because work is charged in hundreds; few if an item is a whole template."""
 MOST = 5.0
-"""Four times the items are four times the work; a quarter more is left to logarithms and copies of pointers."""
+"""Four times the items need four times the work, and at most a quarter more for logarithms and copies of pointers."""
 
 
 class Counter(Deadline):

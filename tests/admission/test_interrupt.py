@@ -58,7 +58,7 @@ def test_policies_for_other_namespaces_and_kinds_decide_nothing():
     bound = validating("true", name="w", binding={"matchResources": ONLY_GPU})
     assert stopped(other, bound, context=[namespace()]).allowed is True
     assert stopped(other, bound, context=[namespace(gpu="yes")]).allowed is False
-    assert stopped(other).allowed is False  # it is not known whether the namespace has the label
+    assert stopped(other).allowed is False  # the labels of the namespace are not known
     assert stopped(validating("true", rule={**PODS, "resources": ["configmaps"]})).decisions == ()
 
 

@@ -1,4 +1,5 @@
-"""A fault of our own in a policy is an evaluation error of that policy; the others speak, and its place is logged."""
+"""Our own bug in a policy is an evaluation error of this policy: its place is logged, and other policies still
+report."""
 
 from __future__ import annotations
 

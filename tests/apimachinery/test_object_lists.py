@@ -1,4 +1,4 @@
-"""Lists as kubectl prints them, and typed ones."""
+"""Lists as kubectl prints them, and typed lists such as PodList."""
 
 import pytest
 

@@ -2,12 +2,12 @@
 
 The objects are the public manifests of tests/data/manifests, repeated with unique names, as files of a thousand
 documents. The policies are 16 of three validations each, in CEL, about every kind. gator (GATOR names it, or PATH) gets
-the same expressions as constraint templates with K8sNativeValidation; it holds all objects, so it gets fewer. gator
-reports only violations, so it is compared with the format text, which lists findings and only counts passes; the other
-rows are of ndjson, which lists 16 results of each object.
+the same expressions as constraint templates with K8sNativeValidation; gator holds all objects in memory, so it gets
+fewer objects. gator reports only violations. So it is compared with the format text, which lists findings and only
+counts passes; the other rows are for ndjson, which lists 16 results for each object.
 
-The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests, each with
-text that does not compress, as uids, tokens and digests are.
+The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests. Each has
+text that does not compress, as uids, tokens and digests do not.
 
     python -m tests.bench.bench_audit --objects 100000 --check    exits 1 when a goal is missed
     python -m tests.bench.bench_audit --log-mb 0                  leaves out the log, which takes minutes
@@ -65,7 +65,7 @@ def manifests() -> list[str]:
 
 
 def write_objects(folder: Path, count: int) -> int:
-    """Files of a thousand objects each; gives their bytes."""
+    """Write files of a thousand objects each, and return their size in bytes."""
     size = 0
     numbered = enumerate(itertools.islice(itertools.cycle(manifests()), count))
     for at, objects in itertools.groupby(numbered, key=lambda each: each[0] // 1000):
@@ -77,7 +77,7 @@ def write_objects(folder: Path, count: int) -> int:
 
 
 def write_policies(folder: Path) -> None:
-    """The policies with a binding each."""
+    """The policies, each with a binding."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
     for number in range(POLICIES):
         spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": _validations(number)}
@@ -94,7 +94,7 @@ def write_policies(folder: Path) -> None:
 
 
 def write_constraints(folder: Path) -> None:
-    """The same for gator."""
+    """The same policies for gator."""
     for number in range(POLICIES):
         kind = f"Bench{number}"
         code = [{"engine": "K8sNativeValidation", "source": {"validations": _validations(number)}}]
@@ -132,7 +132,7 @@ def measured(command: Sequence[str], codes: Sequence[int] = (0, 1)) -> Run:
 
 
 def audit(objects: Path, policies: Path, jobs: int = 1, report: str = "ndjson") -> Run:
-    """An audit in so many processes."""
+    """An audit in this number of processes."""
     program = ["-m", "webhook", "audit", str(objects), "--only", str(policies), "--jobs", str(jobs), "-o", report]
     return measured([sys.executable, *program])
 
@@ -162,7 +162,7 @@ def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str
 
 
 def write_log(file: Path, size_mb: int) -> int:
-    """Write an audit log that gzip stores in so many MB, and return how many events it has."""
+    """Write an audit log that has this size in MB as gzip, and return its number of events."""
     objects = [each for text in manifests() for each in yamlfile.load(text)]
     random, count = Random(29), 0
     with file.open("wb") as stored, gzip.GzipFile(fileobj=stored, mode="wb", compresslevel=1, mtime=0) as stream:
@@ -194,7 +194,7 @@ def _event(value: dict[str, object], number: int, noise: str) -> bytes:
 
 
 def backtest_row(size_mb: int) -> tuple[str, float, float, str]:
-    """The memory of a backtest of one log of so many MB."""
+    """The memory of a backtest of one log of this size."""
     with tempfile.TemporaryDirectory() as place:
         policies, log = Path(place, "policies"), Path(place, "audit.log.gz")
         policies.mkdir()
@@ -206,7 +206,7 @@ def backtest_row(size_mb: int) -> tuple[str, float, float, str]:
 
 
 def _beside(gator: str, folders: dict[str, Path]) -> Iterator[tuple[str, float, float, str]]:
-    """The same objects for both, in turns."""
+    """Audit the same objects with both programs, alternately."""
     ours, theirs = [], []
     for _ in range(3):
         ours.append(audit(folders["few"], folders["policies"], report="text"))

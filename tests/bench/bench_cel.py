@@ -4,7 +4,7 @@
     python -m tests.bench.bench_cel --max 4    exits 1 when all eight together take more than 4 times the plain Python
 
 Times are medians over interleaved rounds. "plain" is the same question asked by hand in Python, without cost accounting,
-without CEL's errors: the floor that no engine on top of Python can reach. Ratios can be compared between machines, times
+without CEL's errors: no engine in Python can be faster. Ratios can be compared between machines, times
 cannot. Checker and cost accounting are on.
 """
 
@@ -150,7 +150,7 @@ def environment() -> Environment:
 
 
 def microseconds(run: Callable[[], object], seconds: float) -> float:
-    """The time of one call, from the median of some batches."""
+    """The median time of one call, over some batches."""
     run()
     start = time.perf_counter()
     run()

@@ -4,7 +4,7 @@ Both phases of a review with all shipped policies, in process, for a list of n a
 the longer object. Linear work takes four times as long.
 
     python -m tests.bench.bench_growth --size 3000000      up to 3 MB
-    python -m tests.bench.bench_growth --only claims       the lists whose name holds a word
+    python -m tests.bench.bench_growth --only claims       only lists with this word in their name
     python -m tests.bench.bench_growth --check             exits 1 when a ratio is over the goal
 """
 
@@ -34,11 +34,11 @@ from webhook.workloads import table
 GOAL = 5.0
 SIZE = 400_000
 LONGEST_S = 20.0
-"""A longer run of a list is stopped there: its ratio is not known, but too high."""
+"""A run that takes longer is stopped: its ratio is not known, but is too high."""
 
 
 def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:
-    """The least time of some rounds of both phases, decoding left out."""
+    """The shortest time of some rounds of both phases, without decoding."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
     best = LONGEST_S
     for _ in range(rounds):
@@ -57,7 +57,7 @@ def main() -> int:
     """Print the table."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--size", type=int, default=SIZE, help="bytes of the longer object")
-    flags.add_argument("--only", default="", help="lists whose name holds this")
+    flags.add_argument("--only", default="", help="only lists with this word in their name")
     flags.add_argument("--check", action="store_true", help="exit 1 when a ratio is over the goal")
     given = flags.parse_args()
     policies = load_policy_set([Path(shipped.policies_folder())], Options(table=table.load_table()))

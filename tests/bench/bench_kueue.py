@@ -2,8 +2,8 @@
 table.
 
 A TrainJob of 60 KB, merged with its runtime before the clock starts, with queues in trees of 10 and of 1,000
-ClusterQueues: the first job of a state of the cluster reads the queues, and the others reuse them. The ratio of both
-trees says whether a job pays for queues of others.
+ClusterQueues: the first job of a state of the cluster reads the queues, and the others reuse them. The ratio of the two
+trees shows whether the queues of others make a verdict slower.
 
     python -m tests.bench.bench_kueue --check    exits 1 when a verdict takes a millisecond or more
 """
@@ -35,7 +35,7 @@ _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def world(count: int) -> list[JSON]:
-    """A runtime, and so many ClusterQueues in cohorts of ten below one root, with a LocalQueue each."""
+    """A runtime, and this number of ClusterQueues in cohorts of ten below one root, each with a LocalQueue."""
     resources = [
         {"name": name, "nominalQuota": 64, "borrowingLimit": 64} for name in ("cpu", "memory", "nvidia.com/gpu")
     ]
@@ -78,7 +78,7 @@ def world(count: int) -> list[JSON]:
 
 
 def train_job() -> JSON:
-    """A TrainJob of 60 KB, most of which is its environment."""
+    """A TrainJob of 60 KB; most of it is environment variables."""
     env = [{"name": f"VARIABLE_{at}", "value": "x" * 40} for at in range(700)]
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -114,7 +114,7 @@ def verdict_s(made: Subject) -> float:
 
 
 def measured(count: int) -> tuple[float, float]:
-    """Seconds of the first verdict in a view, and of the median of those after it."""
+    """Seconds of the first verdict in a view, and the median of the later verdicts."""
     cluster = FilesCluster(world(count), is_whole=True)
     first, *others = (verdict_s(subject(cluster)) for _ in range(_TIMES))
     return first, median(others)

@@ -1,9 +1,9 @@
 """Memory of an audit of a cluster: `python -m tests.bench.bench_live --objects 50000` prints the peak and the rate.
 
 The cluster is the API server of the tests. The API server and the audit are separate processes: the peak of a process
-counts what its parent had when it was started, so the parent must not hold the objects. The objects are Pods of five
+includes the memory of its parent at the start, so the parent must not hold the objects. The objects are Pods of five
 kilobytes with a GPU in 100 namespaces; the policies are the shipped ones. A tenth of the objects is audited first, so
-that the difference shows what one more object costs.
+that the difference shows the memory of one more object.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pod(number: int) -> dict[str, Any]:
 
 
 def serve(count: int) -> ApiServer:
-    """An API server with so many Pods."""
+    """An API server with this number of Pods."""
     server = ApiServer()
     kinds = [("pods", "Pod", True), ("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True)]
     listed = [{"name": name, "kind": kind, "namespaced": scope, "verbs": ["list"]} for name, kind, scope in kinds]
@@ -57,7 +57,7 @@ def serve(count: int) -> ApiServer:
 
 
 def serve_until(count: int, folder: str, ready: Event, done: Event) -> None:
-    """Serve so many Pods in this process, and write a kubeconfig into the folder."""
+    """Serve this number of Pods in this process, and write a kubeconfig into the folder."""
     server = serve(count)
     server.kubeconfig(Path(folder))
     ready.set()
@@ -67,7 +67,7 @@ def serve_until(count: int, folder: str, ready: Event, done: Event) -> None:
 
 
 def measured_audit(count: int, output: str) -> Run:
-    """Audit so many objects."""
+    """Audit this number of objects."""
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
     with tempfile.TemporaryDirectory() as folder:

@@ -2,12 +2,12 @@
 
 It takes one object of each kind in the public manifests of tests/data and examples, and makes each of its texts and
 keys long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its
-slice and leaves the rest to a worker. Shown are the reviews that held the loop for longest; the slice itself is 10 ms.
-Beside it, bench_many_elements makes lists and maps long.
+slice and leaves the rest to a worker. The table shows the reviews that held the loop longest; the slice itself is 10
+ms. Beside it, bench_many_elements makes lists and maps long.
 
     --size 300000     characters of the text
     --seed 1          which texts are drawn for which place
-    --texts 4         texts a place
+    --texts 4         texts for each place
     --over 18         milliseconds from which a review is shown
 """
 
@@ -39,7 +39,7 @@ Path = tuple[str | int, ...]
 
 
 def objects() -> Iterator[Any]:
-    """One object of each kind in the public manifests, the second largest where there are several."""
+    """One object of each kind in the public manifests: the second largest if there are several."""
     found: dict[tuple[str, str], list[Any]] = {}
     for file in sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.yaml")):
         for obj in _documents(file.read_text()):
@@ -62,7 +62,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """The place of a text or a key; True for a key. For the items of a list, the places of the first one."""
+    """The places of texts and keys, with True for a key. Of a list, only the places in its first item."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if at or key not in ("apiVersion", "kind"):

@@ -2,9 +2,9 @@
 table.
 
 It takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
-type with as many elements as fit: the existing one, and small ones of one field, or none. bench_long_texts has one long
-text where this benchmark has many elements. It shows the reviews that held the loop longest, or ran longest without a
-check of the clock, one for each place in the code; the slice itself is 10 ms.
+type with as many elements as fit: the existing element, and small elements with one field or none. bench_long_texts has
+one long text where this benchmark has many elements. It shows the reviews that held the loop longest, or ran longest
+without a check of the clock, one for each place in the code; the slice itself is 10 ms.
 
     --size 100000     bytes of the list
     --seed 1          which elements are drawn for which place
@@ -43,7 +43,7 @@ LIST: Final = "[LIST]"
 
 
 class Place(NamedTuple):
-    """The place of a list or a map, its type, and the first element of an object there, None without one."""
+    """The place of a list or a map, its type, and the first element of an object there; None if it has no element."""
 
     at: Path
     of: Items | Fields
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
-    """The lists and maps of a type; inside one, those of the first element, 0 or "a" where an object has none."""
+    """The lists and maps of a type, and those inside their first element: index 0 or key "a" if an object has none."""
     if isinstance(of, Items):
         first = value[0] if isinstance(value, list) and value else None
         yield Place(at, of, first)
@@ -90,7 +90,7 @@ def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
 
 
 def elements(place: Place, draw: random.Random, count: int) -> Iterator[str]:
-    """The JSON of some elements for a place: the existing first one, with a different name, and small ones."""
+    """The JSON of some elements for a place: the existing first element with another name, and small elements."""
     if place.first is not None:
         yield _as_json(place, _with_own_name(place.first), "n#")
     inner = place.of.item if isinstance(place.of, Items) else place.of.others
@@ -108,7 +108,7 @@ def _as_json(place: Place, one: Any, key: str) -> str:
 
 
 def _with_value(obj: Any, at: Path, value: Any) -> Any:
-    """A copy of an object with a value at a place, to which the way is made."""
+    """A copy of an object with a value at a place; missing parents are created."""
     changed = copy.deepcopy(obj)
     inner = changed
     for step, following in pairwise(at):
@@ -158,7 +158,7 @@ def main() -> None:
                         rows.append((taken.whole, taken.longest, phase.value, kind.kind, where, one, taken.where))
         print(f"{count} reviews, {len(rows)} shown", end="\r", file=sys.stderr, flush=True)
     print(f"{count} reviews of lists of {given.size} bytes; {len(rows)} over {given.over} or {given.unchecked} ms")
-    worst = {row[-1]: row for row in sorted(rows)}  # of each stretch of code the longest
+    worst = {row[-1]: row for row in sorted(rows)}  # the longest run of each stretch of code
     for row in sorted(worst.values(), reverse=True)[:LINES]:
         print("{:6.1f} ms, {:5.1f} unchecked  {:8} {:20} {}: {}\n        {}".format(*row))
 
@@ -169,7 +169,7 @@ def _group_version_kind(obj: Any) -> tuple[str, str, str]:
 
 
 def _least_of_three(body: bytes, phase: Phase, policies: Any, cluster: Any, given: argparse.Namespace) -> LoopTime:
-    """The time of one review, measured again where it is long, since others may have held the processor."""
+    """The time of one review. A long time is measured again, because other processes may have held the processor."""
     taken = loop_time(body, phase, policies, cluster)
     for _ in range(2):
         if taken.whole > given.over or taken.longest > given.unchecked:

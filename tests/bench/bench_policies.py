@@ -1,8 +1,8 @@
 """The cost of policies: `python -m tests.bench.bench_policies` prints a table.
 
 0, 1, 16, 64 and 256 policies of three validations each on different Pods of 6 KB, one Deny binding each, without
-failures; and 1,000 policies for other kinds with a request that matches none of them. Times are the median of rounds,
-in one process.
+failures; and 1,000 policies for other kinds, with a request that no policy matches. Times are the median of rounds, in
+one process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VALIDATIONS = (
 
 
 def manifests(count: int, resource: str = "pods") -> list[Document]:
-    """That many policies with a binding each."""
+    """This number of policies, each with a binding."""
     made: list[Document] = []
     for number in range(count):
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
@@ -52,7 +52,7 @@ def manifests(count: int, resource: str = "pods") -> list[Document]:
 
 
 def policies(count: int, resource: str = "pods") -> PolicySet:
-    """The same, loaded."""
+    """The same policies, loaded."""
     return load_documents(manifests(count, resource), Options(table=table.load_table()))
 
 

@@ -1,9 +1,9 @@
 """The speed of one serving process: reviews a second over loopback TLS, and the processor time of a review.
 
-Pods and jobs as a cluster sends them, no two of them equal (traffic.py), to a server with the shipped policies, with 16
+Pods and jobs as a cluster sends them, all different (traffic.py), to a server with the shipped policies, with 16
 CEL policies of three validations each, and without policies about Pods, which measures the cost of decoding and
-answering. The servers get them alternately, in short rounds; medians are shown. Ratios count: figures move by a third
-from run to run on shared machines.
+answering. The servers get them alternately, in short rounds; medians are shown. Compare ratios only: on shared
+machines, times differ by a third from run to run.
 
     python -m tests.bench.bench_server [--quick]
 """

@@ -40,7 +40,7 @@ POD_GOAL_US, POLICY_GOAL_US = 300.0, 1000.0
 
 
 def median_us(*runs: Callable[[], object]) -> list[float]:
-    """Microseconds of each: medians of rounds in which they take turns."""
+    """Microseconds of each policy set: medians of alternating rounds."""
     found: list[list[float]] = [[] for _ in runs]
     times = [max(1, int(0.01 / _once(run))) for run in runs]
     for _ in range(ROUNDS):
@@ -90,7 +90,7 @@ def one(
 
 
 def pods(policies: PolicySet) -> float:
-    """Print the whole set on Pods, in each phase; the most that a Pod costs that breaks no rule."""
+    """Print the time of the whole set on Pods that break no rule, in each phase; return the longest."""
     print(f"{'Pods of 6 KB, the whole set':34} {'us':>9} {'x decode':>9}")
     worst = 0.0
     for kind in ("plain Pod", "GPU Pod", "claim Pod"):
@@ -105,7 +105,7 @@ def pods(policies: PolicySet) -> float:
 
 
 def jobs(policies: PolicySet) -> float:
-    """Print the times of each single policy on TrainJobs; the dearest one."""
+    """Print the time of each single policy on TrainJobs; return the longest."""
     bodies = traffic.reviews("TrainJob 60 KB", range(JOBS))
     sent = [admission.decode_review_bytes(body) for body in bodies]
     none = replace(policies, validating=(), mutating=())

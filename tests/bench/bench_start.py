@@ -57,7 +57,7 @@ class Start:
 
 
 def policy_file(folder: Path, count: int) -> Path:
-    """Write that many policies of three validations each, with a binding each."""
+    """Write this number of policies, each with three validations and a binding."""
     file = folder / "policies.json"
     items = [each.value for each in bench_policies.manifests(count)]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -81,8 +81,7 @@ def api_server() -> Iterator[int]:
 def start_once(folder: Path, port: int, policies: Path) -> Start:
     """Start a server, wait until it is ready, and end it.
 
-    Raises:
-        RuntimeError: it was not ready in time.
+    Raises: RuntimeError: the server was not ready in time.
     """
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(bench_view.kubeconfig_for(port)))
@@ -107,7 +106,7 @@ def start_once(folder: Path, port: int, policies: Path) -> Start:
 
 
 def _is_ready(log: Path) -> bool:
-    """Ask as a kubelet does, once the log says on which port."""
+    """Ask as a kubelet does, after the log has named the port."""
     found = re.search(r'"probe_port": (\d+)', log.read_text())
     if found is None:
         return False

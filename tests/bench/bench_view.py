@@ -1,7 +1,7 @@
 """The memory of the live view of a large cluster: `python -m tests.bench.bench_view` prints a table.
 
-One process plays an API server that makes every object when it sends it and holds none; another holds the view of the
-shipped policies and says how far its resident set grew: at most, from before the first list until all is synced and
+One process plays an API server, which creates every object when it sends it, and holds none; another holds the view of
+the shipped policies and says how far its resident set grew: at most, from before the first list until all is synced and
 followed, and in the end. Linux alone says this (`/proc`, `VmHWM`).
 
     python -m tests.bench.bench_view --check    exits 1 when a goal is missed
@@ -74,7 +74,7 @@ def made(kind: str, number: int) -> Any:
 
 
 def _many(text: str) -> Any:
-    """A structure of about as many bytes: many small fields, as objects have them."""
+    """A structure of about this size: many small fields, as objects have."""
     return {"items": [{"name": f"field-{at}", "value": text[at : at + 32]} for at in range(0, len(text), 64)]}
 
 
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
     prepared: ClassVar[dict[tuple[str, int], bytes]] = {}
-    """Objects that were created before the first request, by kind and number."""
+    """Objects that are created before the first request, by kind and number."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -189,7 +189,7 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
 
 
 def measured(counts: dict[str, int], *, lists: bool) -> Any:
-    """One cluster in a separate process, and its view in another one."""
+    """One cluster in a separate process, and its view in another process."""
     mine, theirs = multiprocessing.Pipe()
     server = multiprocessing.Process(target=api_server, args=(counts, theirs), daemon=True)
     server.start()

@@ -1,6 +1,6 @@
 """No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
 
-One server with the shipped policies and slow ones of a site's own, over TLS on loopback; victims and attackers in
+One server with the shipped policies and slow policies of a site, over TLS on loopback; victims and attackers in
 separate processes. Every section ends without input; every missed target is printed and makes the exit code 1.
 """
 
@@ -66,7 +66,7 @@ def flags() -> argparse.Namespace:
 
 
 def planned(only: str, *, each: bool) -> list[tuple[str, list[attacks.Attack]]]:
-    """The rows: names, and the attacks that they hold."""
+    """The rows: their names and attacks."""
     found = []
     for group, make in attacks.GROUPS.items():
         chosen = [one for one in make() if re.search(only, one.name)]
@@ -115,7 +115,7 @@ def hostile_connections(server: Server, sampler: Sampler, only: str, report: Rep
 
 
 def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """The sections that share a server; the most memory that it took."""
+    """Run the sections that share a server; return its greatest memory."""
     places = own_policies.write(folder / "policies"), context.write(folder / "context")
     with (
         serving(folder / "server", [ROOT / "policies", places[0]], places[1], stalls=chosen.stalls) as server,
@@ -134,7 +134,7 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
 
 
 def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Victims while a user fills the live view; the most memory that each server took."""
+    """Victims while a user fills the live view; the greatest memory of each server."""
     return [_viewed(folder, name, chosen, report) for name in live_view.begin(chosen.only, report)]
 
 
@@ -151,7 +151,7 @@ def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report)
 
 
 def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
-    """The growth table, on a server with a minute for each review; and its greatest memory."""
+    """The growth table of a server with a minute for each review, and the server's greatest memory."""
     places = [ROOT / "policies"], context.write(folder / "context")
     with serving(folder / "patient", *places, "--timeout", "60") as server, Sampler(server.pid) as sampler:
         sampler.doing = "growth"
@@ -161,7 +161,7 @@ def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
 
 
 def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
-    """A param that changes again and again, on a server that always watches it."""
+    """A param that changes again and again, on a server that watches the param."""
     report.section("updates", "memory of the server while a user changes what its policies read")
     updates.write(folder / "params", 0)
     places = [ROOT / "policies"], [*context.write(folder / "context"), folder / "params"]
@@ -195,7 +195,7 @@ def main() -> int:
 
 
 def memory(peaks: list[tuple[str, Sample]], report: Report) -> None:
-    """The most that the servers took, and in what."""
+    """The greatest memory of the servers, and the section."""
     report.section(
         "memory", f"PSS and RSS of the server and its children, the most of all of the above; target: < {MEMORY_MB} MB"
     )

@@ -22,7 +22,7 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 
 ATTACKERS, NICE = 4, 5
 GRACE_S = 2.0
-"""How long beyond its deadline an answer is waited for, to say how late it was."""
+"""How long the client waits beyond the deadline of an answer, to measure the delay."""
 
 
 @dataclass
@@ -51,13 +51,13 @@ class Heard:
         self.longest = max(self.longest, other.longest)
 
     def missed(self) -> list[str]:
-        """The targets that were missed: faults, and separately the faults that an idle machine would not show."""
+        """The missed targets: faults, and separately faults that only a busy machine shows."""
         shown = [f"attackers: {counted(self.faults, 6)}"] if self.faults else []
         return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 
     def note(self, attack: Attack, sent: bytes, answer: Answer, took: Took, timeout_s: float) -> None:
-        """One answer: in time, complete, and allowed for the row. The time that the client waited for a processor does
-        not count.
+        """Check one answer: it must be in time, complete, and allowed for the row. The time that the client waited for
+        a processor does not count.
         """
         self.slowest_s = max(self.slowest_s, took.seconds)
         self.closest = max(self.closest, took.answer_s / timeout_s)
@@ -89,7 +89,7 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
 
 
 class Attackers:
-    """Processes that send these attacks, one each, alternately, for so many seconds."""
+    """Processes that send these attacks alternately, one attack for each process, for this many seconds."""
 
     def __init__(self, address: Address, attacks: list[Attack], seconds: float, timeouts_s: tuple[float, ...]) -> None:
         bodies = [attack.make() for attack in attacks]
@@ -134,7 +134,7 @@ def _run(
 def send_one(
     to: Connection, watch: Stopwatch, attack: Attack, prepared: Prepared, number: int, timeout_s: float, heard: Heard
 ) -> None:
-    """Send once, and note what came back."""
+    """Send once, and record the answer."""
     sent = uid(number)
     try:
         with watch.timing() as took:

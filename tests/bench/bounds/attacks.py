@@ -1,6 +1,6 @@
 """The rows: the bodies of four attackers, one row at a time, and the allowed answers.
 
-A row is made when its turn comes: bodies of 20 MB are not kept.
+A row is made just before it runs, so that bodies of 20 MB are not kept.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Attack:
 
     Attributes:
         make: the body, with the placeholder of the uid.
-        may_allow: False if an answer that allows can only be wrong.
+        may_allow: False if every answer that allows is wrong.
         policy: the policy of our own that the row is about, "" for none.
-        is_ignored: that policy must not deny when it fails.
-        is_review: False if the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
-        may_refuse: of a review that varies, some may be refused.
+        is_ignored: the policy must not deny when it fails.
+        is_review: False if the answer is a refusal: 4xx, or any answer that does not allow if time ran out first.
+        may_refuse: some bodies of a row that varies may be refused.
         vary: the body for a number, if each request has a different body.
         small: a similar body with a quick answer, to check that the attack is the cause of the delay.
     """
@@ -50,7 +50,7 @@ def _sized(name: str, maker: Maker, size: int) -> Attack:
 
 
 def _issue() -> Iterator[Attack]:
-    """What the issue lists, as it lists it."""
+    """The attacks that were reported first."""
     for count in (9_000, 20_000):
         yield Attack(f"{count:,} claims", lambda count=count: review(POD_LISTS["claims"](count)))
     yield Attack("1,000 shards x 100 containers, 174 KB", lambda: review(shards(1_000, 100)))

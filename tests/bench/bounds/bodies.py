@@ -12,13 +12,13 @@ DEPTH = 190
 
 
 def nested(size: int, depth: int = DEPTH) -> bytes:
-    """A valid review with brackets nested as deep as one may nest them, again and again."""
+    """A valid review with many brackets, each nested as deeply as allowed."""
     whole = review(pod({"x": "HERE"}))
     return whole.replace(b'"HERE"', b"[" + b",".join([b"[" * depth + b"]" * depth] * (size // (2 * depth + 1))) + b"]")
 
 
 def nested_maps(size: int, depth: int = DEPTH) -> bytes:
-    """The same with maps, with brackets inside texts as keys."""
+    """The same with maps, and with brackets in the texts of keys."""
     whole = review(pod({"x": "HERE"}))
     one = b'{"[":' * depth + b"0" + b"}" * depth
     return whole.replace(b'"HERE"', b"[" + b",".join([one] * (size // len(one))) + b"]")
@@ -42,7 +42,7 @@ def long_names(size: int) -> JSON:
 
 
 def wrong_types(n: int) -> JSON:
-    """A Pod in which nothing is what it should be, n times."""
+    """A Pod with values of the wrong type in n places."""
     wrong: list[JSON] = [None, True, 1, -1.5, "", "x", [], {}, [[]], {"a": None}]
     fields = ("name", "image", "env", "resources", "args", "ports", "volumeMounts", "command", "securityContext")
     containers = [{field: wrong[(i + k) % len(wrong)] for k, field in enumerate(fields)} for i in range(n)]
@@ -50,7 +50,7 @@ def wrong_types(n: int) -> JSON:
 
 
 def twice(size: int) -> bytes:
-    """An update: an object of that many bytes, and the same with one change as what it was."""
+    """An update: an object of this size, and as the old object the same with one change."""
     new = pod({"containers": [container(f"c-{i}", env=[{"name": "A", "value": "b"}]) for i in range(size // 200)]})
     old = json.loads(json.dumps(new))
     old["spec"]["containers"][-1]["image"] = "registry.example/other:1"

@@ -1,7 +1,7 @@
 """One keep-alive TLS connection that sends reviews and reads answers: plain sockets and bytes, to cost little.
 
 Knows HTTP/1.1 as far as the server speaks it. An answer is judged here: whether it is an AdmissionReview for the uid that
-was sent, or the Status that a body without a review is owed.
+was sent, or the Status that answers a body without a review.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 
 UID = b"@@@@@@@@-0000-4000-8000-000000000000"
-"""The placeholder in prepared bodies for the uid of each request, of the same length."""
+"""The placeholder for the uid in prepared bodies; it is as long as a uid."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Answer:
     elapsed_s: float
 
     def review(self, uid: bytes) -> dict | None:
-        """The response of the AdmissionReview for this uid; None if the answer is not one."""
+        """The response of the AdmissionReview for this uid; None if the answer is not an AdmissionReview."""
         try:
             sent = json.loads(self.body)
             response = sent["response"]
@@ -39,7 +39,8 @@ class Answer:
         return response if right and self.code == 200 else None
 
     def is_refusal(self) -> bool:
-        """Whether this is a client error, or 503 where time ran out before a uid was known, with a Status that says why."""
+        """Whether this is a client error, or 503 because time ran out before a uid was known, with a Status that says
+        why."""
         try:
             sent = json.loads(self.body)
             return (400 <= self.code < 500 or self.code == 503) and sent["kind"] == "Status" and bool(sent["message"])
@@ -109,12 +110,12 @@ class Connection:
             return
         self._socket.setblocking(False)
         try:
-            self._socket.recv(1)  # its end, or an unexpected answer
+            self._socket.recv(1)  # the end of the connection, or an unexpected answer
         except (BlockingIOError, ssl.SSLWantReadError):
             self._socket.settimeout(self._timeout_s)
             return
         except OSError:
-            pass  # its end, too
+            pass  # also the end of the connection
         self.close()
 
     def _connected(self) -> socket.socket:
@@ -148,7 +149,7 @@ class Connection:
 def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[bytes, bool]:
     """Send until an answer begins; return the received bytes, and whether everything was sent.
 
-    A client that first sends a large body to its end would read a timely answer late.
+    A client that first sends a whole large body would read an early answer late.
     """
     if len(request) <= _AT_ONCE:
         connected.sendall(request)
@@ -194,7 +195,7 @@ _SOURCE = ["127.0.0.1"]
 
 
 def come_from(address: str) -> None:
-    """From now on this process connects from another loopback address, because an API server has its own address."""
+    """Connect from another loopback address from now on, because an API server has its own address."""
     _SOURCE[0] = address
 
 

@@ -1,7 +1,7 @@
-"""Texts of users that the server compiles: selectors and patterns, each body a different one, from a number.
+"""Texts of users that the server compiles: selectors and patterns. A number decides each body, and all differ.
 
-The numbers choose letters, classes, counts and operators, so that a defence that recognises a text recognises nothing
-here; all bodies are the same amount of work.
+The numbers choose letters, classes, counts and operators, so that the server cannot recognise a text that it saw
+before; all bodies are the same amount of work.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def heavy_pattern(chosen: random.Random) -> str:
 
 
 def heavy_patterns(count: int, number: int) -> bytes:
-    """A claim with so many selectors, each with one heavy pattern."""
+    """A claim with this number of selectors, each with one heavy pattern."""
     chosen = random.Random(number)
     return review(_claim(f"c-{number}", [f"device.driver.matches('{heavy_pattern(chosen)}')" for _ in range(count)]))
 
 
 def long_expression(size: int, number: int) -> bytes:
-    """A claim with one selector of so many characters, of `1<2&&` and other texts that take long for their length."""
+    """A claim with one selector of this length, of `1<2&&` and other texts that are slow for their length."""
     chosen, parts, length = random.Random(number), [], 0
     of = chosen.sample(_PARTS, chosen.randint(1, 3))
     while length < size:
@@ -61,12 +61,12 @@ def unknown_names(number: int) -> bytes:
 
 
 def repeated_operand(number: int) -> bytes:
-    """A claim with a mistake in the operand of an `optMap` that is the operand of another one, 60 times."""
+    """A claim with 60 nested `optMap`, each the operand of the next, and a mistake in the innermost operand."""
     return review(_claim(f"c-{number}", [f"n{number}{'.optMap(a, a)' * 60}.hasValue()"]))
 
 
 def random_selectors(number: int) -> bytes:
-    """A claim with one to ten selectors: deep, wide, counted, with classes, and nonsense."""
+    """A claim with one to ten selectors: deep, wide, with counts, with classes, or invalid."""
     chosen = random.Random(number)
     return review(_claim(f"c-{number}", [random_selector(chosen) for _ in range(chosen.randint(1, 10))]))
 

@@ -1,7 +1,7 @@
 """Attacks below the review: connections that are slow, silent, endless, too many, or speak no TLS.
 
 Each behaviour runs in four processes at the same time as the victims. The results of its connections are counted, not
-judged: a server may cut or refuse them. Judged are the victims, the probes and the memory.
+judged: a server may cut or refuse them. Only the victims, the probes and the memory are judged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def half_open(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def idle(address: Address, _index: int, end: float) -> Counter[str]:
-    """Connections that asked once, as an API server's do, and then stay."""
+    """Connections that send one request and then stay open, as those of an API server do."""
     trust = address.trust()
 
     def one() -> socket.socket:
@@ -74,7 +74,7 @@ def idle(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def slow(address: Address, index: int, end: float) -> Counter[str]:
-    """A byte of a header, or of a body, a second on each of many connections."""
+    """One byte of a header or a body each second, on each of many connections."""
     trust, start = address.trust(), (HEAD + b"X-A: ", HEAD + b"Content-Length: 100000\r\n\r\n")[index % 2]
 
     def one() -> socket.socket:
@@ -102,7 +102,7 @@ def unread(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
-    """Bodies of 20 MB, all but their last byte; made again when they are cut."""
+    """Bodies of 20 MB without their last byte; the connection is opened again after a cut."""
     counts: Counter[str] = Counter()
     start = HEAD + b"Content-Length: %d\r\n\r\n" % HELD_BYTES
     body, trust = b'{"a":"' + b"x" * (HELD_BYTES - 7), address.trust()
@@ -120,7 +120,7 @@ def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def large_headers(address: Address, _index: int, end: float) -> Counter[str]:
-    """Requests with as many headers as one may send, and more."""
+    """Requests with as many headers as allowed, and more."""
     counts: Counter[str] = Counter()
     trust, headers = address.trust(), b"".join(b"X-%d: a\r\n" % i for i in range(5_500))
     while time.monotonic() < end:
@@ -177,7 +177,7 @@ BEHAVIOURS = (
 
 
 class Running:
-    """Four processes that behave so."""
+    """Four processes with this behaviour."""
 
     def __init__(self, address: Address, behaviour: Behaviour) -> None:
         self._running = []

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from tests.bench.bounds.server import Address
 
 Many = Callable[[Address, int, float], Counter[str]]
-"""The work of one process: with an address, its number, and its end; and its counts."""
+"""The work of one process, from its address, its number and its end time; returns its counts."""
 
 
 @contextlib.contextmanager
 def counted(counts: Counter[str], what: str) -> Iterator[None]:
-    """Count what was begun, and that the server ended it."""
+    """Count a connection, and whether the server ended it."""
     counts[what] += 1
     try:
         yield

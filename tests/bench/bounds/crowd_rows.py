@@ -67,10 +67,10 @@ def _slowest_ms(seen: Seen) -> float:
 
 
 def _growth(name: str, sampler: Sampler) -> list[str]:
-    """Whether the server itself was still growing in the last third of a row that sends ever new texts.
+    """Whether the server itself still grew in the last third of a row that sends only new texts.
 
-    Its workers are bounded by --worker-memory, and how many of them run at a moment is chance; so only the first
-    process counts. Its tables of texts grow to a bound in bytes, and then drop half of their entries.
+    Its workers are bounded by --worker-memory, and their number at a moment is random, so only the first process
+    counts. Its tables of texts grow to a bound in bytes, and then drop half of their entries.
     """
     samples = [sample.main_rss / MB for doing, sample in sampler.samples if doing == name]
     third = len(samples) // 3

@@ -1,4 +1,4 @@
-"""Many at once: service accounts, connections that ask for a page or shake hands, refusals, and all of it together.
+"""Many clients at once: service accounts, requests for a page, handshakes, refusals, and all of these together.
 
 Each run draws new names, sizes and expressions.
 """
@@ -27,13 +27,13 @@ from tests.bench.bounds.victims import Question, allowed
 
 ACCOUNTS, SELECTORS_S = 500, 90.0
 CLAIMS = 500
-"""For each attacker; a claim has one to ten selectors, so that four of them send 10,000 and more."""
+"""Claims of each attacker. A claim has one to ten selectors, so four attackers send 10,000 selectors or more."""
 LARGE = 200_000
 HELLOS = 900
 
 
 def _threads(count: int, work: Callable[[random.Random, Counter[str]], None]) -> Counter[str]:
-    """Run it in this number of threads, each with its own random numbers."""
+    """Run a function in this number of threads, each with its own random numbers."""
     counts: Counter[str] = Counter()
     chances = [random.Random(f"{time.time_ns()} {number}") for number in range(count)]
     running = [threading.Thread(target=work, args=(chance, counts)) for chance in chances]
@@ -128,7 +128,7 @@ def hellos(address: Address, _index: int, end: float) -> Counter[str]:
 def _opened(address: Address) -> socket.socket | None:
     try:
         return socket.create_connection(("127.0.0.1", address.port), 2)
-    except OSError:  # refused, which is an answer too
+    except OSError:  # a refusal is also an answer
         return None
 
 

@@ -2,10 +2,9 @@
 resources, queues.
 
 The objects are those of the shipped policies' suites and of every list that a user can lengthen, so that each kind and
-each rule gets always new texts. In half of them, all names get the same new end, so that references by name still work;
+each rule always gets new texts. In half of them, all names get the same new end, so that references by name still work;
 in the others, any text may get a new value, so that there are many findings. Bodies are made once and filled in for
-each
-review: a client must cost less than the server.
+each review: a client must cost less than the server.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ class FreshReviews:
         """Make the bodies.
 
         Args:
-            inputs: pairs of an object and, for an update, what it was.
-            every: only each so many review is of these; the others are of ordinary objects and take a tenth of the time.
+            inputs: pairs of an object and, for an update, the old object.
+            every: one in this many reviews is about these inputs; the others are about ordinary objects, and ten times
+                as fast.
         """
         chance, self._every = random.Random(7), every
         made = [_request(new, old, names_only, chance) for new, old in inputs for names_only in (True, False)]
@@ -54,7 +54,7 @@ class FreshReviews:
         self._ordinary = [_request(each, None, True, chance) for each in ordinary]
 
     def __len__(self) -> int:
-        """Return after how many reviews an object is repeated, with other names."""
+        """Return the number of reviews after which an object is repeated with other names."""
         return len(self._bodies) * self._every
 
     def body(self, number: int) -> bytes:
@@ -116,7 +116,7 @@ def _kind(obj: JSON) -> JSON:
 
 
 def _renewed(value: JSON, key: str, names_only: bool, chance: random.Random) -> JSON:
-    """The same with a new end for its names, or for any text and some keys and numbers."""
+    """The same object with a new end of its names, or of any text and some keys and numbers."""
     if isinstance(value, dict):
         return {
             _renewed_key(each, names_only, chance): _renewed(inner, each, names_only, chance)

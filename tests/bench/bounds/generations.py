@@ -1,6 +1,6 @@
 """Policies and objects with a number, to check that every answer comes from one complete set. Each generation is
-written next to the last one and activated by moving one link, as a kubelet does with a ConfigMap. Two policies say the
-number of their files, two bindings the number of their param; in one answer they must agree.
+written next to the previous generation and activated by moving one link, as a kubelet does with a ConfigMap. Two
+policies say the number of their files, two bindings the number of their param; in one answer they must agree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMESPACE = "claimgate-system"
 
 @dataclass
 class Generations:
-    """The two links, and when each generation was put in service."""
+    """The two links, and the time at which each generation was activated."""
 
     folder: Path
     number: int = 0
@@ -47,7 +47,7 @@ class Generations:
         return self.folder / "context"
 
     def write(self) -> None:
-        """The next generation, whole."""
+        """Write and activate the next generation as a whole."""
         self.number += 1
         self._move(
             "policies",
@@ -104,7 +104,7 @@ def question() -> Question:
 
 
 def heavy() -> bytes:
-    """The same question in a Pod of 3 MB."""
+    """The same in a Pod of 3 MB."""
     make: Maker = POD_LISTS["containers"]
     made = make(count_for(make, 3_000_000))
     return review({**made, "metadata": {**made["metadata"], "labels": LABELS}})

@@ -1,7 +1,7 @@
-"""How the time of an answer grows with each list that a user can lengthen: n things against 4 n, up to 3 MB.
+"""How the time of an answer grows with each list that a user can lengthen: n items against 4 n, up to 3 MB.
 
-One caller, a server without other load, and a deadline far away, so that nothing is stopped: the time is that of the
-work. A list that is already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
+One caller, a server without other load, and a deadline far away, so that no review is stopped, and only the work takes
+time. A list that is already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _ratio(times: tuple[float, float]) -> float:
 
 
 class _Asking:
-    """The only caller."""
+    """The only client."""
 
     def __init__(self, address: Address) -> None:
         self._to = Connection(address.port, address.trust(), 25)
@@ -133,7 +133,7 @@ class _Asking:
         return elapsed_s
 
     def largest(self, grown: Grown) -> int:
-        """The n to begin with, found from below: as large as may be, and not beyond where time grows faster than n."""
+        """The first n: as large as possible, but not so large that time grows faster than n."""
         n = max(LEAST, grown.start // STEPS)
         self.once(grown.body(n))  # the first time also includes the connection and the first use of policies
         few_s = self.once(grown.body(n))

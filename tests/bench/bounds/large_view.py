@@ -1,8 +1,8 @@
 """Live views that one user fills: very many Namespaces, objects of one namespace, and objects nested very deeply.
 
 The API server has them before the server starts, and keeps changing some. The victims are ordinary Pods, a Pod of
-another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. All are
-answered in time, and none with "not evaluated", with any objects of one user.
+another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. All reviews
+are answered in time, and none with "not evaluated", whatever one user stores.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class View:
             add(server)
 
     def change(self, server: ApiServer, chance: random.Random, stop: threading.Event) -> None:
-        """Change objects until told to stop."""
+        """Change objects until the end of the section."""
         version = 1_000
         while not stop.wait(1 / CHANGES_PER_S):
             version += 1
@@ -211,7 +211,7 @@ def asked_by_victims() -> list[Question]:
 
 
 def wait_until_ready(server: Server) -> list[str]:
-    """Wait until the lists have arrived; what is wrong when they do not."""
+    """Wait until the lists have arrived; return an error if they do not arrive."""
     end, body = time.monotonic() + READY_S, b""
     while time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 10)

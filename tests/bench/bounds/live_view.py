@@ -61,7 +61,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 
 def runtime(chance: random.Random, name: str, size: int, version: int) -> JSON:
-    """A runtime of so many bytes: a job with as many variables in its container."""
+    """A runtime of this size: a job with many variables in its container."""
     count = size // 70
     env = [{"name": f"V{chance.randrange(10**9)}", "value": f"{chance.randrange(10**12)}"} for _ in range(count)]
     pods = {"spec": {"containers": [container("node", env=env, resources=gpus(8))]}}
@@ -157,7 +157,7 @@ class Cluster:
     kubeconfig: Path
 
     def fill(self, name: str) -> None:
-        """Begin to fill the view so; "" ends it."""
+        """Begin to fill the view in this way; "" ends it."""
         self.pipe.send(name)
 
 

@@ -6,7 +6,7 @@ clock, the owner of the callback, and its place at a sample. Also for each round
 looks at the sockets: the number and time of each kind. Time in which the loop's thread waited for a processor counts
 only on the wall clock.
 
-LOOP is `asyncio` or `uvloop`, which is what people run. uvloop does not report its callbacks, so a timer of one
+LOOP is `asyncio`, or `uvloop` as in production. uvloop does not report its callbacks, so a timer of one
 millisecond marks the end of a round, and a long round is recorded with its place at a sample.
 """
 
@@ -109,7 +109,7 @@ def _kind(callback: object) -> str:
 
 
 def _record_uvloop(recorder: Recorder) -> None:
-    """Begin when the server does."""
+    """Begin at the start of the server."""
     from webhook.server.listener import Listener
 
     inner = Listener.startup

@@ -1,7 +1,7 @@
 """Memory of the server as the kernel counts it: its process and all that descend from it.
 
-RSS counts a page that forked processes share once for each; PSS splits it among them, and its sum is what a container is
-charged. Both are read from /proc, of no process but the server's.
+RSS counts a page that forked processes share once for each; PSS splits the page among them, and the sum of PSS is the
+memory of a container. Both are read from /proc, of no process but the server's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOKS = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """One look."""
+    """The memory at one moment."""
 
     at: float
     main_rss: int
@@ -36,7 +36,7 @@ def family(pid: int) -> list[int]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        with suppress(OSError):  # a process that ends meanwhile has no children any more
+        with suppress(OSError):  # a process that just ended has no children
             for task in Path(f"/proc/{one}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
     return found
@@ -98,6 +98,6 @@ class Sampler:
         self._thread.join()
 
     def peak(self, doing: str | None = None) -> tuple[str, Sample]:
-        """The sample with the most memory, of everything or of one thing done."""
+        """The sample with the most memory, of all steps or of one step."""
         chosen = [one for one in self.samples if doing in (None, one[0])] or [(doing or "", look(self.pid))]
         return max(chosen, key=lambda one: max(one[1].pss, one[1].main_rss))

@@ -1,4 +1,4 @@
-"""Different objects just below a size bound of the event loop, made from a number: as an attacker draws them.
+"""Different objects just below a size bound of the event loop, from a random number, as an attacker would draw them.
 
 64 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
 The numbers choose sizes, letters, users, namespaces and which fields are filled.
@@ -23,7 +23,7 @@ def _word(chance: Chance, most: int = 12) -> str:
 
 
 def _until(size: int, make: Callable[[int], JSON]) -> list[JSON]:
-    """As many as have so many bytes as JSON."""
+    """As many items as fit into this many bytes of JSON."""
     made: list[JSON] = []
     left = size
     while left > 0:
@@ -210,7 +210,7 @@ def _shell(chance: Chance, size: int) -> JSON:
 
 
 def _script(chance: Chance, size: int) -> JSON:
-    """A script that a shell could read, of programs that may be launchers."""
+    """A valid shell script with programs that may be launchers."""
     words = (
         "torchrun",
         "--nproc_per_node=8",
@@ -237,7 +237,7 @@ def _references(chance: Chance, size: int) -> JSON:
 
 
 def _tiny(chance: Chance, size: int) -> JSON:
-    """As many containers as fit: of each the mutations make a patch."""
+    """As many containers as fit; the mutations patch each container."""
     return pod(
         {"containers": _until(size, lambda i: {"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": 1}}})}
     )
@@ -257,7 +257,7 @@ def _user(chance: Chance) -> JSON:
 
 
 def near(name: str, number: int) -> bytes:
-    """A creation, now and then an update or a deletion, of an object of a size below one of the bounds."""
+    """Mostly a creation, sometimes an update or a deletion, of an object just below one of the bounds."""
     chance = Chance(f"{name} {number}")
     size = int(chance.choice(BOUNDS) * chance.uniform(0.75, 0.93))
     made, kind = MAKERS[name](chance, size), chance.randrange(6)
@@ -323,6 +323,6 @@ VARIED: dict[str, Callable[[int], bytes]] = {
     "near: any of these": all_of_them,
     "near: odd JSON": bytes_of_objects,
     "near: doubles that are slow to read": slow_doubles,
-    "near: names that nobody knows": unknown_names,
+    "near: unknown names": unknown_names,
 }
-MAY_BE_REFUSED = ("near: odd JSON", "near: names that nobody knows")
+MAY_BE_REFUSED = ("near: odd JSON", "near: unknown names")

@@ -23,7 +23,7 @@ THREADS = 12
 
 
 def _endless(step: Step, threads: int = THREADS, timeout_s: float = 3.0) -> Many:
-    """Connections that do one thing again and again, and are opened again after a cut."""
+    """Connections that repeat one action, and that are opened again after a cut."""
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _pipelined(tls: ssl.SSLSocket, chance: random.Random, number: int) -> None:
 
 
 def key_updates(address: Address, _index: int, end: float) -> Counter[str]:
-    """TLS keys that are changed again and again, each time with a request that the server changes its own."""
+    """TLS keys that the client changes again and again, each time asking the server to change its keys too."""
     counts: Counter[str] = Counter()
     command = ["openssl", "s_client", "-tls1_3", "-connect", f"127.0.0.1:{address.port}", "-CAfile", address.ca]
     while time.monotonic() < end:
@@ -147,7 +147,7 @@ CLIENTS: dict[str, Many] = {
     "odd: bodies of 30 to 79 MB thrown away": _endless(_discarded, 6, 10.0),
     "odd: 400 bodies of 60 KB that never end": _endless(_below_free, 100),
     "odd: headers": _endless(_headers),
-    "odd: namespaces of 60 KB, a new one each": _endless(_long_names),
+    "odd: namespaces of 60 KB, all different": _endless(_long_names),
     "odd: dry runs, a new user each": _endless(_dry_runs),
     "odd: pages and methods": _endless(_pages),
     "odd: six heavy reviews in one write": _endless(_pipelined),

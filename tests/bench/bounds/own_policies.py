@@ -86,13 +86,13 @@ def _mutating(name: str, mutation: JSON) -> list[JSON]:
 
 
 def mutated(name: str, n: int) -> JSON:
-    """The Pod that a mutation is slow on."""
+    """The Pod for which a mutation is slow."""
     made = MUTATED[name](n)
     return {**made, "metadata": {**made["metadata"], "labels": {LABEL: name.replace(" ", "-")}}}
 
 
 def write(folder: Path) -> Path:
-    """All of them as one folder for --only."""
+    """All these policies as one folder for --only."""
     folder.mkdir(parents=True, exist_ok=True)
     documents = [one for own in OWN for one in _documents(own)]
     documents += [one for name, mutation in MUTATING.items() for one in _mutating(name, mutation)]
