@@ -1,9 +1,9 @@
-"""How many entries each table of this process has, by what owns it: what a leak of any kind makes longer.
+"""How many entries each table of this process has, by its owner, to find leaks of any kind.
 
 Walks from modules and running frames along everything that Python objects refer to. The garbage collector's own list
-would miss what was frozen at the start of a server, and what C code never told it. A table is named by its owner:
-`module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure; `[]` is an element of it.
-A function's own cache is counted if its entries are not bounded, but its values are not visited.
+lacks objects that were frozen at the start of a server, and objects that C code does not report. A table is named by
+its owner: `module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure; `[]` is an
+element of it. A function's own cache is counted if its entries are not bounded, but its values are not visited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), CodeType, BuiltinFunctionType, range, slice)
 _SEQUENCES = (list, tuple, set, frozenset, deque)
 _DEEPEST = "[][][]"
-"""Elements of elements of elements are not told apart any more."""
+"""Deeper elements all have the same name."""
 _CACHE = type(__import__("functools").lru_cache(lambda: None))
 
 
@@ -36,7 +36,7 @@ class Census:
     objects: Counter[str] = field(default_factory=Counter)
 
     def growth(self, before: Census) -> dict[str, int]:
-        """Return the names of tables that have more entries than before, and how many more."""
+        """Return the names of tables that have more entries than before, and by how much."""
         return {name: more for name, count in self.entries.most_common() if (more := count - before.entries[name]) > 0}
 
 
@@ -49,7 +49,7 @@ def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[
     frames: list[FrameType | None] = list(sys._current_frames().values())
     while frames:
         frame = frames.pop()
-        if frame is not None and frame is not sys._getframe():  # or this frame would refer to itself, and keep them all
+        if frame is not None and frame is not sys._getframe():  # or this frame would keep itself alive
             frames.append(frame.f_back)
             if frame.f_globals.get("__name__", "").partition(".")[0] not in omitted:
                 yield f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}()", frame
@@ -103,7 +103,7 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
             yield from _attributes(value, kind, names)
     else:
         for each in gc.get_referents(value):
-            if type(each) is dict and kind.__dictoffset__:  # its attributes: most objects have no such dict yet
+            if type(each) is dict and kind.__dictoffset__:  # attributes; most objects have no such dict yet
                 yield from ((f"{_name(kind)}.{name}", held) for name, held in list(each.items()))
             elif each is not kind:
                 yield f"{_name(kind)}>", each

@@ -3,8 +3,8 @@
     python -m tests.bench.compare OTHER_TREE [--quick] [--only TEXT]
 
 Every round starts a server of both trees and sends both the same reviews, first to one and then to the other; the first
-server alternates between rounds. A ratio is that of one round, so that both were measured within seconds of each other;
-the table shows the median of the rounds, the least and the largest. Processor time is that of all processes of a
+server alternates between rounds. Each ratio is of one round, so that both servers were measured within seconds of each
+other; the table shows the median of the rounds, the least and the largest. Processor time includes all processes of a
 server.
 """
 
@@ -29,7 +29,7 @@ QUICK_ROUNDS, QUICK_S = 3, 0.4
 def one_round(
     trees: Sequence[Path], scenarios: Sequence[Scenario], numbers: Numbers, seconds: float
 ) -> Iterator[tuple[Scenario, dict[Path, Measured]]]:
-    """Every scenario at a new server of each tree, in the order of the trees."""
+    """Run every scenario on a new server of each tree, in the order of the trees."""
     for policies in dict.fromkeys(scenario.policies for scenario in scenarios):
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             servers = {
@@ -44,7 +44,7 @@ def one_round(
 
 
 def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float) -> None:
-    """Measure, and print a row a scenario; the progress is written to stderr."""
+    """Measure, and print a row for each scenario; the progress is written to stderr."""
     numbers, results = Numbers(), dict[Scenario, list[dict[Path, Measured]]]()
     for number in range(rounds):
         trees = (ROOT, other) if number % 2 == 0 else (other, ROOT)
@@ -66,9 +66,9 @@ def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float)
 def main() -> int:
     """Read the command line and compare."""
     flags = argparse.ArgumentParser(prog="python -m tests.bench.compare")
-    flags.add_argument("other", type=Path, metavar="OTHER_TREE", help="a checkout; its .venv is used where it has one")
+    flags.add_argument("other", type=Path, metavar="OTHER_TREE", help="a checkout; its .venv is used if it has one")
     flags.add_argument("--quick", action="store_true", help="fewer and shorter rounds: a first look")
-    flags.add_argument("--only", default="", metavar="TEXT", help="scenarios whose name holds this")
+    flags.add_argument("--only", default="", metavar="TEXT", help="only scenarios with this in their name")
     given = flags.parse_args()
     other = given.other.resolve()
     if not (other / "webhook").is_dir():

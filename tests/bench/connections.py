@@ -17,7 +17,7 @@ import uvloop
 
 @dataclass
 class Round:
-    """The measurements of one round: the time of every answer, and of all together."""
+    """The measurements of one round: the time of each answer, and of the whole round."""
 
     times_s: list[float] = field(default_factory=list)
     elapsed_s: float = 0.0
@@ -80,10 +80,10 @@ def request(path: str, body: bytes) -> bytes:
 
 
 def send(port: int, ca: str, requests: Sequence[bytes], connections: int) -> Round:
-    """Send requests over that many connections; each must be allowed.
+    """Send requests over this number of connections; each must be allowed.
 
     Raises:
-        RuntimeError: an answer that does not allow, which its text is.
+        RuntimeError: an answer does not allow; the message is the answer.
     """
     return uvloop.run(_send(port, ssl.create_default_context(cafile=ca), requests, connections))
 

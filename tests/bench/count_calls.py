@@ -32,7 +32,7 @@ _QUESTIONS: Final = ("webhook.facts.check", "webhook.facts.subject")
 
 @dataclass
 class Counts:
-    """Which functions of the project ran, in which order the modules took turns, and how deep the first check is."""
+    """The functions of the project that ran, the order of the modules, and the depth of the first check."""
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
@@ -59,7 +59,7 @@ class Counts:
 
 
 def _is_check(frame: FrameType) -> bool:
-    """Whether a frame is a check that `problems_of_group` runs, and none of the questions whether to run it."""
+    """Whether a frame is a check that `problems_of_group` runs, and not the test whether to run it."""
     caller = frame.f_back
     module = frame.f_globals["__name__"]
     is_called = caller is not None and caller.f_code is problems_of_group.__code__
@@ -67,7 +67,7 @@ def _is_check(frame: FrameType) -> bool:
 
 
 def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
-    """A frame and those around it, the outermost of the core last."""
+    """A frame and the frames that called it; the outermost frame of the core is last."""
     at: FrameType | None = frame
     while at is not None:
         yield at
@@ -86,7 +86,7 @@ def counted(run: Callable[[], object]) -> Counts:
 
 
 def plain_pod(phase: Phase) -> Callable[[], bytes]:
-    """A review of the recorded Pod that was answered before."""
+    """Answer a review of the recorded Pod that was answered before."""
     policies, body = (
         load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
         RECORDED.read_bytes(),

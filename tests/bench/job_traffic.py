@@ -14,7 +14,7 @@ CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": 
 
 
 def claim_template(namespace: str, name: str, count: int) -> JSON:
-    """A template of claims for so many GPUs."""
+    """A template of claims for this number of GPUs."""
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": count}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -80,7 +80,7 @@ def trainjob(number: int = 0, namespace: str = "team") -> JSON:
 
 
 def jobset(number: int, namespace: str) -> JSON:
-    """A JobSet of 50 KB with a driver and workers on GPUs; its environment makes its size."""
+    """A JobSet of 50 KB with a driver and workers on GPUs; most of it is environment variables."""
     jobs = [_replicated_job("driver", 1, number, gpus=0), _replicated_job("workers", 4, number, gpus=8)]
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -62,7 +62,7 @@ def requests(scenario: Scenario, numbers: range) -> list[bytes]:
 
 
 def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
-    """Send calls over so many connections to a server, and see what it took."""
+    """Send calls over this number of connections to a server, and measure the times."""
     before = spent_s(server.pid)
     sent = connections.send(server.address.port, server.address.ca, calls, count)
     return Measured(
@@ -74,7 +74,7 @@ def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
 
 
 def calls_of(seconds: float, server: Server, scenario: Scenario, numbers: Numbers, count: int) -> int:
-    """How many calls take a server about so long; asked on the way are the first ones, which are slower."""
+    """How many calls take a server about this long. This also sends the first calls, which are slower."""
     measured = Measured(0, 0, 0, 0)
     for _ in range(2):
         measured = measure(server, requests(scenario, numbers.take(64)), count)

@@ -24,7 +24,7 @@ def _clock(pid: int) -> int:
 
 
 def _ended_children_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # the name may hold anything
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # the name may contain any character
     return sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")  # cutime and cstime: proc(5)
 
 

@@ -2,9 +2,9 @@
 
 FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server does it,
 from the bytes of the review to the bytes of the answer, by the shipped policies or those of --only, warm and many times.
-Printed are the time without a profiler; how many modules, functions and calls of the project one review passes through, and
-how often a call leads into another module than the call before it; and the functions with the most own time, measured
-with cProfile, which exaggerates the cost of calls.
+It prints the time without a profiler; how many modules, functions and calls of the project one review passes through,
+and how often a call leads into another module than the previous call; and the functions with the most own time,
+measured with cProfile, which exaggerates the cost of calls.
 
     --phase mutate        the other phase
     --context DIR         objects that the cluster holds
@@ -80,7 +80,7 @@ def passed(run: Callable[[], object]) -> Passed:
 
 
 def median_s(run: Callable[[], object], times: int) -> float:
-    """The median time of so many runs."""
+    """The median time of this number of runs."""
     measured = []
     for _ in range(times):
         start = perf_counter()
@@ -115,9 +115,10 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 
 
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
-    """Own microseconds, calls, and the name of every function in one run; the dearest first.
+    """Own microseconds, calls, and the name of every function in one run; the slowest first.
 
-    The runs are profiled in batches, and the fastest counts: other work of a busy machine is in the others.
+    The runs are profiled in batches, and the fastest batch counts, because other work of a busy machine slows the other
+    batches.
     """
     size = max(1, times // BATCHES)
     quickest = min((_profiled(run, size) for _ in range(BATCHES)), key=lambda stats: stats.total_tt)  # type: ignore[attr-defined]
@@ -136,7 +137,7 @@ def _profiled(run: Callable[[], object], times: int) -> pstats.Stats:
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """`webhook/apimachinery/paths.py:12 get`, or the name of what is built into Python."""
+    """`webhook/apimachinery/paths.py:12 get`, or the name of a function that is built into Python."""
     if file == "~":
         return function
     path = Path(file)

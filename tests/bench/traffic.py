@@ -1,8 +1,7 @@
 """The reviews of a cluster: created Pods and jobs, all different.
 
 Objects with different numbers differ in name, image, labels, environment and namespace, as the Pods of many teams do.
-Their common parts come from the templates of one site: shape and size. `context` is the cluster that they are sent
-from.
+The templates of one site give them the same shape and size. `context` is the cluster that sends them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ def _recorded() -> JSON:
 
 
 def pod(number: int) -> JSON:
-    """The Pod of a Deployment as a controller creates it, with so much environment that its review has 6 KB."""
+    """The Pod of a Deployment as a controller creates it, with so many environment variables that its review has 6
+    KB."""
     recorded = _recorded()["object"]
     application, hash_of_template = f"app-{number % 97}", f"{number * 2_654_435_761 % 16**10:010x}"
     labels = {"app": application, "pod-template-hash": hash_of_template, "team": namespace(number)}
@@ -65,7 +65,7 @@ def _environment(number: int) -> list[JSON]:
 
 @cache
 def _variables() -> int:
-    """How many variables bring a review to its size."""
+    """How many variables a review of a size needs."""
     bare = len(json.dumps(_recorded(), separators=(",", ":")))
     return (POD_SIZE - bare) // (_VALUE_SIZE + len('{"name":"OPTION_10","value":""},'))
 
@@ -79,7 +79,7 @@ def gpu_pod(number: int) -> JSON:
 
 
 def claim_pod(number: int) -> JSON:
-    """A Pod with GPUs by a claim."""
+    """A Pod with GPUs from a claim."""
     made = pod(number)
     made["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "one-gpu"}]
     made["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}, "claims": [{"name": "gpus"}]}
@@ -116,12 +116,12 @@ def review(kind: str, number: int) -> bytes:
 
 
 def reviews(kind: str, numbers: range) -> list[bytes]:
-    """Reviews of so many objects of a kind, all different."""
+    """Reviews of this number of objects of a kind, all different."""
     return [review(kind, number) for number in numbers]
 
 
 def context() -> Iterator[JSON]:
-    """The objects of the cluster: namespaces with what claims and TrainJobs refer to."""
+    """The objects of the cluster: namespaces with the objects that claims and TrainJobs refer to."""
     yield job_traffic.CLASS
     yield job_traffic.runtime()
     for number in range(NAMESPACES):

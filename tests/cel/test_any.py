@@ -1,4 +1,4 @@
-"""The type `any` and maps that have something for every key, as Kubernetes gives them to device selectors."""
+"""The type `any` and maps that have a value for every key, as Kubernetes gives them to device selectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The checker types every expression as cel-go does in Kubernetes, and refuses with its words at its places."""
+"""The checker types every expression as cel-go does in Kubernetes, and refuses with the same messages at the same
+places."""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""The corpora of tests/data/cel: every value, every refusal, nearly every cost; each miss has its reason here."""
+"""The corpora of tests/data/cel: every value, every refusal, nearly every cost. This file has a reason for each
+difference."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The meter: limit, budget, deadline."""
+"""The cost meter: its limit, its budget and its deadline."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A small helping of what `python -m tests.fuzz.cel` does at length, and laws that hold of any expression."""
+"""A short run of `python -m tests.fuzz.cel`, and laws that hold for any expression."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def evaluate(text):
     except CompileError:
         return CompileError
     except EvaluationError:
-        return EvaluationError  # the reported one of two failing operands depends on their order
+        return EvaluationError  # the order of two failing operands decides which error is reported
 
 
 @settings(max_examples=60, deadline=None)

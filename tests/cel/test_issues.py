@@ -80,7 +80,7 @@ def test_memory_for_many_issues_is_that_of_the_tree() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(text) < 10_000
-    assert most < 60 << 20  # 8,000 copies of only the line needed 256 MB
+    assert most < 60 << 20  # 8,000 copies of the line alone needed 256 MB
 
 
 def test_places_are_computed_only_for_kept_issues() -> None:

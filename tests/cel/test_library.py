@@ -1,4 +1,4 @@
-"""The libraries give the API server's answers and costs, by version, and every call is bounded."""
+"""The libraries give the API server's answers and costs, for each version, and every call is bounded."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The parser reads all of CEL's grammar, and refuses the rest with cel-go's words at cel-go's places."""
+"""The parser reads all of CEL's grammar, and refuses the rest with cel-go's messages at cel-go's places."""
 
 import contextlib
 

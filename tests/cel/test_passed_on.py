@@ -1,4 +1,4 @@
-"""An error that nothing absorbs is passed on, without a reference cycle of an exception and its frame."""
+"""An error that no operator absorbs is raised again, without a reference cycle between the exception and its frame."""
 
 from __future__ import annotations
 

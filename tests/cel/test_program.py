@@ -1,4 +1,4 @@
-"""Compiled programs: what expressions mean, what they cost, and that nothing in them can run away."""
+"""Compiled programs: the values and costs of expressions, and that no expression runs without a bound."""
 
 import gc
 import sys
@@ -84,7 +84,7 @@ def cost(expression, activation=ACTIVATION):
         ("object.replicas in [1, 2, 3]", True),
         ("'team' in object.labels", True),
         ("object.on in [1, 2]", False),
-        # errors are absorbed by what decides
+        # an operand that decides absorbs errors
         ("object.nope == 1 || object.on", True),
         ("object.on || object.nope == 1", True),
         ("object.nope == 1 && !object.on", False),

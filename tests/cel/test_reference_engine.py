@@ -1,4 +1,4 @@
-"""The second engine says what it cannot do, and agrees with the first where it is right."""
+"""The second engine reports what it cannot evaluate. Otherwise it agrees with the first, except where it is wrong."""
 
 import threading
 

@@ -1,4 +1,5 @@
-"""Trees are rebuilt as they were, names are replaced where they are free, and definitions fail only where they did."""
+"""A rebuilt tree equals the original, only free names are replaced, and a definition fails only where it failed
+before."""
 
 import contextlib
 

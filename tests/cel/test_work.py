@@ -1,6 +1,7 @@
 """Work is charged while it is done: a long walk is interrupted, and linear work needs linear time.
 
-Nothing here reads a real clock: a deadline that has passed stops at the first look, and a Counted one counts the units.
+Nothing here reads a real clock: a deadline that has passed stops at the first check, and a `Counted` deadline counts
+the units.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Counted(Deadline):
 
 
 class Late(Deadline):
-    """A deadline that has passed at a look after the first few."""
+    """A deadline that has passed at one of the later checks of the clock."""
 
     __slots__ = ("looks",)
 
@@ -87,11 +88,11 @@ LONG: dict[str, Callable[[int], object]] = {
     "span": lambda n: "0s" * n,
     "some": lambda n: [number % 2 == 0 for number in range(n)],
 }
-"""How to build a variable with parts of length n."""
+"""The functions that build a variable with parts of length n."""
 
 
 def activation(n: int, expression: str) -> dict[str, object]:
-    """The variables that an expression names: to make all of them takes longer than most expressions."""
+    """The variables that an expression names. To build all variables would take longer than most expressions."""
     return {name: make(n) for name, make in LONG.items() if name in expression}
 
 
@@ -119,7 +120,7 @@ WALKS = {
     "dicts.all(i, d, d.name != '')": 1, "dicts.transformList(i, d, d.name) != []": 1, "ints.transformMap(i, v, v) != {}": 1,
     "dicts.transformMapEntry(i, d, {d.name: 1}).size() > 0": 1, "deep.items.existsOne(i, d, d.name == '')": 1,
 }  # fmt: skip
-"""Expressions that walk something long; the growth that their work may have, over linear."""
+"""Expressions that walk something long, and by how much their work may grow faster than linearly."""
 
 
 def evaluate(expression: str, variables: dict[str, object], deadline: Deadline) -> object:
@@ -207,7 +208,7 @@ def test_a_nested_loop_checks_the_clock_about_every_hundred_iterations():
 
 
 def test_a_long_loop_that_ends_early_leaves_no_gap():
-    """The count for the first inner loop must not let the next ones run without a look."""
+    """The count for the first inner loop must not let later loops run without a check of the clock."""
     deadline = Counted()
     assert evaluate("ints.all(a, ints.exists(b, b == a))", {"ints": list(range(1000))}, deadline)
     assert deadline.looks >= 500_000 / (2 * STEP)
@@ -265,7 +266,7 @@ def test_many_keys_come_in_the_order_of_pythons_sort():
 
 
 def test_a_pattern_above_the_budget_is_not_started():
-    """RE2 took a minute for a text of 100 KB that was searched for itself."""
+    """RE2 took a minute to search a text of 100 KB for itself."""
     for expression in ("text.find(text) == ''", "text.findAll(text) == []", "text.matches(text)"):
         with pytest.raises(BudgetExceeded, match="actual cost limit exceeded"):
             evaluate(expression, {"text": "ab€," * 25_000}, Deadline())

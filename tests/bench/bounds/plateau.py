@@ -35,24 +35,24 @@ from tests.cluster.server import ApiServer, event, resources
 from webhook.apimachinery.attributes import JSON
 
 SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
-"""For one processor, for the server, its workers, the API server and the client together."""
+"""The share of one processor that the server, its workers, the API server and the client use together."""
 LOOK_S, SAMPLE_S, ROW_S, THROTTLE_EVERY = 7.5, 30.0, 300.0, 40
 CALLS_OF_A_CONNECTION, ODD_EVERY, TIMEOUT_S = 200, 400, 10.0
 MORE_MB, MORE_SHARE = 3.0, 0.03
 """The allowed increase of the median of the last quarter over the second, after caches were filled in the first: for
-the server's own pages the smaller of both, for all processes both together, because the number of running workers is
-random."""
+the server's own pages the smaller bound, for all processes both bounds together, because the number of running workers
+is random."""
 NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Half a minute: the medians of what was seen in it, in bytes; reviews since the start.
+    """Half a minute: the medians of the samples in it, in bytes, and the number of reviews since the start.
 
     Attributes:
-        pss: of the server and all that descends from it.
+        pss: of the server and all its descendants.
         own: pages of the server's own process that no file backs.
-        heap: of these, those of the C library's heap.
+        heap: the part of `own` in the heap of the C library.
         others: pss of the processes that fork workers, and of workers.
     """
 
@@ -65,7 +65,7 @@ class Sample:
 
 
 def run(minutes: float, samples: Path, folder: Path, report: Report) -> None:
-    """All of it: a row every five minutes, and the verdict."""
+    """Run the test: print a row every five minutes, and the verdict."""
     context = folder / "context"
     context.mkdir()
     (context / "cluster.yaml").write_text(yaml.safe_dump_all(list(traffic.context())))
@@ -130,7 +130,7 @@ class _Sender:
         self.counts[f"HTTP {answer.code}" if found is None else "allowed" if found["allowed"] else "denied"] += 1
 
     def _send_oddly(self, to: Connection, number: int) -> None:
-        """Unusual reviews, with texts that never repeat either."""
+        """Unusual reviews, in which no text repeats either."""
         text = f"{number:08x}"
         foreign = {**pod(metadata={"name": text}), "apiVersion": f"{text}.example/v1", "kind": f"K{text}"}
         of_unknown_kind = review({**pod(metadata={"name": text})}, namespace=text).replace(

@@ -1,4 +1,4 @@
-"""Pods and objects of devices with n of something that their author chooses: each key is a list that can be lengthened."""
+"""Pods and device objects with a list of n items: each key names a list that a user can lengthen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two attacks on the memory and the answers below a review, with new bytes in each run: nothing recognizes them."""
+"""Two attacks on memory and answers below a review, with new bytes in each run, so that no cache can recognize them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def malformed(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def everything_held(address: Address, index: int, end: float) -> Counter[str]:
-    """Reads, large bodies and the queue for them at once: bodies of any size that stop somewhere in the middle."""
+    """Large bodies and their queue at once: bodies of any size that stop somewhere in the middle."""
     counts: Counter[str] = Counter()
     chance, trust = random.Random(f"{time.time_ns()} {index}"), address.trust()
     while time.monotonic() < end:

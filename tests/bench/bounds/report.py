@@ -29,10 +29,8 @@ def counted(counts: Counter[str], most: int = 3) -> str:
 
 
 class Missed(str):
-    """A target that was missed.
-
-    Attributes:
-        is_waiting: the target would have been met without waiting for a processor: measure again on a quiet machine.
+    """A missed target. Attributes: is_waiting: without the wait for a processor the target would have been met: measure
+    again on a quiet machine.
     """
 
     __slots__ = ("is_waiting",)
@@ -70,13 +68,13 @@ class Report:
         print(text, flush=True)
 
     def row(self, name: str, text: str, missed: Sequence[str]) -> None:
-        """One row of a table, with its verdict and what was missed."""
+        """Print one row of a table, with its verdict and the missed targets."""
         self.targets += 1
         self.failures += [(self.title, name, one) for one in missed]
         print(f"{name:<46.46} {text} {'FAIL ' + '; '.join(missed) if missed else 'PASS'}", flush=True)
 
     def summary(self) -> int:
-        """One table of what was missed, waiting apart from faults; the exit code."""
+        """Print the missed targets, waiting and faults separately; return the exit code."""
         waited = [one for one in self.failures if getattr(one[2], "is_waiting", False)]
         faults = [one for one in self.failures if one not in waited]
         print(f"\n== summary\n{self.targets} rows, {len(self.failures)} targets missed", end="")

@@ -13,7 +13,7 @@ from tests.bench.bounds.calls import UID
 
 JSON: TypeAlias = Any
 Maker: TypeAlias = Callable[[int], JSON]
-"""An object with n of something."""
+"""An object with n items of a list."""
 
 NAMESPACE = "attackers"
 RESOURCES = {
@@ -64,7 +64,7 @@ def review(sent: JSON, *, namespace: str = NAMESPACE, old: JSON = None, **reques
 
 
 def count_for(make: Maker, size: int) -> int:
-    """How many of its things make an object of about that many bytes."""
+    """How many items make an object of about this size."""
     few, more = (len(json.dumps(make(n), separators=(",", ":"))) for n in (100, 300))
     return max(10, int((size - few) / ((more - few) / 200)) + 100)
 
@@ -74,7 +74,7 @@ def container(name: str, **fields: Any) -> JSON:
 
 
 def pod(spec: JSON = None, metadata: JSON = None, **rest: Any) -> JSON:
-    """A Pod of one container, and what is given."""
+    """A Pod of one container, with the given fields."""
     spec = {"containers": [container("main")], **(spec or {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **(metadata or {})}, "spec": spec, **rest}
 

@@ -1,4 +1,4 @@
-"""The section of the victims: one row of attacks at a time, and what victims, probes and attackers saw meanwhile."""
+"""The section of the victims: one row of attacks at a time, with the results of victims, probes and attackers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
 
 
 def victims_missed(seen: Seen, p99_ms: float = VICTIMS_P99_MS) -> list[str]:
-    """The targets that victims and probes did not see met, each with what is left of it without waiting."""
+    """The targets that victims and probes missed, each with its value without waiting."""
     missed = [
         *late("victims' p99", seen.times, 0.99, p99_ms),
         *late("/healthz", seen.health, 1, HEALTH_MS),
@@ -103,7 +103,7 @@ def measure_connections(
 
 
 def quiet(server: Server, asked: list[Question], seconds: float, report: Report) -> None:
-    """The same without attackers: what the machine and the server do by themselves."""
+    """The same without attackers, to measure the machine and the server alone."""
     victims = Victims(server.address, asked)
     time.sleep(seconds)
     seen = victims.seen()

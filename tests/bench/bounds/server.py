@@ -1,7 +1,7 @@
 """The server under measurement: `claimgate serve` in a separate process, with certificates, policies and a context.
 
-Knows flags and the first log line of the server. It sees the server as a caller and the kernel see it: an address, a
-process id and nothing else.
+Knows flags and the first log line of the server. Of the server it knows only an address and a process id, as a client
+and the kernel do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*po
 
 @dataclass(frozen=True)
 class Address:
-    """Where reviews and probes are answered, by which process, and whom to trust there; small, to be shared."""
+    """The addresses for reviews and probes, the process, and the trusted authority; small, so that processes can share
+    it."""
 
     port: int
     health_port: int
@@ -123,7 +124,7 @@ class Server:
         self.start()
 
     def stop(self, patience_s: float = 8) -> None:
-        """End it: kindly, then not."""
+        """End the process: with SIGTERM, then with SIGKILL."""
         if patience_s and self.is_alive:
             self._process.terminate()
             try:
@@ -156,7 +157,7 @@ def serving(
 
 
 def _program(tree: Path) -> list[str]:
-    """How a checkout is run: in its own environment, or in the environment of the caller."""
+    """The command that runs a checkout: in its own environment, or in the environment of the caller."""
     installed = tree / ".venv" / "bin" / "claimgate"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
 

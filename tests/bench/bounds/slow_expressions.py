@@ -1,4 +1,4 @@
-"""Expressions that are slow on long input, each the whole of a policy that speaks only about Pods with its label.
+"""Expressions that are slow on long input. Each is the only one of a policy about Pods with the policy's label.
 
 The validation of each is false if it is evaluated to its end. So an allowed Pod under failurePolicy Fail means that
 an unfinished policy allowed it, and a Pod that an error denies under Ignore means that a policy denied it wrongly.
@@ -51,7 +51,7 @@ def _sorted(n: int) -> JSON:
 
 
 def _both(n: int) -> JSON:
-    """Words and a text, half of the size each."""
+    """Words and a text, each half of the size."""
     made = words(n // 2)
     return {**made, "metadata": {**made["metadata"], "annotations": {"text": "aaaaaaaaaa" * (n // 2)}}}
 

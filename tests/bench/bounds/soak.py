@@ -57,7 +57,7 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
 
 
 def _holding(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
-    """Behave below the review as badly as can be, one way after the other."""
+    """Attack below the review in every way, one after the other."""
     os.nice(NICE)
     counts, end, turn = Counter(), time.monotonic() + seconds, 0
     while time.monotonic() < end:
@@ -105,7 +105,7 @@ def _start(what: object, address: Address, seconds: float, index: int) -> tuple[
 
 
 def soak(server: Server, written: generations.Generations, seconds: float, report: Report) -> None:
-    """All of it, and a row every half minute."""
+    """Run everything, and print a row every half minute."""
     asked = [*questions(), generations.question()]
     rows.warm(server, asked[:-1])
     hostile = [_start(_hostile, server.address, seconds, index + 1) for index in range(HOSTILE)]
@@ -150,7 +150,8 @@ def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Distu
 
 
 def _memory(samples: list[Sample], report: Report) -> None:
-    """The last third against the first, after a tenth in which everything is used for the first time."""
+    """Compare the last third with the first, without the first tenth, in which everything is used for the first
+    time."""
     used = samples[len(samples) // 10 :]
     third = max(1, len(used) // 3)
     first, last = (sum(one.pss for one in part) / len(part) / MB for part in (used[:third], used[-third:]))
@@ -161,7 +162,7 @@ def _memory(samples: list[Sample], report: Report) -> None:
 
 
 def _generations(parts: list[Seen], written: generations.Generations, report: Report) -> None:
-    """How long a new generation took to be seen; that answers are of one generation was judged with each answer."""
+    """The delay until a new generation was seen. Each answer was already checked to be of one generation."""
     for of in ("policy", "params"):
         steps = sorted(step for part in parts for step in part.generations.get(of, []))
         lags = []

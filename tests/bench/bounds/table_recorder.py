@@ -1,9 +1,10 @@
 """Records the tables of a server: `python -m tests.bench.bounds.table_recorder FILE serve …` serves, and writes them
 every half minute.
 
-A line of JSON for each look: the sums of all caches of user input, entries of each table of the process (tests/census.py),
-objects that the garbage collector follows, and what the allocator has. With CLAIMGATE_BENCH_TRACE=FRAMES each fifth look
-also names the lines that allocated most of what is alive and was not at the first look.
+A line of JSON for each sample: the sums of all caches of user input, entries of each table of the process
+(tests/census.py), objects that the garbage collector follows, and what the allocator has. With
+CLAIMGATE_BENCH_TRACE=FRAMES each fifth sample also names the lines that allocated most of the memory since the first
+sample.
 """
 
 from __future__ import annotations

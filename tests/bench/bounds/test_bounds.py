@@ -1,4 +1,5 @@
-"""The benchmark of bounds measures correctly: its bodies are read, its policies compile and speak, its judge is strict."""
+"""The benchmark of bounds measures correctly: its bodies can be read, its policies compile and report, its checks are
+strict."""
 
 from __future__ import annotations
 
@@ -200,7 +201,7 @@ def test_a_closed_idle_connection_is_opened_again():
         codes = []
         for _ in range(2):
             codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
-            to.close_if_ended()  # it has not, so it is used again
+            to.close_if_ended()  # the connection is not closed, so it is used again
             codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
             ended.acquire()
             to.close_if_ended()
@@ -209,7 +210,7 @@ def test_a_closed_idle_connection_is_opened_again():
 
 
 def _answer_two_and_end(listening, ended):
-    """Answer two requests of each of two connections, with another code each."""
+    """Answer two requests of each of two connections, each with a different code."""
     for _ in range(2):
         client, _ = listening.accept()
         with client:

@@ -1,10 +1,9 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
 Each runs in a separate process: with several threads in one process, the wait for Python's lock could not be measured.
-With each answer it is noted how long client and server
-waited for a processor meanwhile: what the machine adds to every figure. A victim that waits long sends less; the
-reviews that it would have sent meanwhile count with what was left to wait, or a stall of seconds would be one sample
-among thousands.
+Each answer comes with the time for which client and server waited for a processor: the machine adds this time. A victim
+that waits long sends less; the reviews that it would have sent meanwhile count with the rest of the wait. Otherwise a
+stall of seconds would be one sample among thousands.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ADDRESS = "127.0.0.2"
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 Stop = Callable[[float], bool]
-"""Waits so many seconds at most, and says whether a victim must stop."""
+"""Waits at most this number of seconds, and returns whether a victim must stop."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -51,7 +50,7 @@ class Seen:
     generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
     def add(self, other: Seen) -> None:
-        """The answers that another saw at the same time."""
+        """Add the answers that another victim saw at the same time."""
         self.times += other.times
         self.answered += other.answered
         self.lost += other.lost
@@ -63,7 +62,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Question:
-    """One small review and what is wrong with an answer to it, "" when nothing is."""
+    """One small review, and the error in an answer to it; "" if the answer is right."""
 
     name: str
     path: str
@@ -87,7 +86,7 @@ def mixed_generations(text: str) -> str:
 
 
 def questions() -> list[Question]:
-    """A plain Pod, one with a GPU, one with a claim, of 6 KB each; validated and mutated."""
+    """A plain Pod, a Pod with a GPU and a Pod with a claim, each of 6 KB; validated and mutated."""
     bodies = {kind: traffic.review(f"{kind} Pod", 0) for kind in ("plain", "GPU", "claim")}
     return [
         Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), allowed)
@@ -107,7 +106,7 @@ class Victims:
             pipe.poll(TIMEOUT_S)
 
     def seen(self) -> Seen:
-        """Stop, and tell."""
+        """Stop, and return the answers."""
         for _, pipe in self._running:
             pipe.send("stop")
         whole = Seen()
@@ -178,7 +177,7 @@ def _probe(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
-    """As a kubelet does it: a new connection each time."""
+    """Probe as a kubelet does: a new connection each time."""
     watch = Stopwatch(address.pid)
     while not stop(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
@@ -187,7 +186,7 @@ def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _health(to: Connection, watch: Stopwatch) -> Took:
-    """How long the answer took; TIMEOUT_S where there was none."""
+    """How long the answer took; TIMEOUT_S if there was none."""
     answer = None
     with watch.timing() as took, suppress(OSError):
         answer = to.ask(GET_HEALTH)

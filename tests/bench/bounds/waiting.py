@@ -1,10 +1,10 @@
-"""Measures how long a thread waited for a processor and how long it ran, as Linux counts both. This separates the
-influence of a busy machine from a figure.
+"""Measures how long a thread waited for a processor and how long it ran, as Linux counts both. So a measurement can
+exclude the influence of a busy machine.
 
-The second number of /proc/PID/schedstat is the time for which the first thread of a process could run and had no
-processor, and the first for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is the
-event loop. On a busy machine, the run time until an answer is the best measure: it has no waiting, not even of the loop
-for Python's lock while the thread that holds it has no processor.
+The second number of /proc/PID/schedstat is the time for which the first thread of a process waited for a processor, and
+the first number is the time for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is
+the event loop. On a busy machine, the run time until an answer is the best measure: it excludes all waiting, also the
+wait of the loop for Python's lock while the holder of the lock has no processor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Took:
         seconds: wall clock time.
         client_s: wait of the client's own thread.
         server_s: wait of the server's event loop; 0 if the kernel does not report it.
-        loop_s: run time of the server's event loop, for all clients, until the answer arrived; 0 likewise.
+        loop_s: run time of the server's event loop, for all clients, until the answer arrived; 0 if the kernel does not
+            report it.
     """
 
     seconds: float = 0.0
@@ -57,7 +58,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self) -> Iterator[Took]:
-        """Values that are filled in when the block ends, for any reason."""
+        """Values that are filled in at the end of the block, for any reason."""
         took, (_, own), (ran, server), started = (
             Took(),
             _ran_and_waited_s(self._own),

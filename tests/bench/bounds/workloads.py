@@ -1,4 +1,4 @@
-"""Workloads of other kinds with n of something that their author chooses: each key is a list that can be lengthened."""
+"""Workloads of other kinds with a list of n items: each key names a list that a user can lengthen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _gpu_template() -> JSON:
 
 
 def shards(n: int, containers: int) -> JSON:
-    """A BatchSandbox with that many containers in its template and with a patch for one in each of n shards."""
+    """A BatchSandbox with this number of containers in its template, and n shards that each patch one container."""
     main = [container(f"c-{i}", resources=gpus("1")) for i in range(containers)]
     patches = [
         {"spec": {"containers": [{"name": f"c-{i % containers}", "env": [{"name": "A", "value": "b"}]}]}}
@@ -28,7 +28,7 @@ def shards(n: int, containers: int) -> JSON:
 
 
 def full_shards(n: int, containers: int = 100) -> JSON:
-    """A BatchSandbox of n shards which patch every one of that many containers."""
+    """A BatchSandbox with this number of containers in its template, and n shards that each patch all containers."""
     main = [container(f"c-{i}") for i in range(containers)]
     patch = {"spec": {"containers": [{"name": f"c-{i}", "resources": gpus("1")} for i in range(containers)]}}
     spec = {"replicas": n, "template": template({"containers": main}), "shardPatches": [patch] * n}
@@ -157,7 +157,7 @@ WORKLOAD_LISTS: dict[str, Maker] = {
 
 
 def options_of_read(length: int) -> JSON:
-    """A Job of Volcano with a script that reads a variable and then only options of `read`, of so many characters."""
+    """A Job of Volcano with a script of this length that reads a variable, and then has only options of `read`."""
     script = "echo $X; read " + "-read " * (length // 6)
     pods = template({"containers": [{**container("main"), "command": ["bash", "-c", script]}]})
     tasks = [{"name": "t", "replicas": 1, "template": pods}]

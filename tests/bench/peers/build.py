@@ -1,8 +1,8 @@
 """Gatekeeper and Kyverno as programs of this machine: built with Go from their published modules, once.
 
 Sources and programs live in a cache folder outside of the checkout (CLAIMGATE_PEERS, or `claimgate-peers` in
-$XDG_CACHE_HOME). Go verifies each module against its checksum database. A module that replaces others cannot be
-installed with `go install`, so it is copied out of Go's module cache and built there, with the versions of its go.mod.
+$XDG_CACHE_HOME). Go verifies each module against its checksum database. `go install` cannot install a module that
+replaces others. So the module is copied out of Go's module cache, and built with the versions of its go.mod.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cache() -> Path:
 
 
 def missing() -> str:
-    """Why nothing can be built here, or ""."""
+    """The reason why nothing can be built here, or ""."""
     return "" if shutil.which("go") else "no go on the PATH: install Go 1.26 or newer to build Gatekeeper and Kyverno"
 
 

@@ -138,7 +138,7 @@ def _namespace(name: str) -> Any:
 
 
 def _kyverno_settings(server: ApiServer) -> None:
-    """The other objects of its chart: settings, and the Deployment that it looks for."""
+    """The other objects of Kyverno's chart: settings, and the Deployment that Kyverno looks for."""
     pods = {"metadata": {"labels": {"app": "kyverno"}}, "spec": {"containers": [{"name": "kyverno", "image": "none"}]}}
     deployment = {
         "apiVersion": "apps/v1",
@@ -170,7 +170,7 @@ def _made_kinds(server: ApiServer) -> int:
 
 
 def _webhook_path(server: ApiServer) -> str:
-    """The path under which Kyverno has itself asked about Pods, "" before it has."""
+    """The path under which Kyverno registered its webhook for Pods; "" before it did."""
     listed = server.kubectl("get", "validatingwebhookconfigurations", "-o", "json", code=None)
     for configuration in json.loads(listed.stdout or '{"items":[]}')["items"]:
         for webhook in configuration.get("webhooks", []):
@@ -181,7 +181,7 @@ def _webhook_path(server: ApiServer) -> str:
 
 
 def _denies(engine: Engine) -> bool:
-    """Whether its last policy denies a bad Pod, and no policy denies a good Pod."""
+    """Whether the last policy denies a bad Pod, and no policy denies a good Pod."""
     good = review("plain Pod", 0)
     sent = json.loads(good)
     sent["request"]["object"]["metadata"]["labels"][f"forbidden-{policies.COUNT - 1}"] = "x"

@@ -27,7 +27,7 @@ def claimgate() -> list[Any]:
 
 
 def constraint_templates() -> Iterator[Any]:
-    """Gatekeeper's templates; each makes a kind of constraints."""
+    """Gatekeeper's templates; each defines a kind of constraints."""
     for number in range(COUNT):
         kind = f"Site{number}"
         source = {"failurePolicy": "Fail", "validations": _validations(number)}
@@ -44,7 +44,7 @@ def constraint_templates() -> Iterator[Any]:
 
 
 def constraints() -> Iterator[Any]:
-    """One of each kind, for Pods, which denies."""
+    """One denying constraint of each kind, for Pods."""
     for number in range(COUNT):
         match = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
         yield {
