@@ -23,7 +23,7 @@ from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, Lookup
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.subject import Subject
-from webhook.policy.candidates import PODS, Candidate, PrecomputedCriteriaMatch
+from webhook.policy.candidates import PODS, Candidate, InnerObjects, PrecomputedCriteriaMatch
 from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.matching import Criteria, Match, match_request
 from webhook.policy.static_params import Param
@@ -116,14 +116,13 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
     objects = context.objects
     match = _match_of_policy(candidate, context)
     targets = [] if match is None else [objects.own_object_target(match)]
-    if candidate.looks_inside:
-        inside = _targets_inside_object(candidate.policy, context)
+    if candidate.inner is not None:
+        inside = _targets_inside_object(candidate.inner, candidate.policy, context)
         targets += _matching_targets(candidate.index, inside, candidate.policy, context)
-    return [
-        target
-        for target in targets
-        if not target.mismatches or _evaluates_mistyped_object(candidate.policy, target, context)
-    ]
+    for target in targets:
+        if target.mismatches:
+            return _without_mistyped_objects(targets, candidate.policy, context)
+    return targets
 
 
 def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | None:
@@ -135,19 +134,20 @@ def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | N
     return sent if index.own and namespace.is_selected_by(index.criteria.namespaces, policy) else None
 
 
-def _targets_inside_object(policy: Policy, context: RequestContext) -> tuple[EvaluationTarget, ...]:
+def _targets_inside_object(
+    inner: InnerObjects, policy: Policy, context: RequestContext
+) -> tuple[EvaluationTarget, ...]:
     """Return the objects inside the request's own that a policy is evaluated on."""
-    objects = context.objects
-    targets = objects.own_object_as_pod_target() if policy.reads_resources else ()
-    if policy.expands:
-        targets += objects.pod_template_targets()
-    if policy.reads_merged_pods and (policy.kind == "validating" or context.attributes.is_plain):
-        targets += objects.targets_outside_object()
-    if policy.reads_patches:
-        targets += objects.patch_targets()
-    if policy.enters:
-        targets += objects.embedded_targets()
-    return targets
+    if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
+        inner = inner._replace(merged_pods=False)
+    return context.objects.inner_targets(inner)
+
+
+def _without_mistyped_objects(
+    targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
+) -> Sequence[EvaluationTarget]:
+    """Return the targets without the objects with wrong types that a policy is not evaluated on."""
+    return [each for each in targets if not each.mismatches or _evaluates_mistyped_object(policy, each, context)]
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
@@ -173,26 +173,21 @@ def _matching_targets(
     own = context.objects.typed_own
     if targets is own and index.own is not None:
         return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces, policy) else ()
-    return [
-        target
-        for target in context.deadline.items_with_clock_checks(targets)
-        if _does_target_match(index, target, policy, context)
-    ]
-
-
-def _does_target_match(
-    index: PrecomputedCriteriaMatch, target: EvaluationTarget, policy: Policy, context: RequestContext
-) -> bool:
-    attributes, namespace = target.attributes_for_criteria, context.namespace
-    is_certain = None
-    if attributes.resource == attributes.request_resource == PODS:
-        is_certain = index.pods
-    elif target.podset is None:
-        is_certain = index.own
-    if is_certain is None:
-        equal = context.policies.equivalents
-        return match_request(index.criteria, attributes, namespace.labels_for(policy), equal, target.match) is not None
-    return is_certain and namespace.is_selected_by(index.criteria.namespaces, policy)
+    criteria, namespace, equal = index.criteria, context.namespace, context.policies.equivalents
+    matching = []
+    for target in context.deadline.items_with_clock_checks(targets):
+        attributes = target.criteria_attributes or target.attributes
+        does_match = index.own if target.podset is None else None
+        if attributes.resource == attributes.request_resource == PODS:
+            does_match = index.pods
+        if does_match is None:
+            labels = namespace.labels_for(policy)
+            does_match = match_request(criteria, attributes, labels, equal, target.match) is not None
+        elif does_match and criteria.namespaces.requirements:
+            does_match = namespace.is_selected_by(criteria.namespaces, policy)
+        if does_match:
+            matching.append(target)
+    return matching
 
 
 def _record_targets_in_trace(
@@ -202,7 +197,7 @@ def _record_targets_in_trace(
     trace, policy = context.options.trace, candidate.policy
     if trace is None:
         return
-    inside = _targets_inside_object(policy, context) if candidate.looks_inside else ()
+    inside = () if candidate.inner is None else _targets_inside_object(candidate.inner, policy, context)
     if not targets and not inside:
         part = _unmatched_part_of_criteria(policy.criteria, context.attributes, context.objects.sent, context)
         trace.record_unmatched_request(policy, context.attributes, part)

@@ -145,11 +145,12 @@ def request_context(
 class RequestNamespace:
     """The namespace of one request."""
 
-    __slots__ = ("_attributes", "_cluster", "_labels", "_namespace")
+    __slots__ = ("_attributes", "_cluster", "_labels", "_namespace", "_selected")
 
     def __init__(self, attributes: Attributes, cluster: Cluster) -> None:
         self._attributes = attributes
         self._cluster = cluster
+        self._selected: dict[tuple[Selector, bool], bool] = {}
         self._namespace: JSON = _NOT_LOOKED_UP
         self._labels: Labels | None = None
 
@@ -194,7 +195,11 @@ class RequestNamespace:
         attributes, labels = self._attributes, self._labels
         if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
             return selector.matches(labels)  # as mostly: another policy has asked for them
-        return matches_namespace(selector, self._attributes, self.labels_for(policy))
+        key = selector, bool(policy.checks)  # policies with checks see other labels, as `labels_for` says
+        selected = self._selected.get(key)
+        if selected is None:
+            selected = self._selected[key] = matches_namespace(selector, attributes, self.labels_for(policy))
+        return selected
 
     def namespace_object_as_cel_value(self) -> JSON:
         """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.

@@ -23,18 +23,19 @@ from webhook.evaluation.merged_pods import MergedPod, PartialPod, pods_outside_o
 from webhook.evaluation.partial_objects import PartialObject
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.releases import installation_with_assumptions
 from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
-from webhook.policy.candidates import request_about_pods
+from webhook.policy.candidates import InnerObjects, request_about_pods
 from webhook.policy.matching import Match, match_of_unconverted
 from webhook.rules.problem import MissingObject, Problem
 from webhook.schema import DecodedValue, Mismatch
 from webhook.typed.objects import Object
 from webhook.workloads.embedded import EmbeddedObject, embedded_objects
-from webhook.workloads.podsets import PodSet, patch_templates, pod_templates
+from webhook.workloads.podsets import PodSet, group_kind, patch_templates, pod_templates
 from webhook.workloads.resource_fields import may_have_resources
 from webhook.workloads.table import Table
 
@@ -150,10 +151,12 @@ class RequestObjects:
     _patches: tuple[EvaluationTarget, ...] | None = None
     _inner: tuple[EvaluationTarget, ...] | None = None
     _outside: tuple[EvaluationTarget, ...] | None = None
+    _possible: InnerObjects | None = None
 
     def __init__(self, attributes: Attributes, table: Table, view: ClusterView) -> None:
         self.attributes = attributes
         self.sent = match_of_unconverted(attributes)
+        self._of_kinds: dict[InnerObjects, tuple[EvaluationTarget, ...]] = {}
         self._table = table
         self._view = view
         self._is_typed = attributes.is_decoded and is_builtin(attributes.kind)
@@ -172,6 +175,43 @@ class RequestObjects:
         now, before = (convert_to_version(each, match, deadline) for each in (own.object, own.old_object))
         written = now if own.written is own.object else convert_to_version(own.written, match, deadline)
         return EvaluationTarget(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
+
+    def inner_targets(self, inner: InnerObjects) -> tuple[EvaluationTarget, ...]:
+        """Return the targets of some kinds inside the request's own object.
+
+        Raises:
+            LookupFailed: the installed release of Trainer is not known.
+        """
+        targets = self._of_kinds.get(inner)
+        if targets is None:
+            possible = self._possible_inner_objects()
+            targets = self.own_object_as_pod_target() if inner.has_resources else ()
+            if inner.pods:
+                targets += self.pod_template_targets()
+            if inner.merged_pods and possible.merged_pods:
+                targets += self.targets_outside_object()
+            if inner.patches and possible.patches:
+                targets += self.patch_targets()
+            if inner.objects and possible.objects:
+                targets += self.embedded_targets()
+            self._of_kinds[inner] = targets
+        return targets
+
+    def _possible_inner_objects(self) -> InnerObjects:
+        """Return which objects may be inside an object of these kinds: in most kinds only pod templates."""
+        if self._possible is None:
+            objects = (self.attributes.object, self.attributes.old_object)
+            rows = [row for obj in objects if obj is not None and (row := self._table.row(*group_kind(obj)))]
+            holds_objects = any(row.holds_objects for row in rows)
+            is_merged = holds_objects or any((row.group, row.kind) == TRAIN_JOB for row in rows)
+            self._possible = InnerObjects(
+                has_resources=True,
+                pods=True,
+                merged_pods=is_merged or self.attributes.is_plain,
+                patches=any(row.fragments for row in rows),
+                objects=holds_objects,
+            )
+        return self._possible
 
     def own_object_as_pod_target(self) -> tuple[EvaluationTarget, ...]:
         """Return the request's own object for policies about Pods, if it has resources outside its pod templates."""

@@ -7,7 +7,7 @@ pkg/admission/plugin/policy/validating/validator.go (Validate).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Literal, TypedDict
 
@@ -160,17 +160,24 @@ class RuleDecisions:
         """
         (rule,) = self._policy.rules
         subject = self._invocation.subject()
-        results = [problems_of_group(group, subject) for group in self._policy.checks]
-        problems = self._problems_with_actions(problem for each in results for problem in each.problems)
-        unknown = self._problems_with_actions(problem for each in results for problem in each.unchecked)
+        problems, unchecked = list[Problem](), list[Problem]()
+        for group in self._policy.checks:
+            results = problems_of_group(group, subject)
+            problems += results.problems
+            unchecked += results.unchecked
         decisions = [
-            *self._decisions_for_actions(0, "deny", rule, problems),
-            *self._decisions_for_actions(0, "unknown", rule, unknown),
+            *self._decisions_about(problems, "deny", rule),
+            *self._decisions_about(unchecked, "unknown", rule),
         ]
         return decisions or self.admitting_decisions()
 
-    def _problems_with_actions(self, problems: Iterable[Problem]) -> Sequence[Listed]:
-        return problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
+    def _decisions_about(
+        self, problems: Sequence[Problem], evaluation: _Evaluation, rule: Validation
+    ) -> Sequence[Decision]:
+        if not problems:
+            return ()
+        listed = problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
+        return self._decisions_for_actions(0, evaluation, rule, listed)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions of a rule that passes only because objects are missing; () if none was missing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -22,6 +22,24 @@ from webhook.policy.equivalent_resources import ResourceEquivalences
 from webhook.policy.matching import Criteria, is_exempt, match_of_unconverted, match_request
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
+
+
+class InnerObjects(NamedTuple):
+    """The objects inside the object of a request that a policy is evaluated on.
+
+    Args:
+        has_resources: the object itself, if it has resources outside its pod templates.
+        pods: its pod templates.
+        merged_pods: the pods that are made of it and of other objects.
+        patches: its patches of the templates of other objects.
+        objects: the objects that it embeds.
+    """
+
+    has_resources: bool
+    pods: bool
+    merged_pods: bool
+    patches: bool
+    objects: bool
 
 
 class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
@@ -45,17 +63,18 @@ class CandidateBinding(Struct, frozen=True, eq=False):
 class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
-    `looks_inside`: it is also evaluated on objects embedded in the object of the request. `is_own_alone`: it applies to
-    the object of every such request, in every namespace, and to no other object. `gate` has the matchConditions that
-    may not hold, None if there are none. `concerns` are words of the annotation `concerns`: the policy does not apply
-    to a Pod without any of these parts; () if there is no limit. `pod_parts` are what a Pod must have any of for its
-    checks to find a problem (typed/pod_parts.py); () if nothing of that is known.
+    `inner`: the objects inside the object of the request that it is also evaluated on; None if there are none.
+    `is_own_alone`: it applies to the object of every such request, in every namespace, and to no other object. `gate`
+    has the matchConditions that may not hold, None if there are none. `concerns` are words of the annotation
+    `concerns`: the policy does not apply to a Pod without any of these parts; () if there is no limit. `pod_parts` are
+    what a Pod must have any of for its checks to find a problem (typed/pod_parts.py); () if nothing of that is
+    known.
     """
 
     policy: Policy
     index: PrecomputedCriteriaMatch
     bindings: tuple[CandidateBinding, ...]
-    looks_inside: bool
+    inner: InnerObjects | None
     is_own_alone: bool
     gate: MatchConditions | None
     concerns: frozenset[str]
@@ -73,26 +92,26 @@ def candidates_for_request(
         return ()
     pod = request_about_pods(attributes)
     every = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
-    return tuple(each for each in every if each.index.own is not False or each.looks_inside)
+    return tuple(each for each in every if each.index.own is not False or each.inner is not None)
 
 
 def _candidate_for_request(
     policy: Policy, attributes: Attributes, pod: Attributes, equal: ResourceEquivalences, registry: FactRegistry
 ) -> Candidate:
     index = _precompute_criteria_match(policy.criteria, attributes, pod, equal)
-    looks_inside = _may_have_inner_objects(attributes) and _reads_inner_objects(policy)
+    inner = _inner_objects_of_policy(policy) if _may_have_inner_objects(attributes) else None
     listed = (
         CandidateBinding(
             each, None if each.criteria is None else _precompute_criteria_match(each.criteria, attributes, pod, equal)
         )
         for each in policy.bindings
     )
-    bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
-    is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
+    bindings = tuple(each for each in listed if inner is not None or each.index is None or each.index.own is not False)
+    is_own_alone = index.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
     gate = _conditions_to_evaluate(policy, attributes)
     concerns = _concern_words_of_policy(policy, attributes) if gate is not None else frozenset()
     pod_parts = _required_pod_parts(policy, attributes, registry)
-    return Candidate(policy, index, bindings, looks_inside, is_own_alone, gate, concerns, pod_parts)
+    return Candidate(policy, index, bindings, inner, is_own_alone, gate, concerns, pod_parts)
 
 
 def _may_have_inner_objects(attributes: Attributes) -> bool:
@@ -100,8 +119,15 @@ def _may_have_inner_objects(attributes: Attributes) -> bool:
     return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
 
 
-def _reads_inner_objects(policy: Policy) -> bool:
-    return policy.expands or policy.enters or policy.reads_patches or policy.reads_resources
+def _inner_objects_of_policy(policy: Policy) -> InnerObjects | None:
+    inner = InnerObjects(
+        has_resources=policy.reads_resources,
+        pods=policy.expands,
+        merged_pods=policy.reads_merged_pods,
+        patches=policy.reads_patches,
+        objects=policy.enters,
+    )
+    return inner if any(inner) else None
 
 
 def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchConditions | None:

@@ -53,7 +53,7 @@ class Param(Struct, frozen=True, eq=False):
 
     def admits_at(self, place: str) -> tuple[Decision, ...]:
         """Return the decisions of rules that hold, about the object itself ("") or the template at a place in it."""
-        return tuple(replace(decision, path=place) for decision in self.admits) if place else self.admits
+        return tuple([replace(decision, path=place) for decision in self.admits]) if place else self.admits
 
 
 def create_param(binding: Binding, obj: JSON) -> Param:

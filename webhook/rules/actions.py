@@ -86,7 +86,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
         Exception: the deadline's, if there is no time to read them.
     """
     data = _data_of_param(param)
-    lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
+    lists = tuple([str(data.get(level) or "") for level in reversed(LEVELS)])
     if not any(lists):
         return _NONE
     named = _KEPT.get(lists, None)
