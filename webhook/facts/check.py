@@ -141,7 +141,7 @@ def is_made_by_controller(subject: Subject) -> bool:
 
 def _is_pod_of_no_check(group: str, subject: Subject) -> bool:
     """Return whether an object is a Pod that has none of the parts that the checks of a group are about."""
-    parts = subject.checks.pod_parts_that_checks_need((group,))
+    parts = subject.checks.pod_parts_that_group_needs(group)
     return bool(parts) and _is_pod_with_none_of_parts(parts, subject)
 
 

@@ -127,13 +127,14 @@ class FactRegistry:
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
     """The checks of each group for objects of one kind; listed when a group is first needed."""
 
-    __slots__ = ("_is_deleted", "_kind", "_registry")
+    __slots__ = ("_is_deleted", "_kind", "_needed_parts", "_registry")
 
     def __init__(self, registry: FactRegistry, kind: tuple[str, str], *, is_deleted: bool) -> None:
         super().__init__()
         self._registry = registry
         self._kind = kind
         self._is_deleted = is_deleted
+        self._needed_parts: dict[str, frozenset[str]] = {}
 
     def __missing__(self, group: str) -> tuple[Check, ...]:
         checks = self._registry.checks(group) if any(self._scopes(group)) else ()
@@ -150,6 +151,13 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
         """Return the parts of a Pod that checks of groups need, at least one of them; () if some check needs none."""
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
+
+    def pod_parts_that_group_needs(self, group: str) -> frozenset[str]:
+        """Do as `pod_parts_that_checks_need` for one group, which most Pods ask about in vain."""
+        parts = self._needed_parts.get(group)
+        if parts is None:
+            parts = self._needed_parts[group] = self.pod_parts_that_checks_need((group,))
+        return parts
 
 
 def _import_fact(packages: tuple[FactPackage, ...], name: str) -> Fact:

@@ -57,6 +57,7 @@ _TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
 _HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
 _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """The parts of a script that change the hosts or slots of mpirun."""
+_TEXT: Final = frozenset((str,))
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
 """Characters of a command line that is kept: users choose them, and long ones are rare."""
@@ -128,7 +129,7 @@ class _ContainerCommand(Typed):
     def certain_words(self) -> tuple[str, ...]:
         """Return the words; none if only the image has them, or if one is not a text."""
         words = [*self.command, *self.args]
-        return tuple(filter(None, words)) if all(isinstance(word, str) for word in words) else ()
+        return tuple(filter(None, words)) if _TEXT.issuperset(map(type, words)) else ()
 
 
 def launch_of_container(container: Container) -> LaunchedProgram:
@@ -257,7 +258,8 @@ def programs_started_by(
     reading = ReadingBudget(deadline)
     try:
         known = _certain_variables(environment.pairs(), reading)
-        expanded = [_with_expanded_variables(word, known, reading) for word in deadline.charge_for_items(words)]
+        paced = deadline.charge_for_items(words)
+        expanded = [_with_expanded_variables(word, known, reading) if "$" in word else word for word in paced]
         starts = commands_started_by(expanded, ScriptVariables(known, reading), catalogue)
         return StartedPrograms(tuple(start for start in starts if start.launcher is not None), known)
     except ValueError:

@@ -153,7 +153,7 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
         return
     message = f"kills the container {seconds} s after its start if the server does not answer by then"
     at = pods.locate(probe.at)
-    if seconds < _seconds_to_load_model(container):
+    if seconds < _LARGE_LONG_S and seconds < _seconds_to_load_model(container):
         fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
         if has_startup_probe:
             fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
@@ -214,27 +214,28 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
     """Warn of servers that get requests before they are ready, or are all drained at once."""
     if subject.group_kind in SERVICES:
         for pods in subject.once(read_device_workload).device_pods:
-            yield from _check_disruption_budget(pods, subject)
+            if _may_lack_budget(pods, subject):
+                yield from _check_disruption_budget(pods, subject)
     if subject.group_kind not in SERVING:
         return
     for pods in subject.once(read_device_workload).device_pods:
-        servers = [container for container in pods.containers if not container.is_init and _has_request_port(container)]
-        for container in servers:
-            if _serves_model(container, subject):
-                yield from _check_readiness_probe(container, pods)
-        if servers:
+        running = [container for container in pods.containers if not container.is_init]
+        for container in running:
+            is_probed = container.readiness_probe or container.startup_probe
+            if not is_probed and _has_request_port(container) and _serves_model(container, subject):
+                yield _problem_of_unprobed_server(container, pods)
+        if _may_lack_budget(pods, subject) and any(map(_has_request_port, running)):
             yield from _check_disruption_budget(pods, subject)
 
 
-def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    """Warn of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
+def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Problem:
+    """Return the problem of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
     pkg/kubelet/prober).
     """
-    if not container.readiness_probe and not container.startup_probe:
-        has = "has a port" if container.ports else "serves requests"
-        message = f"{has} but no readinessProbe, so requests reach the container while its model loads"
-        fix = "add a readinessProbe that succeeds once the model is loaded"
-        yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
+    has = "has a port" if container.ports else "serves requests"
+    message = f"{has} but no readinessProbe, so requests reach the container while its model loads"
+    fix = "add a readinessProbe that succeeds once the model is loaded"
+    return READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
 
 def _has_request_port(container: Container) -> bool:
@@ -277,10 +278,13 @@ def _pretends(container: Container, subject: Subject) -> bool:
     return container.is_found_in(_PRETENDS, ("\n".join((*texts, *container.words)),))
 
 
+def _may_lack_budget(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether a budget makes sense for pods, and an absent budget does not exist."""
+    return pods.pod_count >= _SEVERAL and subject.cluster.is_whole()
+
+
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     view, kind = subject.cluster_view(), PodDisruptionBudget.gvk
-    if pods.pod_count < _SEVERAL or not view.is_whole():
-        return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
     budgets = _budgets_that_may_select(labels, view, has_more=has_more)
     if any(_may_select_pods(budget.spec.selector, labels, has_more=has_more) for budget in budgets):

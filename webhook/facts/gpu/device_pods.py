@@ -177,4 +177,6 @@ def check_advice_without_repetitions(
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
-        yield from without_repeated_problems(advise(subject), subject)
+        problems = tuple(advise(subject))
+        if problems:  # as rarely
+            yield from without_repeated_problems(problems, subject)

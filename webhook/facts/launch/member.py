@@ -98,9 +98,11 @@ def may_run_launcher(subject: Subject) -> bool:
     """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods do not."""
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
-    templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
-    containers = (container for template in templates for container in template.spec.all_containers())
-    return any(container.is_found_in(_NAMES, container.words) for container in containers)
+    for podset in subject.once(pod_sets).all:
+        for container in template_of(podset, subject).spec.all_containers():
+            if container.runs(_NAMES):
+                return True
+    return False
 
 
 def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:

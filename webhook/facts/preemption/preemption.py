@@ -17,6 +17,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
+from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.preemption.spot import check_checkpoint_outlives_spot_node, selected_spot_nodes
 from webhook.facts.preemption.types import PREEMPTION, ElasticPolicy, TrainingOperatorJob
 from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
@@ -176,7 +177,9 @@ def _does_queue_preempt(queue: ClusterQueue) -> bool:
 
 def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
     """Report PriorityClasses that the pods name and that do not exist."""
-    if not subject.once(read_device_workload).device_pods:
+    work = subject.once(read_device_workload)
+    names = (priority_class_name(template_of(each, subject)) for each in work.pod_sets)
+    if not work.device_pods or not any(names):
         return
     for named in Items(subject.fact("priorities")["classes"], subject.deadline):
         if named["absent"]:

@@ -157,13 +157,10 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
     """Warn of a toleration that only a cloud's spot nodes need, if the pod selects neither them nor a pool of nodes: an
     author who names a pool knows whether its nodes are spot nodes.
     """
-    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
-    spec, affinity = pods.spec, pods.spec.affinity.node_affinity
-    asks = any(key in spec.node_selector for key in (*by_taint, *NODE_POOLS)) or any(
-        map(_OF_PRICE.search, (*spec.node_selector, *spec.node_selector.values()))
-    )
-    if asks or affinity.preferred or spec.required_node_terms():
+    spec = pods.spec
+    if not spec.tolerations or _selects_spot_nodes_or_pool(spec):
         return
+    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
     for toleration in spec.tolerations:
         nodes = by_taint.get(toleration.key)
         if nodes and toleration.value in ("", nodes.value):
@@ -173,6 +170,16 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
             )
             fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
             yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
+
+
+def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
+    """Return whether pods prefer or require some nodes, or select a pool of nodes or nodes by how they are paid."""
+    selected = {*spec.node_selector}
+    keys = {nodes.key for nodes in read_spot_nodes() if nodes.taint != "none"}
+    asks = not selected.isdisjoint(keys | NODE_POOLS) or any(
+        map(_OF_PRICE.search, (*selected, *spec.node_selector.values()))
+    )
+    return asks or bool(spec.affinity.node_affinity.preferred) or bool(spec.required_node_terms())
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:

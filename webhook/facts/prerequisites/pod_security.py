@@ -82,10 +82,11 @@ class Enforced(NamedTuple):
 
 def enforced_level(subject: Subject) -> Enforced | None:
     """Return what the namespace of an object enforces; None if it enforces nothing, or is not known."""
-    namespace = Namespace.of(subject.cluster_view().find_namespace(subject.namespace))
-    level, release = (namespace.metadata.labels.get(name, "") for name in (_LABEL, _RELEASE_LABEL))
+    labels = Namespace.of(subject.cluster_view().find_namespace(subject.namespace)).metadata.labels
+    level = labels.get(_LABEL)
     if level not in ("baseline", "restricted"):
         return None
+    release = labels.get(_RELEASE_LABEL, "")
     if release in ("", "latest"):
         return Enforced(level, (_OLDEST, _NEWEST))
     match = _RELEASE.fullmatch(release)

@@ -121,6 +121,8 @@ def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[
     """Yield the volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to
     every pod.
     """
+    if subject.group_kind not in types.SPECS:
+        return
     seen: set[str] = set()
     for volume in _volcano_job_spec_of_object(subject).volumes:
         name = volume.volume_claim_name
