@@ -48,6 +48,10 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
 """The path of a finding that is about the version, and about nothing else in the object."""
+_CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
+"""Rules that objects of one file break together, each with the rule that says why: pods of Kubernetes 1.30 name their
+claims in `source`, and its claims have a version that later releases do not serve.
+"""
 
 
 class CopiesWriter:
@@ -61,6 +65,8 @@ class CopiesWriter:
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._copies: dict[int, list[Copy]] = {}
         self._repeated: Counter[Result] = Counter()
+        self._causes: dict[tuple[str, str], int] = {}
+        self._effects: dict[int, tuple[str, str]] = {}
         self._remembered = 0
         self._next_number = 0
         self._file = ""
@@ -78,7 +84,12 @@ class CopiesWriter:
     def entry(self, entry: Finding) -> Iterable[str]:
         """Keep a finding, or its place if it is about a copy. The findings of a file come in a row."""
         first = self._number_of_first(entry)
+        number = self._next_number if first is None else first
+        if entry.rule.id in _CAUSES.values():
+            self._causes.setdefault((entry.place.file, entry.rule.id), number)
         if first is None:
+            if cause := _CAUSES.get(entry.rule.id):
+                self._effects[number] = entry.place.file, cause
             self._kept.append(entry)
             self._next_number += 1
             return ()
@@ -89,11 +100,23 @@ class CopiesWriter:
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the text of all entries, and the remaining text."""
+        self._add_effects_to_causes()
         for number, finding in enumerate(self._kept):
+            if number in self._effects:
+                continue
             copies = self._copies.get(number)
             yield from self._writer.entry(replace(finding, also_in=tuple(copies)) if copies else finding)
         counts = replace(totals.counts, results=totals.counts.results - self._repeated)
         yield from self._writer.end(replace(totals, counts=counts))
+
+    def _add_effects_to_causes(self) -> None:
+        """Make each effect of a reported mistake, with its copies, a further place of the mistake."""
+        self._effects = {number: cause for number, cause in self._effects.items() if cause in self._causes}
+        for number, finding in enumerate(self._kept) if self._effects else ():
+            if cause := self._effects.get(number):
+                places = (Copy(finding.place, finding.subject), *self._copies.get(number, ()))
+                self._copies.setdefault(self._causes[cause], []).extend(places)
+                self._repeated[finding.result] += 1
 
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding that says the same; None if this is the first.
