@@ -362,9 +362,10 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
         pytest.param("vendor", "jsonnetfile.lock.json", id="jsonnet-bundler"),
         pytest.param("node_modules", "package.json", id="npm"),
         pytest.param("env", "env/pyvenv.cfg", id="a virtual environment"),
+        pytest.param("testdata", "pod_test.go", id="test data of Go"),
     ],
 )
-def test_folders_that_a_package_manager_fills_are_not_listed_below_others(folder, mark, tmp_path):
+def test_dependencies_and_test_data_are_not_listed_below_others(folder, mark, tmp_path):
     (tmp_path / "app" / folder / "k8s.io").mkdir(parents=True)
     (tmp_path / "app" / folder / "k8s.io/node.yaml").write_text("a: 1")
     (tmp_path / "app/pod.yaml").write_text("a: 1")

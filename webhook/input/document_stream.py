@@ -237,12 +237,14 @@ class DocumentStream:
             if each.name not in self._inputs and documents.looks_like_object(each)
         ]
 
-    def dependencies_with_manifests(self) -> Sequence[FoundFile]:
-        """Return the folders with files that look like objects, and that are not read because a package manager fills
-        them.
-        """
+    def unread_folders_with_manifests(self) -> Sequence[FoundFile]:
+        """Return the folders of dependencies and of test data with files that look like objects."""
         listed = documents.list_sources(
-            self._named, self._exclude, self._include, listing=yamlfile.dependency_listing, patterns=self._patterns
+            self._named,
+            self._exclude,
+            self._include,
+            listing=yamlfile.listing_of_folders_not_entered,
+            patterns=self._patterns,
         )
         return [
             each

@@ -26,12 +26,14 @@ MAX_BYTES: Final = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
 """Names of folders with credentials of the user who checked the files out, so no link leads there."""
+_TEST_DATA: Final = "testdata"
+"""The name that Go reserves for the inputs of tests; many of them are wrong on purpose."""
 _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
 """Names that a package manager gives to the folder that it fills."""
 _VENDOR: Final = "vendor"
 _LOCKS_ABOVE: Final = ("Gopkg.lock", "glide.lock", "jsonnetfile.lock.json")
 _LISTS_INSIDE: Final = ("modules.txt", "vendor.json", "autoload.php")
-"""What a package manager for Go, Jsonnet or PHP writes beside or into the `vendor` that it fills. Other folders of this
+"""What a package manager for Go, Jsonnet or PHP writes above or into the `vendor` that it fills. Other folders of this
 name hold what somebody put there, as vendir does, perhaps to apply it.
 """
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
@@ -164,10 +166,10 @@ def walk_folder(
 ) -> Iterator[FoundFile]:
     """Yield the files below a folder in the order of their paths, and links to files and folders that lead out of it.
 
-    Folders of dependencies are not entered.
+    Folders of dependencies and of test data are not entered.
 
     Args:
-        folder: where to begin; the folder itself may be a link, or hold dependencies.
+        folder: where to begin; the folder itself may be a link, or such a folder.
         is_wanted: says by its name whether a file is wanted.
         enters: says by its name whether the files of a folder are wanted.
         root: the folder that links may lead to; "" for the folder itself.
@@ -175,7 +177,7 @@ def walk_folder(
     """
     root = root or str(folder)
     for at, folders, names in os.walk(folder, onerror=on_error):
-        folders[:] = sorted(name for name in folders if enters(name) and not holds_dependencies(at, name, names))
+        folders[:] = sorted(name for name in folders if enters(name) and not reason_not_entered(at, name, names))
         for name in folders:
             path = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
             link = InputFile(path, root)
@@ -186,27 +188,36 @@ def walk_folder(
             yield FoundFile(file, reason_not_read(file))
 
 
-def holds_dependencies(at: str, name: str, files: Sequence[str]) -> bool:
-    """Return whether a package manager fills a folder with the files of others, which nobody applies.
+def reason_not_entered(at: str, name: str, files: Sequence[str]) -> str:
+    """Return why the files of a folder are not read although a folder above it was named; "" if they are.
 
     Args:
         at: the folder above.
         name: the name of the folder.
         files: the names of the files in the folder above.
     """
-    folder = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
+    if name == _TEST_DATA:
+        return "it holds the inputs of tests; name it to read it"
+    if _holds_dependencies(os.path.join(at, name), name, files):  # noqa: PTH118 - as os.walk writes its paths
+        return "a package manager fills it with files of others; name it to read it"
+    return ""
+
+
+def folders_not_entered(folder: Path, enters: Callable[[str], bool]) -> Iterator[FoundFile]:
+    """Yield the outermost folders that `walk_folder` does not enter although `enters` allows it."""
+    for at, folders, names in os.walk(folder):
+        reasons = {name: reason_not_entered(at, name, names) for name in sorted(filter(enters, folders))}
+        for name, reason in reasons.items():
+            if reason:
+                yield FoundFile(InputFile(str(Path(at, name)), str(folder)), reason, is_folder=True)
+        folders[:] = [name for name, reason in reasons.items() if not reason]
+
+
+def _holds_dependencies(folder: str, name: str, files: Sequence[str]) -> bool:
+    """Return whether a package manager fills a folder with the files of others, which nobody applies."""
     if name == _VENDOR:
         return any(lock in files for lock in _LOCKS_ABOVE) or any(map(partial(_has_file, folder), _LISTS_INSIDE))
     return name in _OF_DEPENDENCIES or _has_file(folder, _VIRTUAL_ENVIRONMENT)
-
-
-def folders_of_dependencies(folder: Path, enters: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the outermost folders below a folder that a package manager fills. `enters` as for `walk_folder`."""
-    for at, folders, names in os.walk(folder):
-        entered = sorted(filter(enters, folders))
-        filled = [name for name in entered if holds_dependencies(at, name, names)]
-        yield from (os.path.join(at, name) for name in filled)  # noqa: PTH118 - as os.walk writes its paths
-        folders[:] = [name for name in entered if name not in filled]
 
 
 def _has_file(folder: str, name: str) -> bool:

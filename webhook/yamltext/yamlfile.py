@@ -59,7 +59,6 @@ _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """How a file begins that PowerShell wrote with `>`."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
-_DEPENDENCIES = "a package manager fills it with files of others; name it to read it"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
@@ -241,8 +240,8 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, because its links name its files already. So are folders below a named one
-    that a package manager fills. Each file is listed once; `-` stays `-`.
+    `..data` folder of a mounted ConfigMap, because its links name its files already. So are folders of
+    dependencies and of test data below a named one. Each file is listed once; `-` stays `-`.
 
     Args:
         places: files and folders.
@@ -281,14 +280,10 @@ def hidden_listing(places: Iterable[str | Path]) -> Listed:
     return Listed(files=tuple(files.values()))
 
 
-def dependency_listing(places: Iterable[str | Path]) -> Listed:
-    """List the folders that `listing` leaves out because a package manager fills them, as not read."""
-    folders = (
-        FoundFile(InputFile(path, str(place)), _DEPENDENCIES, is_folder=True)
-        for place in map(Path, places)
-        for path in input_files.folders_of_dependencies(place, _is_not_hidden)
-    )
-    return Listed(not_read=tuple(folders))
+def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
+    """List the folders that `listing` leaves out because they hold dependencies or test data, as not read."""
+    folders = (input_files.folders_not_entered(Path(place), _is_not_hidden) for place in places)
+    return Listed(not_read=tuple(each for of_place in folders for each in of_place))
 
 
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
