@@ -52,6 +52,8 @@ def install_hint_for_module(module: str | None) -> str:
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 _BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout has closed it, so the answer is incomplete
 _OWN_FAULT: Final = 70  # EX_SOFTWARE of sysexits.h
+_LOG_FORMAT: Final = "--log-format"
+_LOG_FORMAT_VARIABLE: Final = "CLAIMGATE_LOG_FORMAT"
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -65,10 +67,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
         code = _run_verb(arguments)
         sys.stdout.flush()
     except ClaimgateError as error:
-        return _print_error(str(error))
+        return _print_error(str(error), arguments)
     except ModuleNotFoundError as error:
         if told := install_hint_for_module(error.name):
-            return _print_error(told)
+            return _print_error(told, arguments)
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -79,7 +81,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _discard_output()
     except OSError as error:
-        return _print_error(terminal.one_line(_text_of_system_error(error)))
+        return _print_error(terminal.one_line(_text_of_system_error(error)), arguments)
     return code
 
 
@@ -152,11 +154,28 @@ def _text_of_system_error(error: OSError) -> str:
     return f"{error.filename}: {text}" if error.filename else text
 
 
-def _print_error(text: str) -> int:
-    """Print an error, one `error:` per line that starts a problem, and give exit code 2."""
+def _print_error(text: str, arguments: Sequence[str]) -> int:
+    """Print an error, one `error:` per line that starts a problem, and give exit code 2.
+
+    An error of a server whose log is read by a program is a line of this log.
+    """
+    if _writes_log_as_json(arguments) and not sys.stderr.isatty():
+        from webhook.logs.structured import Log
+
+        Log().error("the server does not start", error=text)
+        return 2
     lines = text.split("\n")
     sys.stderr.write(terminal.lines(line if line.startswith((" ", "\t")) else f"error: {line}" for line in lines))
     return 2
+
+
+def _writes_log_as_json(arguments: Sequence[str]) -> bool:
+    """Return whether a command line is that of a server with a log in JSON, although it may not be parsable."""
+    if arguments[:1] != ["serve"]:
+        return False
+    given = " ".join(arguments).replace("=", " ")
+    asks_for_text = f"{_LOG_FORMAT} text" in given
+    return not asks_for_text and (_LOG_FORMAT in given or os.environ.get(_LOG_FORMAT_VARIABLE) != "text")
 
 
 def run_with_traceback(start: Callable[[], int]) -> int:

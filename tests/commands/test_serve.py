@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import signal
 import ssl
@@ -25,6 +26,7 @@ from certs.store import Folder
 from tests.cluster.server import ApiServer, page, resources
 from tests.server.asgi import review_of
 from webhook.cli import run_command_line
+from webhook.cluster.freshness import NOT_ANSWERED
 
 BASE = [
     sys.executable,
@@ -111,11 +113,11 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
         assert (response["allowed"], response["status"]["code"]) == (False, 422)
         assert client.get("/version").json()["engine"] == "compiled"
         assert "gpu-portable" in {row["name"] for row in client.get("/debug/policies").json()}
-        server.wait("warm")
+        server.wait("policies are compiled")
         server.process.terminate()
         assert server.process.wait(20) == 0
     messages = [line["message"] for line in map(json.loads, server.log.read_text().splitlines())]
-    assert sorted(messages) == ["ready", "review", "stopped", "stopping", "warm"]
+    assert sorted(messages) == ["policies are compiled", "ready", "review", "stopped", "stopping"]
 
 
 def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tmp_path: Path) -> None:
@@ -125,13 +127,14 @@ def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tm
     away.shutdown()
     away.server_close()
     with served(tmp_path, "--only", str(tmp_path / "one.yaml"), "--kubeconfig", str(kubeconfig)) as server:
-        early = server.wait("listening, and not ready yet")
-        assert early["reason"].endswith("cannot be reached: connection refused")
+        early = server.wait("not ready")
+        assert early["reason"] == f"cluster: the API server at 127.0.0.1:{port} does not answer: connection refused"
+        assert early["reviews"] == NOT_ANSWERED
         with server.client(early["port"]) as client:
             refused = client.post("/validate", json=review_of())
             assert (refused.status_code, refused.json()["reason"]) == (503, "ServiceUnavailable")
-            assert "cannot judge requests yet: Namespace: the API server http://" in refused.json()["message"]
-            assert "[-]cluster failed: Namespace: the API server" in client.get("/readyz").text
+            assert "cannot judge requests yet: the API server at 127" in refused.json()["message"]
+            assert client.get("/readyz").text.startswith("[-]cluster failed: the API server at 127.0.0.1:")
             back = ApiServer(port)
             back.answers |= {"/api/v1": resources(("namespaces", "Namespace", False)), "/api/v1/namespaces": page()}
             server.wait("ready")
@@ -142,7 +145,7 @@ def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tm
         back.shutdown()
         back.server_close()
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-    outage = ["API server unreachable", "API server reachable again"]
+    outage = ["API server does not answer", "API server answers again"]
     assert [line["message"] for line in lines if line["message"].startswith("API server")] == outage
 
 
@@ -156,7 +159,7 @@ def test_policies_are_reloaded_and_broken_ones_keep_the_last_valid_set(tmp_path:
             response = client.post("/validate", json=review_of()).json()["response"]
             return str(response.get("status", {}).get("message", ""))
 
-        server.wait("warm")
+        server.wait("policies are compiled")
         assert said() == "no pods here (policy no-pods)"
         (policies / "policy.yaml").write_text(policy("cats"))
         server.wait("reloaded")
@@ -238,7 +241,7 @@ def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: 
     with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), CLAIMGATE_PROBE_PORT="0") as server:
         ready = server.wait("ready")
         assert ready["probe_port"] != ready["port"]
-        server.wait("warm")
+        server.wait("policies are compiled")
         assert httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz").status_code == 200
         assert server.lines("probes need a separate port") == []
         with server.client() as client, pytest.raises(httpx.TransportError):
@@ -255,14 +258,15 @@ def test_probable_mistakes_of_serve_are_warnings(tmp_path: Path) -> None:
     with served(tmp_path, *flags, **environment) as server:
         server.wait("ready")
         assert "set --probe-port" in server.wait("probes need a separate port")["fix"]
-        assert "open.key` has mode 0644" in server.wait("the private key is readable by others")["reason"]
+        assert "open.key` has mode 0644" in server.wait("other users can read the private key")["reason"]
+        assert server.lines("ready")[0]["time"] <= server.lines("other users can read the private key")[0]["time"]
 
 
 def test_a_hangup_drains_too(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     try:
         with served(tmp_path, "--drain", "1") as server, server.client() as client:
-            server.wait("warm")
+            server.wait("policies are compiled")
             assert client.get("/readyz").status_code == 200
             server.process.send_signal(signal.SIGHUP)
             assert until_drained(client)
@@ -286,7 +290,7 @@ def test_a_server_under_nohup_ignores_the_hangup(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with served(tmp_path) as server, server.client() as client:
-            server.wait("warm")
+            server.wait("policies are compiled")
             for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 server.process.send_signal(number)
             assert client.get("/readyz").status_code == 200
@@ -297,7 +301,7 @@ def test_a_server_under_nohup_ignores_the_hangup(tmp_path: Path) -> None:
 def test_a_certificate_that_is_not_valid_yet_makes_the_server_not_ready(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC) + timedelta(days=1), days=Days())
     with served(tmp_path, "--probe-port", "0") as server:
-        line = server.wait("listening, and not ready yet")
+        line = server.wait("not ready")
         assert line["reason"].startswith("certificate: it is not valid before ")
         answer = httpx.get(f"http://127.0.0.1:{line['probe_port']}/readyz")
         assert (answer.status_code, "[-]certificate failed: it is not valid before " in answer.text) == (503, True)
@@ -350,4 +354,41 @@ def test_a_failed_start_exits_with_2_and_the_reason(
     shutil.copytree(pair, tmp_path / "pair")
     given = ["--tls-cert", "pair/tls.crt", "--tls-key", "pair/tls.key"] if flags[:1] == ["PAIR"] else flags
     assert run_command_line(["serve", *given, *flags[1:]] if flags[:1] == ["PAIR"] else ["serve", *given]) == 2
-    assert message in capsys.readouterr().err
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["message"]) == ("error", "the server does not start")
+    assert message in line["error"]
+
+
+UNKNOWN = "no such option: --max-bodi"
+FORMATS = {
+    # flags, the variable for the format of the log, how the line begins
+    "nothing is said": ([], "", '{"time": "'),
+    "JSON by a flag": (["--log-format", "json"], "text", '{"time": "'),
+    "text by a flag": (["--log-format=text"], "json", f"error: {UNKNOWN}"),
+    "text by a variable": ([], "text", f"error: {UNKNOWN}"),
+}
+
+
+@pytest.mark.parametrize(("flags", "variable", "begin"), FORMATS.values(), ids=FORMATS)
+def test_an_unknown_option_is_a_line_in_the_format_of_the_log(
+    flags: list[str],
+    variable: str,
+    begin: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CLAIMGATE_LOG_FORMAT", variable)
+    assert run_command_line(["serve", *flags, "--max-bodi=1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(begin)
+    assert UNKNOWN in line
+
+
+def test_a_person_at_a_terminal_reads_errors_of_a_start_as_text() -> None:
+    reader, terminal = pty.openpty()
+    command = [sys.executable, "-m", "webhook", "serve", "--max-bodi=1"]
+    assert subprocess.run(command, stderr=terminal, check=False).returncode == 2
+    os.close(terminal)
+    told = os.read(reader, 1000).decode()
+    os.close(reader)
+    assert told.startswith(f"error: {UNKNOWN}")
