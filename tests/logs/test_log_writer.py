@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -78,10 +79,10 @@ def test_a_full_pipe_loses_only_log_lines(pipe: tuple[int, int]) -> None:
     for _ in range(100_000):  # it would stop after the first few hundred
         log.info("review", uid="a" * 300)
     assert 100_000 - made.dropped <= MOST_LINES + 65536 // 300
-    assert (
-        made.describe_dropped_lines()
-        == f"{log.dropped_line_count} log lines dropped: stderr is not read as fast as lines are written"
+    late = (
+        f"stderr is not read as fast as lines are written: {log.dropped_line_count} log lines dropped since the start"
     )
+    assert made.describe_dropped_lines().startswith(late)
     assert log.describe_dropped_lines() == made.describe_dropped_lines()
     assert not made.stop(0.1)
     now[0] += REMARK_S + 1
@@ -100,7 +101,12 @@ def test_a_full_disk_is_named() -> None:
         made = LogWriter(file.fileno())
         made.write("line\n")
         until(lambda: made.dropped)
-    assert made.describe_dropped_lines() == "1 log lines dropped: stderr cannot be written: no space left on device"
+    told = made.describe_dropped_lines()
+    start = "stderr cannot be written: no space left on device: 1 log line dropped since the start, the last one at "
+    assert told.startswith(start)
+    when, _, ago = told.removeprefix(start).partition(", ")
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(when)) < timedelta(minutes=1)
+    assert ago == "0 s ago"
     made.stop()
 
 

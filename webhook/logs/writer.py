@@ -16,7 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
+
+from webhook.text.wording import counted
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
@@ -53,6 +56,7 @@ class LogWriter:
         self._most_characters = most_characters
         self._clock = clock
         self._dropped_at = 0.0
+        self._time_of_last_drop = datetime.now(UTC)
         self._reason = ""
         self._lock = threading.Lock()
         self._lines: list[str] = []
@@ -88,10 +92,15 @@ class LogWriter:
             self._wake.set()
 
     def describe_dropped_lines(self) -> str:
-        """Return a sentence that lines are being dropped, or "" when none was for a minute."""
-        if not self.dropped or self._clock() - self._dropped_at > REMARK_S:
+        """Return a sentence that lines are being dropped, with the time of the last one, or "" when none was for a
+        minute.
+        """
+        ago_s = self._clock() - self._dropped_at
+        if not self.dropped or ago_s > REMARK_S:
             return ""
-        return f"{self.dropped} log lines dropped: stderr {self._reason or 'is not read as fast as lines are written'}"
+        reason = self._reason or "is not read as fast as lines are written"
+        when = f"{self._time_of_last_drop:%Y-%m-%dT%H:%M:%SZ}, {ago_s:.0f} s ago"
+        return f"stderr {reason}: {counted(self.dropped, 'log line')} dropped since the start, the last one at {when}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
         """Write what waits, for `timeout_s` at most, and return whether all was written; later lines are dropped."""
@@ -151,4 +160,4 @@ class LogWriter:
         """Count dropped lines; the caller has the lock."""
         if count:
             self.dropped += count
-            self._dropped_at = self._clock()
+            self._dropped_at, self._time_of_last_drop = self._clock(), datetime.now(UTC)
