@@ -13,8 +13,11 @@ from tests.cluster.server import ApiServer
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import ClusterReader, check_certificate
 from webhook.manifests.webhook_configurations import ServiceReference
+from webhook.server.tls import describe_wrong_period
 
 NOW = datetime.now(UTC)
+FATE = "all requests pass"
+MEANWHILE = f"a replica that serves it gets no reviews; while all replicas serve it, {FATE}"
 SERVICE = ServiceReference(namespace="n", name="claimgate")
 
 
@@ -22,8 +25,8 @@ SERVICE = ServiceReference(namespace="n", name="claimgate")
     ("issued", "told"),
     [
         pytest.param(NOW, "", id="valid"),
-        pytest.param(NOW - timedelta(days=100), "the certificate is valid from ", id="expired"),
-        pytest.param(NOW + timedelta(days=1), "the certificate is valid from ", id="of a clock that is ahead"),
+        pytest.param(NOW - timedelta(days=100), "it expired at ", id="expired"),
+        pytest.param(NOW + timedelta(days=1), "it is not valid before ", id="of a clock that is ahead"),
     ],
 )
 def test_a_certificate_that_is_not_valid_now_is_named(
@@ -34,9 +37,40 @@ def test_a_certificate_that_is_not_valid_now_is_named(
     data = {"tls.crt": base64.b64encode(pair.certificate).decode()}
     server.answers["/api/v1/namespaces/n/secrets/claimgate-certificates"] = 200, {"data": data}
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
-    lines = list(check_certificate(cluster, SERVICE, base64.b64encode(ca.certificate).decode()))
-    assert [line[: len(told)] for line in lines] == ([told] if told else [])
-    assert all("compare the clocks of this machine and of the nodes" in line for line in lines)
+    lines = list(check_certificate(cluster, SERVICE, base64.b64encode(ca.certificate).decode(), FATE))
+    assert [line[: len(told)] for line in lines] == ([told, MEANWHILE[: len(told)]] if told else [])
+
+
+def test_what_to_do_first_about_a_certificate_depends_on_the_direction() -> None:
+    """A node with a clock that is years ahead is rare, and one with a certificate of tomorrow needs a clock."""
+    now = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    begins, ends = datetime(2026, 7, 26, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
+    assert describe_wrong_period(begins, ends, now) == (
+        "it expired at 2026-10-24T12:00:00Z, 35 days ago: issue a new certificate; the log of the Deployment "
+        "claimgate-certificates says why it did not; if it is not 2026-11-28T12:00:00Z now, set the clock of this "
+        "machine right"
+    )
+    assert describe_wrong_period(begins, ends, begins - timedelta(hours=30)) == (
+        "it is not valid before 2026-07-26T12:00:00Z, in 30 hours, and the clock of this machine says "
+        "2026-07-25T06:00:00Z: set this clock right; if it is right, issue a new certificate"
+    )
+    assert ", 90 minutes ago: issue" in describe_wrong_period(begins, ends, ends + timedelta(minutes=90))
+    assert describe_wrong_period(begins, ends, begins) == describe_wrong_period(begins, ends, ends) == ""
+
+
+def test_a_bundle_of_another_authority_is_named_after_an_expired_certificate(server: ApiServer, tmp_path: Path) -> None:
+    ca, other = authority("a", now=NOW), authority("b", now=NOW)
+    pair = serving(ca, ["claimgate.n.svc"], now=NOW - timedelta(days=100), days=90)
+    data = {"tls.crt": base64.b64encode(pair.certificate).decode()}
+    server.answers["/api/v1/namespaces/n/secrets/claimgate-certificates"] = 200, {"data": data}
+    cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
+    bundle = base64.b64encode(other.certificate).decode()
+    expired, untrusted, meanwhile = check_certificate(cluster, SERVICE, bundle, FATE)
+    assert expired.startswith("it expired at ")
+    assert untrusted.endswith(
+        ": inject the bundle with `claimgate certs inject`, as the Deployment claimgate-certificates does"
+    )
+    assert meanwhile == MEANWHILE
 
 
 def test_the_secret_is_the_one_that_the_server_mounts(server: ApiServer, tmp_path: Path) -> None:
@@ -47,9 +81,9 @@ def test_the_secret_is_the_one_that_the_server_mounts(server: ApiServer, tmp_pat
     deployment = {"spec": {"template": {"spec": {"volumes": volumes}}}}
     server.answers["/apis/apps/v1/namespaces/n/deployments/claimgate"] = 200, deployment
     cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
-    (line,) = check_certificate(cluster, SERVICE, bundle)
+    (line,) = check_certificate(cluster, SERVICE, bundle, FATE)
     assert line.startswith("unknown, because no Secret n/own with tls.crt exists")
     pair = serving(ca, ["claimgate.n.svc"], now=NOW)
     data = {"tls.crt": base64.b64encode(pair.certificate).decode()}
     server.answers["/api/v1/namespaces/n/secrets/own"] = 200, {"data": data}
-    assert list(check_certificate(cluster, SERVICE, bundle)) == []
+    assert list(check_certificate(cluster, SERVICE, bundle, FATE)) == []

@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-from webhook.commands.enforcing import describe_unready_pods
+from webhook.commands.enforcing import describe_unready_pods, requests_without_replica
+from webhook.commands.live_registration import STORED_POLICIES
+from webhook.manifests.webhook_configurations import parse_webhook_configuration
 
 
 def _waiting(reason: str) -> dict[str, Any]:
     return {"containerStatuses": [{"image": "claimgate:0.1.0", "state": {"waiting": {"reason": reason}}}]}
 
 
+_LOG = (
+    '{"message": "cut\n[]\n{"level": "info", "message": "ready"}\n'
+    '{"level": "error", "message": "the server does not start", "error": "no such option: --max-bodi"}\n'
+)
 STATES = {
     "an image that does not exist": (
         _waiting("ImagePullBackOff"),
@@ -39,6 +45,17 @@ STATES = {
             ]
         },
         "Pod a: it does not stay up (CrashLoopBackOff): error: one",
+    ),
+    "a process that ends with a line of its log": (
+        {
+            "containerStatuses": [
+                {
+                    **_waiting("CrashLoopBackOff")["containerStatuses"][0],
+                    "lastState": {"terminated": {"reason": "Error", "message": _LOG}},
+                }
+            ]
+        },
+        "Pod a: it does not stay up (CrashLoopBackOff): the server does not start: no such option: --max-bodi",
     ),
     "a process that takes more memory than it may": (
         {
@@ -87,3 +104,28 @@ def test_a_ready_pod_is_not_named() -> None:
 def test_missing_pods_are_reported() -> None:
     (told,) = describe_unready_pods([], "n")
     assert told.startswith("there are no Pods")
+
+
+FATES = {
+    "base": (["Ignore", "Ignore"], "all requests pass unchecked (failurePolicy: Ignore)"),
+    "enforce": (
+        ["Fail", "Fail"],
+        "the API server refuses each request that it would send to claimgate (failurePolicy: Fail)",
+    ),
+    "some of both": (
+        ["Fail", "Ignore"],
+        "webhooks with failurePolicy: Fail refuse their requests, and those of the others pass unchecked",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stored", "told"), FATES.values(), ids=FATES)
+def test_what_becomes_of_requests_without_a_replica_depends_on_what_is_stored(stored: list[str], told: str) -> None:
+    own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # it never fails closed
+    webhooks = [{"name": "pods.validate.claimgate.dev", "failurePolicy": each} for each in stored]
+    configuration = {
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "claimgate"},
+        "webhooks": [{**one, "clientConfig": {"url": "https://h"}} for one in (own, *webhooks)],
+    }
+    assert requests_without_replica([parse_webhook_configuration(configuration)]) == told

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -17,9 +18,11 @@ from msgspec import Struct
 
 from webhook.apimachinery.paths import get
 from webhook.cluster.connection import Connection, ServerRefused
+from webhook.commands.live_registration import STORED_POLICIES
 from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
 from webhook.rules.text import shorten_text
+from webhook.server.tls import describe_wrong_period
 from webhook.text.wording import counted
 
 _IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
@@ -80,8 +83,19 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
 def _reason_in_log(end_of_log: str) -> str:
     """Return the first error with which a process ended, or its last line."""
     lines = [line.strip() for line in end_of_log.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("error: ")]
+    errors = [told for line in lines if (told := line if line.startswith("error: ") else _error_of_log_line(line))]
     return shorten_text((errors or lines[-1:] or [""])[0], _LONGEST)
+
+
+def _error_of_log_line(line: str) -> str:
+    """Return the error of a line of a log in JSON; "" for any other line, and where the kubelet cut the line."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(fields, dict) or fields.get("level") != "error":
+        return ""
+    return f"{fields.get('message')}: {fields.get('error')}"
 
 
 _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
@@ -122,17 +136,16 @@ def steps_before_enforcing(
     """
     if len(ours) < phases:
         yield f"{counted(phases, 'configuration')} expected, found {len(ours)}: apply deploy/base"
-    services = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
+    bundles = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
+    services = {service: bundle for service, bundle in bundles.items() if service is not None}
     for service, bundle in services.items():
-        if service is not None:
-            yield from prefix_lines_with_name(
-                f"Service {service.namespace}/{service.name}", _check_service(cluster, service)
-            )
-            yield from prefix_lines_with_name(
-                f"certificate of Service {service.namespace}/{service.name}",
-                check_certificate(cluster, service, bundle),
-            )
+        name = f"certificate of Service {service.namespace}/{service.name}"
+        lacks = check_certificate(cluster, service, bundle, requests_without_replica(ours))
+        yield from prefix_lines_with_name(name, lacks)
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
+    for service in services:  # last, because each of the others may be the cause
+        name = f"Service {service.namespace}/{service.name}"
+        yield from prefix_lines_with_name(name, _check_service(cluster, service, requests_without_replica(ours)))
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
@@ -143,7 +156,22 @@ def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
         yield f"{what}: unknown, because it cannot be read: {error}"
 
 
-def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterator[str]:
+def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
+    """Return what becomes of requests while no replica answers, by what is stored. The webhook for stored policies
+    never refuses any.
+    """
+    webhooks = [one for each in ours for one in each.webhooks if one.name != STORED_POLICIES]
+    match sorted({one.failure_policy for one in webhooks}):
+        case ["Fail"]:
+            return "the API server refuses each request that it would send to claimgate (failurePolicy: Fail)"
+        case ["Fail", "Ignore"]:
+            return "webhooks with failurePolicy: Fail refuse their requests, and those of the others pass unchecked"
+        case _:
+            return "all requests pass unchecked (failurePolicy: Ignore)"
+
+
+def _check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
+    """Yield why Pods behind a Service are not ready, then how many are, and what becomes of requests if none is."""
     namespace = service.namespace
     stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
     if stored is None:
@@ -154,18 +182,28 @@ def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterato
     endpoints = [one for each in slices for one in each.get("endpoints") or ()]
     ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
     if len(ready) < _REPLICAS:
-        yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
         if chosen := (stored.get("spec") or {}).get("selector"):  # otherwise nothing selects the Pods
             selector = ",".join(f"{key}={value}" for key, value in chosen.items())
             yield from describe_unready_pods(
                 cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace
             )
+        meanwhile = "the ready one answers all reviews" if ready else without_replica
+        yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected; meanwhile {meanwhile}"
     elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
         yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
 
 
-def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle: str) -> Iterator[str]:
-    """Yield what is wrong with the stored certificate, for a Service and a bundle in base64."""
+def check_certificate(
+    cluster: ClusterReader, service: ServiceReference, bundle: str, without_replica: str
+) -> Iterator[str]:
+    """Yield what is wrong with the stored certificate.
+
+    Args:
+        cluster: where to look.
+        service: that the API server calls.
+        bundle: of the authorities that it trusts, in base64.
+        without_replica: what becomes of requests while the API server cannot call.
+    """
     from certs import CertificateError
     from certs.issue import is_signed_by, read
     from certs.keep import split
@@ -184,13 +222,14 @@ def check_certificate(cluster: ClusterReader, service: ServiceReference, bundle:
     except (CertificateError, binascii.Error) as error:
         yield f"the certificate or the caBundle cannot be read: {error}"
         return
+    wrong = describe_wrong_period(facts.not_before, facts.not_after, datetime.now(UTC))
+    if wrong:
+        yield wrong
     if not is_trusted:
-        yield "no authority of the caBundle signed the certificate: wait a moment, or inject the bundle"
-    now = datetime.now(UTC)
-    if not facts.not_before <= now <= facts.not_after:
-        period = f"from {facts.not_before:%Y-%m-%dT%H:%M:%SZ} to {facts.not_after:%Y-%m-%dT%H:%M:%SZ}"
-        fix = "compare the clocks of this machine and of the nodes, then issue the certificate anew"
-        yield f"the certificate is valid {period}, and it is {now:%Y-%m-%dT%H:%M:%SZ} here: {fix}"
+        own = "inject the bundle with `claimgate certs inject`, as the Deployment claimgate-certificates does"
+        yield f"no authority of the caBundle signed it, so the API server does not trust it: {own}"
+    if wrong or not is_trusted:
+        yield f"a replica that serves it gets no reviews; while all replicas serve it, {without_replica}"
     host = f"{service.name}.{service.namespace}.svc"
     if host not in facts.names:
         yield f"the certificate is not for {host}: issue it with --service {service.namespace}/{service.name}"

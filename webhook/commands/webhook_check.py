@@ -66,7 +66,7 @@ def check_files(named: Sequence[str], version: Version) -> int:
     costs = [told for each in configurations for told in costly_conditions(each, version)]
     deployments = [one.value for one in inputs.documents if get(one.value, ("kind",)) == "Deployment"]
     idle = servers_that_deny_nothing(deployments, configurations)
-    return _print_and_return_exit_code([*dangers, *costs, *idle], configurations)
+    return _print_and_return_exit_code([*dangers, *costs, *idle], sentences_about_refused_requests(configurations))
 
 
 def servers_that_deny_nothing(
@@ -115,7 +115,12 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     """
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.edited_params import edited_params
-    from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
+    from webhook.commands.enforcing import (
+        ClusterReader,
+        prefix_lines_with_name,
+        requests_without_replica,
+        steps_before_enforcing,
+    )
     from webhook.commands.leftovers import leftovers
     from webhook.commands.opted_out import notes_about_opt_out
     from webhook.commands.served_configuration import check_served_configurations
@@ -132,16 +137,12 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         ]
     except LookupFailed as error:
         raise InputError(InputProblem(message=f"cannot read the cluster: {error}")) from None
-    costs = [
-        told
-        for each in configurations
-        if each.metadata.name == wanted.name
-        for told in costly_conditions(each, version)
-    ]
-    ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == wanted.name]
+    stored = [each for each in configurations if each.metadata.name == wanted.name]
+    costs = [told for each in stored for told in costly_conditions(each, version)]
+    ours = [_with_failure_policy_fail(each) for each in stored]
     others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
-    lacks = list(steps_before_enforcing(cluster, ours, wanted.role, wanted.phases))
+    lacks = list(steps_before_enforcing(cluster, stored, wanted.role, wanted.phases))
     if not lacks:  # otherwise this would be the reason for the missing answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
@@ -149,14 +150,16 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, ours, namespaces)
     own = _own_namespace(ours) or loaded.own_namespace
-    stored = [each for each in configurations if each.metadata.name == wanted.name]
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
     old = prefix_lines_with_name("left over", leftovers(cluster, own))
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
     sentences = [*lacks, *lines, *costs, *idle, *mistakes, *expired, *edits, *old]
-    return _print_and_return_exit_code(sentences, ours, (*notes, *ends))
+    sound = ("nothing is missing", f"if no replica answered, {requests_without_replica(stored)}")
+    title = "with failurePolicy: Fail and no replica that answers, these requests are refused:"
+    refused = sentences_about_refused_requests(ours, title)
+    return _print_and_return_exit_code(sentences, (*sound, *refused), (*notes, *ends))
 
 
 def _idle_servers(
@@ -178,9 +181,7 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
     return configuration.model_copy(update={"webhooks": webhooks})
 
 
-def _print_and_return_exit_code(
-    lines: Sequence[str], configurations: Sequence[WebhookConfiguration], notes: Iterable[str] = ()
-) -> int:
-    """Print what is wrong, or what is refused while configurations do not answer, and notes, which do not count."""
-    sys.stdout.write(terminal.lines([*(lines or sentences_about_refused_requests(configurations)), *notes]))
+def _print_and_return_exit_code(lines: Sequence[str], otherwise: Iterable[str], notes: Iterable[str] = ()) -> int:
+    """Print what is wrong, or other sentences if nothing is, and notes, which do not count."""
+    sys.stdout.write(terminal.lines([*(lines or otherwise), *notes]))
     return int(bool(lines))

@@ -124,7 +124,12 @@ def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
         yield f"{where}: {harm}; {fix}"
 
 
-def sentences_about_refused_requests(configurations: Iterable[WebhookConfiguration]) -> Iterator[str]:
+WHILE_SILENT: Final = "while the webhooks do not answer, these requests are refused:"
+
+
+def sentences_about_refused_requests(
+    configurations: Iterable[WebhookConfiguration], title: str = WHILE_SILENT
+) -> Iterator[str]:
     """Yield which requests are refused while the webhooks of some configurations do not answer, and which are not.
 
     Webhooks with `failurePolicy: Ignore` refuse none. Resources with the same operations and the same names of
@@ -132,12 +137,13 @@ def sentences_about_refused_requests(configurations: Iterable[WebhookConfigurati
 
     Args:
         configurations: without dangers.
+        title: of the list.
     """
     closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
     if not closed:
         yield "no request is refused while the webhooks do not answer: each has failurePolicy Ignore"
         return
-    yield "while the webhooks do not answer, these requests are refused:"
+    yield title
     for (operations, conditions), resources in _resources_by_conditions(closed).items():
         where = f" (matchConditions: {', '.join(conditions)})" if conditions else ""
         yield f"- {operations} of {', '.join(sorted(resources))}{where}"

@@ -12,12 +12,13 @@ import os
 import ssl
 import stat
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.errors import ConfigurationError
+from webhook.text.wording import counted
 from webhook.yamltext.input_files import read_whole
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -128,7 +129,7 @@ class Certificates:
 
 
 def key_warning(key: Path) -> str:
-    """Return a warning if other users can read the private key, else "".
+    """Return that other users can read the private key, and what to do, or "".
 
     A Secret volume with fsGroup gives the file to root and to a group of the Pod, and the server can read it only
     through this group: so a file of another user that is readable by one of our groups is correct.
@@ -140,7 +141,7 @@ def key_warning(key: Path) -> str:
         return ""
     mode = f"{stat.S_IMODE(state.st_mode):04o}"
     fix = f"chmod 600 {key}, or in a Secret volume defaultMode: 0440 with fsGroup"
-    return f"`{key}` has mode {mode}: other users can read the private key; {fix}"
+    return f"`{key}` has mode {mode}: {fix}"
 
 
 def _refuse_encrypted_key() -> str:
@@ -165,6 +166,33 @@ def _explain(files: TlsFiles, error: OSError) -> str:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> str:
+    """Return why a certificate is not valid now, and what to do first; "" if it is valid.
+
+    A clock that is wrong is likely for a certificate of the future, and unlikely for one that expired.
+    """
+    if now < begins:
+        told = f"it is not valid before {_time(begins)}, in {_length(begins - now)}"
+        fix = "set this clock right; if it is right, issue a new certificate"
+        return f"{told}, and the clock of this machine says {_time(now)}: {fix}"
+    if ends < now:
+        fix = "issue a new certificate; the log of the Deployment claimgate-certificates says why it did not"
+        clock = f"if it is not {_time(now)} now, set the clock of this machine right"
+        return f"it expired at {_time(ends)}, {_length(now - ends)} ago: {fix}; {clock}"
+    return ""
+
+
+def _time(when: datetime) -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _length(period: timedelta) -> str:
+    """Write a period in the largest unit of which there are two."""
+    seconds = int(period.total_seconds())
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    return next((counted(seconds // size, name) for name, size in units if seconds >= 2 * size), "a minute or two")
 
 
 @lru_cache(maxsize=2)
