@@ -2,20 +2,29 @@
 
 import io
 import json
+import ssl
+from pathlib import Path
 
 import pytest
 
 from tests.cluster.server import CONFIG, RUNTIME, eventually
-from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.discovery import KindNotServed
 from webhook.cluster.failure_log import FailureLog
-from webhook.cluster.freshness import ServerUnreachable, StreamBroken
+from webhook.cluster.freshness import NOT_ANSWERED, NOT_EVALUATED, ServerUnreachable, StreamBroken
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 AWAY = ServerUnreachable("https://h", ConnectionRefusedError(111, "Connection refused"))
 SLICES = GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice")
+
+
+def _untrusted():
+    """The error that ssl raises, with the attribute that it sets."""
+    made = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    made.verify_message = "self-signed certificate"
+    return made
 
 
 class Written:
@@ -38,11 +47,16 @@ class Written:
 
 
 OUTAGES = {
-    "away": (AWAY, "API server unreachable", "API server reachable again"),
+    "away": (AWAY, "API server does not answer", "API server answers again"),
     "no credentials": (
         ServerRefused(401, "Unauthorized"),
         "API server refuses the credentials",
         "API server accepts the credentials again",
+    ),
+    "another authority": (
+        ServerUnreachable("https://h", _untrusted()),
+        "API server has a certificate that is not trusted",
+        "API server has a trusted certificate again",
     ),
     "its store is away": (
         ServerRefused(500, "etcdserver: request timed out"),
@@ -79,7 +93,7 @@ def test_streams_that_break_are_no_warning_and_an_outage_that_follows_is_one():
         written.fail(watch, AWAY)
     for watch in ("b", "c"):
         written.failures.note_success(watch, CONFIG)
-    assert written.messages() == ["API server unreachable", "API server reachable again"]
+    assert written.messages() == ["API server does not answer", "API server answers again"]
 
 
 def test_two_different_outages_in_a_row_are_both_logged():
@@ -88,8 +102,8 @@ def test_two_different_outages_in_a_row_are_both_logged():
     written.fail("a", ServerRefused(503, "starting"))
     written.failures.note_success("a", CONFIG)
     assert written.messages() == [
-        "API server unreachable",
-        "API server reachable again",
+        "API server does not answer",
+        "API server answers again",
         "API server answers with errors",
         "API server answers without errors again",
     ]
@@ -101,7 +115,7 @@ def test_a_stopped_watch_does_not_delay_the_end_of_an_outage():
     written.fail("b", AWAY)
     written.failures.forget("b")
     written.failures.note_success("a", CONFIG)
-    assert written.messages() == ["API server unreachable", "API server reachable again"]
+    assert written.messages() == ["API server does not answer", "API server answers again"]
     assert not written.failures.is_unreachable
 
 
@@ -112,8 +126,8 @@ def test_kinds_that_become_forbidden_together_are_one_line():
     assert written.lines() == []
     eventually(written.lines)
     names = ["ClusterTrainingRuntime.trainer.kubeflow.org", "ConfigMap", "ResourceSlice.resource.k8s.io"]
-    line = {"level": "warning", "message": "kinds cannot be read", "kinds": names, "error": "ConfigMap is forbidden"}
-    assert written.lines() == [line]
+    [line] = written.lines()
+    assert (line["message"], line["kinds"], line["error"]) == ("kinds cannot be read", names, "ConfigMap is forbidden")
     written.fail("a", ServerRefused(403, "again"), CONFIG)
     eventually(lambda: len(written.lines()) == 2)
 
@@ -136,6 +150,7 @@ def test_unreadable_kinds_at_start_are_logged_once_for_each_cause():
             "message": "kinds cannot be read",
             "kinds": ["ConfigMap"],
             "error": "configmaps is forbidden",
+            "fix": "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing",
         },
         {"level": "warning", "message": "watch failed", "group": "", "kind": "ConfigMap", "error": "no JSON"},
     ]
@@ -150,8 +165,84 @@ def test_a_removed_kind_and_a_new_kind_are_logged():
         written.failures.note_success(watch, RUNTIME)
     assert [(line["level"], line["message"], line["kind"]) for line in written.lines()] == [
         ("info", "kind is not installed", "ClusterTrainingRuntime"),
-        ("info", "kind appeared", "ClusterTrainingRuntime"),
+        ("info", "kind is installed now", "ClusterTrainingRuntime"),
     ]
+
+
+class OfServer(Written):
+    """The log of failures of a server with one policy, which looks up runtimes."""
+
+    def __init__(self):
+        super().__init__()
+        self.failures = FailureLog(Log(stream=self._stream), lambda gvk: ["merged"] if gvk == RUNTIME else [])
+
+    def told(self, message):
+        """Return what a line says of reviews."""
+        return next(line["reviews"] for line in self.lines() if line["message"] == message)
+
+
+def test_a_server_says_in_an_outage_what_becomes_of_reviews():
+    written = OfServer()
+    written.fail("a", AWAY)
+    assert written.told("API server does not answer") == NOT_ANSWERED
+    written = OfServer()
+    written.failures.note_success("a", CONFIG)
+    written.fail("a", AWAY)
+    assert written.told("API server does not answer") == NOT_ANSWERED, "without namespaces it is not ready"
+    written = OfServer()
+    written.failures.note_success("a", NAMESPACE)
+    written.fail("b", AWAY, RUNTIME)
+    assert written.told("API server does not answer") == "still answered, from what was read 1 s ago"
+
+
+def test_a_server_says_what_becomes_of_reviews_without_a_kind():
+    written = OfServer()
+    written.failures.note_success("a", RUNTIME)
+    written.fail("a", KindNotServed("not served"), RUNTIME)
+    written.failures.note_success("a", RUNTIME)
+    gone, back = written.lines()
+    runtime = {"group": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "policies": "merged"}
+    assert gone == {
+        "level": "warning",
+        "message": "kind is no longer installed",
+        **runtime,
+        "reviews": NOT_EVALUATED,
+    }
+    assert back == {
+        "level": "info",
+        "message": "kind is installed now",
+        **runtime,
+        "reviews": "answered; these policies now read objects of the kind",
+    }
+
+
+FORBIDDEN = {
+    "namespaces, at a start": ([], [NAMESPACE, CONFIG], NOT_ANSWERED),
+    "another kind, at a start": ([NAMESPACE], [CONFIG], NOT_EVALUATED),
+    "a kind that was read": ([NAMESPACE, CONFIG], [CONFIG], "a replica that starts now knows no such objects"),
+    "namespaces that were read": ([NAMESPACE], [NAMESPACE], "a replica that starts now is not ready"),
+}
+
+
+@pytest.mark.parametrize(("listed", "refused", "told"), FORBIDDEN.values(), ids=FORBIDDEN)
+def test_a_server_without_rights_says_what_becomes_of_reviews_and_what_to_do(listed, refused, told):
+    written = OfServer()
+    for gvk in listed:
+        written.failures.note_success(gvk, gvk)
+    with written.failures.gather():
+        for gvk in refused:
+            written.fail(gvk, ServerRefused(403, f"{gvk.kind} is forbidden"), gvk)
+    (line,) = written.lines()
+    assert line["message"] == "kinds cannot be read"
+    assert line["reviews"].endswith(told)
+    assert line["fix"].startswith("`claimgate webhook-config --check --live` says ")
+
+
+def test_the_page_of_operators_says_what_becomes_of_requests_in_each_fault():
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
+    faults = {begin for _, begin, _ in OUTAGES.values()}
+    for message in (*faults, "kinds cannot be read", "kind is no longer installed", "kind is installed now"):
+        assert f"`{message}`" in page, f"docs/monitoring.md, What happens to requests during a fault: {message}"
 
 
 def test_a_log_that_cannot_be_written_does_not_end_a_watch():

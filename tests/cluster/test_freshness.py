@@ -4,7 +4,7 @@ import threading
 
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
 from webhook.apimachinery.attributes import NAMESPACE
-from webhook.cluster.freshness import WatchTimes, describe_staleness
+from webhook.cluster.freshness import WatchTimes, describe_old_answers, describe_staleness
 from webhook.cluster.live import WatchedCluster
 
 QUICK = WatchTimes(least_s=1, slack_s=0.2)
@@ -58,15 +58,18 @@ def test_a_view_without_messages_is_reported_as_stale(server, started):
     server.answers[CONFIGS] = page(config("a"))
     server.is_silent = True
     eventually(lambda: view.age_s > QUICK.stale_s)
-    told = "cannot be reached: it did not answer in time; nothing was heard from the API server for "
-    eventually(lambda: told in watched.describe_failures())
+    eventually(lambda: " does not answer: timed out; reviews are still answered, from " in watched.describe_failures())
+    assert watched.describe_failures().endswith(" s ago")
     assert watched.why_not_ready() == ""  # reviews are answered from what is known
     server.is_silent = False
     eventually(lambda: watched.describe_failures() == "")
 
 
 def test_the_text_says_how_old_answers_are():
-    assert describe_staleness(93.4) == "nothing was heard from the API server for 93 s; answers are as old"
+    told = "nothing was heard from the API server for 93 s; reviews are answered from what was read before"
+    assert describe_staleness(93.4) == told
+    assert describe_old_answers(93.4) == "still answered, from what was read 94 s ago"
+    assert describe_old_answers(0) == "still answered, from what was read 1 s ago"
 
 
 def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server, started):

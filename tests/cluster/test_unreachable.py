@@ -25,7 +25,7 @@ ERRORS = {
     ),
     "another authority": (
         urllib3.exceptions.SSLError(UNTRUSTED),
-        "its certificate is not trusted: self-signed certificate",
+        "self-signed certificate",
     ),
     "reset": (
         urllib3.exceptions.ProtocolError("Connection aborted.", ConnectionResetError(104, "Connection reset by peer")),
@@ -33,11 +33,15 @@ ERRORS = {
     ),
     "no connection in time": (
         caused(urllib3.exceptions.HTTPError("x"), TimeoutError("timed out")),
-        "it did not answer in time",
+        "timed out",
     ),
     "no answer in time": (
         urllib3.exceptions.ReadTimeoutError(None, "/", "Read timed out. (read timeout=60)"),
-        "it did not answer in time",
+        "timed out",
+    ),
+    "closed before the handshake": (
+        urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+        "the connection was closed",
     ),
     "something else": (urllib3.exceptions.HTTPError("the moon is full"), "the moon is full"),
 }
@@ -46,8 +50,11 @@ ERRORS = {
 @pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS)
 def test_a_failed_connection_is_explained_in_words(error, words):
     assert describe_connection_error(error) == words
-    outcome = "is not used" if "not trusted" in words else "cannot be reached"
-    assert str(ServerUnreachable("https://h", error)) == f"the API server https://h {outcome}: {words}"
+    told = str(ServerUnreachable("https://h:6443", error))
+    if words == "self-signed certificate":
+        assert told == f"the certificate of the API server at h:6443 is not trusted: {words}"
+    else:
+        assert told == f"the API server at h:6443 does not answer: {words}"
 
 
 def test_describing_an_error_that_is_its_own_cause_ends():

@@ -11,6 +11,7 @@ from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, eve
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import connection
 from webhook.cluster.connection import connect_to_cluster
+from webhook.cluster.freshness import NOT_EVALUATED
 from webhook.cluster.interest import Interest
 from webhook.cluster.live import WatchedCluster
 from webhook.cluster.watch import WatchCluster
@@ -164,7 +165,7 @@ def test_a_kind_that_is_not_served_fails_until_it_is(server, started):
     eventually(lambda: view.is_synced(RUNTIME))
     assert view.get(RUNTIME, "", "torch") is None
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["message"] for line in lines] == ["kind is not installed", "kind appeared"]
+    assert [line["message"] for line in lines] == ["kind is not installed", "kind is installed now"]
     assert {line["kind"] for line in lines} == {"ClusterTrainingRuntime"}
     assert view.failure_count == 0
 
@@ -182,6 +183,9 @@ def test_a_kind_that_is_no_longer_served_fails_again(server, started):
     server.answers["/api/v1"] = resources()
     server.send(CONFIGS, event("ERROR", {"code": 410}))
     eventually(lambda: not view.is_synced(CONFIG))
+    told = f"ConfigMap: no longer installed; reviews are {NOT_EVALUATED}"
+    eventually(lambda: WatchedCluster(view).describe_failures() == told)
+    assert view.describe_missing_kinds() == ""
 
 
 @pytest.mark.parametrize(
@@ -238,8 +242,9 @@ def test_a_watch_that_is_refused_later_is_reported_at_once(server, started):
     eventually(lambda: watched.describe_failures() == "")
     server.refused_watches[CONFIGS] = server.answers[CONFIGS] = 401, {"message": "Unauthorized"}
     server.send(CONFIGS, None)
-    told = "the API server does not accept the token or certificate of claimgate"
-    eventually(lambda: watched.describe_failures() == f"ConfigMap: {told}: Unauthorized")
+    told = f"the API server at 127.0.0.1:{server.server_port} refuses the token of claimgate: Unauthorized"
+    meanwhile = "reviews are still answered, from what was read 1 s ago"
+    eventually(lambda: watched.describe_failures() == f"{told}; {meanwhile}")
     assert view.get(CONFIG, "n", "a")["metadata"]["name"] == "a"
     assert watched.why_not_ready() == ""
 
@@ -249,13 +254,13 @@ def test_an_unreachable_server_is_reported_once(started, server):
     server.server_close()
     stream = io.StringIO()
     view = started(CONFIG, RUNTIME, log=Log(stream=stream))
-    told = f"the API server http://127.0.0.1:{server.server_port} cannot be reached: connection refused"
+    told = f"the API server at 127.0.0.1:{server.server_port} does not answer: connection refused"
     eventually(lambda: set(view.failures().values()) == {told})
-    assert WatchedCluster(view).describe_failures() == f"ClusterTrainingRuntime, ConfigMap: {told}"
+    assert WatchedCluster(view).describe_failures() == told
     assert not view.wait_until_synced(0)
     eventually(lambda: view.failure_count > 10)
     [line] = stream.getvalue().splitlines()
-    assert (json.loads(line)["message"], json.loads(line)["error"]) == ("API server unreachable", told)
+    assert (json.loads(line)["message"], json.loads(line)["error"]) == ("API server does not answer", told)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,14 @@ class FaultyProxy:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
+    def refuse(self) -> None:
+        """Refuse new connections for good, as a host does where no API server runs, and end those that are open."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join(5)
+        self._listening.close()
+        self.cut()
+
     def close(self) -> None:
         """End everything."""
         with suppress(OSError):

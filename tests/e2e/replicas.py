@@ -47,7 +47,7 @@ class Replica:
     def listens(self) -> bool:
         """Whether it has bound its ports."""
         for line in self.log.read_text().splitlines() if not self.port else ():
-            if '"message": "ready"' in line or '"message": "listening' in line:
+            if any(f'"message": "{told}' in line for told in ("ready", "not ready", "listening")):  # old versions too
                 found = json.loads(line)
                 self.port, self.probes = found["port"], found["probe_port"]
         return self.port > 0
@@ -111,6 +111,7 @@ class Replicas:
     def _mount(self, folder: Path) -> None:
         data = self.server.get("secret", "claimgate-certificates", self.namespace)["data"]
         for key in ("tls.key", "tls.crt"):
+            (folder / key).touch(0o600)
             (folder / key).write_bytes(base64.b64decode(data[key]))
 
     def mount_anew(self) -> None:

@@ -27,6 +27,7 @@ from certs.issue import authority, serving
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE
+from tests.e2e.endpoints import endpoints
 from tests.e2e.installation import has_bundles
 from tests.e2e.proxies import FaultyProxy
 from tests.e2e.replicas import Replica, Replicas, apply, certificates, rendered, service, until
@@ -62,9 +63,8 @@ class Scene:
         return "\n".join(json.dumps(line) for line in self.lines() if line["level"] in ("warning", "error"))
 
     def first(self) -> str:
-        """The first of these lines, but for the mode of the key of this test."""
-        lines = [line for line in self.log().splitlines() if "the private key is readable by others" not in line]
-        return lines[0] if lines else ""
+        """The first of these lines."""
+        return next(iter(self.log().splitlines()), "")
 
     def whole_log(self) -> str:
         """All lines."""
@@ -82,7 +82,9 @@ class Scene:
         return ""
 
     def check(self) -> str:
-        """What `webhook-config --check` says of the cluster."""
+        """What `webhook-config --check` says of the cluster, with the endpoints that its controllers would note."""
+        ready = [one for one in self.replicas.running if not one.unready()]
+        self.server.apply(endpoints(*("a", "b")[: len(ready)]))
         command = [sys.executable, "-m", "webhook", "webhook-config", "--check"]
         done = subprocess.run(
             [*command, f"--kubeconfig={self.server.kubeconfig}"],
@@ -95,8 +97,7 @@ class Scene:
 
 
 def _away(scene: Scene) -> None:
-    scene.proxy.mode = "away"
-    scene.proxy.cut()
+    scene.proxy.refuse()
 
 
 def _silent(scene: Scene) -> None:
@@ -171,20 +172,34 @@ def _unknown_flag(scene: Scene) -> None:
     scene.starts_again()
 
 
-FAULTS: dict[str, tuple[Callable[[Scene], None], str, str]] = {
-    # what is broken; where an operator looks; what stands there
-    "the API server is away": (_away, "first", "API server unreachable"),
-    "the API server is silent": (_silent, "first", "it did not answer in time"),
-    "no role": (_no_role, "first", "is forbidden"),
-    "a token that is not valid": (_no_token, "first", "API server refuses the credentials"),
-    "another authority": (_wrong_authority, "first", "its certificate is not trusted"),
-    "a certificate of tomorrow": (_clock_behind, "first", "it is not valid before"),
-    "an expired certificate": (_expired, "first", "it expired at"),
-    "a CustomResourceDefinition appears": (_definition_appears, "whole_log", '"kind appeared"'),
-    "a CustomResourceDefinition is deleted": (_definition_goes, "whole_log", '"kind is no longer installed"'),
-    "a full disk": (_full_disk, "readyz", "no space left on device"),
-    "a misspelt key of a param": (_typo_in_param, "first", "unknown key `resources` of ConfigMap `gpu-portable`"),
-    "an unknown flag": (_unknown_flag, "text", "--max-bodi"),
+ANSWERED = '"reviews": "still answered, from what was read '
+NOT_READY = '"reviews": "none are sent to a replica that is not ready'
+FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
+    # what is broken; where an operator looks; what stands there: the cause, and what becomes of reviews
+    "the API server is away": (_away, "first", ("does not answer: connection refused", ANSWERED)),
+    "the API server is silent": (_silent, "first", ("does not answer: timed out", NOT_READY)),
+    "no role": (_no_role, "first", ("is forbidden", '"reviews": "still answered, from what was read of these kinds')),
+    "a token that is not valid": (_no_token, "first", ("refuses the token of claimgate", ANSWERED)),
+    "another authority": (_wrong_authority, "first", ("is not trusted", NOT_READY)),
+    "a certificate of tomorrow": (_clock_behind, "first", ("it is not valid before", NOT_READY)),
+    "an expired certificate": (_expired, "first", ("it expired at", NOT_READY)),
+    "a CustomResourceDefinition appears": (
+        _definition_appears,
+        "whole_log",
+        ('"kind is installed now"', '"reviews": "answered; these policies now read objects of the kind"'),
+    ),
+    "a CustomResourceDefinition is deleted": (
+        _definition_goes,
+        "first",
+        ('"kind is no longer installed"', '"reviews": "answered; a check that needs such an object says'),
+    ),
+    "a full disk": (_full_disk, "readyz", ("no space left on device", "[i]reviews: they are answered here")),
+    "a misspelt key of a param": (
+        _typo_in_param,
+        "first",
+        ("unknown key `resources` of ConfigMap `gpu-portable`", '"reviews": "answered'),
+    ),
+    "an unknown flag": (_unknown_flag, "text", ('"the server does not start", "error": "no such option: --max-bodi',)),
 }
 
 
@@ -217,6 +232,7 @@ def scene(server: ApiServer, tmp_path: Path) -> Iterator[Scene]:
             proxy.close()
             kept = [one for one in base if one["kind"] != "Namespace"]
             server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))
+            server.kubectl("delete", "endpointslice", "claimgate", "--ignore-not-found", "-n", NAMESPACE)
             server.kubectl("delete", "secret", "claimgate-certificates", "--ignore-not-found", "-n", NAMESPACE)
 
 
@@ -226,7 +242,7 @@ def test_what_an_operator_sees_first_is_the_cause(fault: str, scene: Scene) -> N
     provoke(scene)
     seen = getattr(scene, where)
     try:
-        until(lambda: words in seen(), f"{where} names `{words}`", 90)
+        until(lambda: all(each in seen() for each in words), f"{where} says {words}", 90)
     finally:
         if KEPT:
             _keep(scene, Path(KEPT) / str(list(FAULTS).index(fault)))
@@ -235,6 +251,7 @@ def test_what_an_operator_sees_first_is_the_cause(fault: str, scene: Scene) -> N
 def _keep(scene: Scene, folder: Path) -> None:
     """Write all that an operator would look at, without the name of the fault."""
     folder.mkdir(parents=True, exist_ok=True)
+    until(lambda: scene.replica.process.poll() is not None or scene.replica.listens(), "it listens or has ended")
     for name in ("log", "readyz", "check"):
         (folder / name).write_text(getattr(scene, name)())
     (folder / "all-of-log").write_text(scene.text())

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.asgi import Running, review_of
 from webhook import __version__
+from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, _rendered_metrics
@@ -30,9 +31,12 @@ def test_healthz() -> None:
     assert (answer.status_code, answer.text) == (200, "ok")
 
 
+_UNANSWERED = f"[i]reviews: {NOT_ANSWERED}\n"
+_ANSWERED = "[i]reviews: they are answered here\n"
 _CAUSES = (
-    "[-]cluster failed: Pod: forbidden\n[-]cluster failed: Job: away\n[+]shutdown ok\n"
-    f"[!]cluster: Queue: not served\n[!]long: {'x' * 298} …\nreadyz check failed\n"
+    "[-]cluster failed: Pod: forbidden\n[-]cluster failed: Job: away\n[-]cluster failed: Queue: not served\n"
+    f"[!]long: {'word ' * 119}…\n[!]one word: {'x' * 598} …\n{_UNANSWERED}"
+    "[+]policies ok\n[+]shutdown ok\nreadyz check failed, with 2 warnings\n"
 )
 READY = {
     "no checks": (Readiness(), 200, "ok", "[+]shutdown ok\nreadyz check passed\n"),
@@ -45,19 +49,36 @@ READY = {
     "one fails": (
         Readiness(checks={"policies": lambda: "", "cluster": lambda: "Pod not synced"}),
         503,
-        "[+]policies ok\n[-]cluster failed: Pod not synced\n[+]shutdown ok\nreadyz check failed\n",
-        "[+]policies ok\n[-]cluster failed: Pod not synced\n[+]shutdown ok\nreadyz check failed\n",
+        f"[-]cluster failed: Pod not synced\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
+        f"[-]cluster failed: Pod not synced\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
     ),
     "a remark is no failure": (
         Readiness(remarks={"reload": lambda: "broken file", "quiet": lambda: ""}),
         200,
         "ok",
-        "[+]shutdown ok\n[!]reload: broken file\nreadyz check passed\n",
+        f"[!]reload: broken file\n{_ANSWERED}[+]shutdown ok\nreadyz check passed, with 1 warning\n",
     ),
-    "each cause is a line, told once": (
+    "a check with a remark has one mark": (
         Readiness(
-            checks={"cluster": lambda: "Pod: forbidden\nJob: away"},
-            remarks={"cluster": lambda: "Pod: forbidden\nQueue: not served", "long": lambda: "x" * 400},
+            checks={"policies": lambda: "", "cluster": lambda: ""},
+            remarks={"cluster": lambda: "Pod: forbidden\nJob: away"},
+            notes={"not installed": lambda: "Queue"},
+        ),
+        200,
+        "ok",
+        (
+            f"[!]cluster: Pod: forbidden\n[!]cluster: Job: away\n{_ANSWERED}[+]policies ok\n[+]shutdown ok\n"
+            "[i]not installed: Queue\nreadyz check passed, with 2 warnings\n"
+        ),
+    ),
+    "each cause is a line, told once, and cut between words": (
+        Readiness(
+            checks={"policies": lambda: "", "cluster": lambda: "Pod: forbidden\nJob: away"},
+            remarks={
+                "cluster": lambda: "Pod: forbidden\nQueue: not served",
+                "long": lambda: "word " * 200,
+                "one word": lambda: "x" * 700,
+            },
         ),
         503,
         _CAUSES,
@@ -66,8 +87,8 @@ READY = {
     "stopping": (
         Readiness(draining=True),
         503,
-        "[-]shutdown failed: the process is stopping\nreadyz check failed\n",
-        "[-]shutdown failed: the process is stopping\nreadyz check failed\n",
+        f"[-]shutdown failed: the process is stopping\n{_UNANSWERED}readyz check failed\n",
+        f"[-]shutdown failed: the process is stopping\n{_UNANSWERED}readyz check failed\n",
     ),
 }
 

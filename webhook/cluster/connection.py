@@ -269,12 +269,19 @@ class _HttpConnection(Struct, frozen=True):
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             status = _status_of_refusal(response)
             message = status.get("message") or f"HTTP {response.status}"
-            is_unknown = response.status == HTTPStatus.UNAUTHORIZED
-            where = "the API server does not accept the token or certificate of claimgate" if is_unknown else path
+            where = self._refused_credentials if response.status == HTTPStatus.UNAUTHORIZED else path
             raise ServerRefused(
                 response.status, f"{where}: {message}", _nested_text_of_status(status, "metadata", "continue")
             )
         return response
+
+    @property
+    def _refused_credentials(self) -> str:
+        """Return which credentials the API server refuses: those that are sent."""
+        place = f"the API server at {self.configuration.host.rpartition('//')[2]}"
+        shown = ["token"] * bool(self.configuration.auth_settings())
+        shown += ["client certificate"] * bool(self.configuration.cert_file)
+        return f"{place} refuses the {' and the '.join(shown)} of claimgate" if shown else f"{place} wants credentials"
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:

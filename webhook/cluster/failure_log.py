@@ -2,47 +2,75 @@
 
 An outage of the API server is logged when the first watch meets it, and its end when the last one is past it. Collects
 what watches cannot read at a start: one line for all kinds that are not installed, and one line for all kinds that the
-server may not read.
+server may not read. The lines of a server also say what becomes of reviews meanwhile.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from time import monotonic
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.discovery import KindNotServed
-from webhook.cluster.freshness import ServerUnreachable, StreamBroken
+from webhook.cluster.freshness import (
+    NOT_ANSWERED,
+    NOT_EVALUATED,
+    ServerUnreachable,
+    StreamBroken,
+    describe_old_answers,
+)
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Level, Log
+from webhook.text.wording import some_of
+
+PoliciesOfKind: TypeAlias = Callable[[GroupVersionKind], Sequence[str]]
+"""Returns the names of the policies that look up objects of a kind."""
 
 
 class _Outage(NamedTuple):
-    """Why no kind can be read, as the messages of its beginning and of its end, "" for none."""
+    """Why no kind can be read, as the messages of its beginning and of its end, "" for none, and what to do."""
 
     begin: str
     end: str
     level: Level = "warning"
+    fix: str = ""
 
 
-_UNREACHABLE: Final = _Outage("API server unreachable", "API server reachable again")
-_UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
+_UNREACHABLE: Final = _Outage(
+    "API server does not answer",
+    "API server answers again",
+    fix="check that the API server runs, and that no firewall or NetworkPolicy blocks the connection",
+)
+_DISTRUSTED: Final = _Outage(
+    "API server has a certificate that is not trusted",
+    "API server has a trusted certificate again",
+    fix="ca.crt of the ServiceAccount, or certificate-authority of the kubeconfig, must be the authority that "
+    "signed it",
+)
+_UNAUTHORIZED: Final = _Outage(
+    "API server refuses the credentials",
+    "API server accepts the credentials again",
+    fix="if the ServiceAccount was deleted or made anew, delete the Pods of claimgate: new Pods get a new token",
+)
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """A watch that goes on is no reason to look, and one that does not is logged as another outage."""
 _TOGETHER_S: Final = 3.0
 """How long refusals are gathered: as long as it takes to find that a kind is no longer installed."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
+_RIGHTS: Final = "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing"
+_MOST_POLICIES: Final = 5
 
 
 def _outage_of_error(error: LookupFailed) -> _Outage | None:
     if isinstance(error, ServerUnreachable):
-        return _UNREACHABLE
+        return _DISTRUSTED if error.is_distrusted else _UNREACHABLE
     if isinstance(error, StreamBroken):
         return _BROKEN
     if isinstance(error, ServerRefused) and error.code == HTTPStatus.UNAUTHORIZED:
@@ -58,8 +86,15 @@ class FailureLog:
     Any object can be the key of a watch.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, policies_of_kind: PoliciesOfKind | None = None) -> None:
+        """Begin without failures.
+
+        Args:
+            log: where the lines go.
+            policies_of_kind: of a server; None for a command that answers no reviews.
+        """
         self._log = log
+        self._policies_of_kind = policies_of_kind
         self._lock = threading.Lock()
         self._outages: dict[object, _Outage] = {}
         """The watches that are cut off, each with its outage."""
@@ -68,11 +103,13 @@ class FailureLog:
         self._refused: dict[GroupVersionKind, LookupFailed] = {}
         """The kinds that were refused in the last seconds: one lost binding of a role takes all away."""
         self._listed: set[GroupVersionKind] = set()
+        self._heard_at = monotonic()
+        """When any watch got something from the API server."""
 
     @property
     def is_unreachable(self) -> bool:
-        """Return whether a watch waits for an API server that sends no answer."""
-        return _UNREACHABLE in self._outages.values()
+        """Return whether a watch waits for an API server that sends no answer, or none that is trusted."""
+        return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
         """Log a failure unless its cause was logged before; `is_new`: the watch did not fail in these words before."""
@@ -92,14 +129,16 @@ class FailureLog:
                 self._log_failure(gvk, error)
 
     def note_list(self, gvk: GroupVersionKind) -> None:
-        """Log a kind that appears."""
+        """Log a kind that is installed after the start."""
+        self._heard_at = monotonic()
         self._listed.add(gvk)
         if gvk in self._not_installed:
             self._not_installed.discard(gvk)
-            self._write("info", "kind appeared", {"group": gvk.group, "kind": gvk.kind})
+            meanwhile = self._reviews("answered; these policies now read objects of the kind")
+            self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Log the end of an outage that this watch is the last to leave, and a kind that appears."""
+        """Log the end of an outage that this watch is the last to leave, and a kind that is installed."""
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:
@@ -133,7 +172,21 @@ class FailureLog:
         if before is not None and before.end and ends:
             self._write("info", before.end, {})
         if outage is not None and begins:
-            self._write(outage.level, outage.begin, fields)
+            told = self._reviews(self._reviews_in_outage()) if outage.level == "warning" else {}
+            fix = {"fix": outage.fix} if outage.fix else {}
+            self._write(outage.level, outage.begin, {**fields, **told, **fix})
+
+    def _reviews_in_outage(self) -> str:
+        """Return what becomes of reviews while nothing can be read; a replica is ready once it has read namespaces."""
+        return describe_old_answers(monotonic() - self._heard_at) if NAMESPACE in self._listed else NOT_ANSWERED
+
+    def _reviews(self, what_becomes: str) -> dict[str, str]:
+        return {"reviews": what_becomes} if self._policies_of_kind is not None else {}
+
+    def _policies(self, gvk: GroupVersionKind) -> dict[str, str]:
+        """Return the field with the policies that look up a kind."""
+        names = self._policies_of_kind(gvk) if self._policies_of_kind is not None else ()
+        return {"policies": some_of(names, _MOST_POLICIES)} if names else {}
 
     def _log_refused_kinds_soon(self, gvk: GroupVersionKind, error: LookupFailed) -> None:
         with self._lock:
@@ -151,8 +204,23 @@ class FailureLog:
             self._write_refused_kinds(refused)
 
     def _write_refused_kinds(self, refused: Mapping[GroupVersionKind, LookupFailed]) -> None:
-        fields = {"kinds": _names_of_kinds(refused), "error": str(next(iter(refused.values())))}
+        error = next(iter(refused.values()))
+        is_forbidden = isinstance(error, ServerRefused) and error.code == HTTPStatus.FORBIDDEN
+        fields = {
+            "kinds": _names_of_kinds(refused),
+            "error": str(error),
+            **self._reviews(self._reviews_without_kinds(refused)),
+            **({"fix": _RIGHTS} if is_forbidden else {}),
+        }
         self._write("warning", "kinds cannot be read", fields)
+
+    def _reviews_without_kinds(self, refused: Mapping[GroupVersionKind, LookupFailed]) -> str:
+        if NAMESPACE in refused and NAMESPACE not in self._listed:
+            return NOT_ANSWERED
+        if self._listed.issuperset(refused):
+            new = "is not ready" if NAMESPACE in refused else "knows no such objects"
+            return f"still answered, from what was read of these kinds before; a replica that starts now {new}"
+        return NOT_EVALUATED
 
     def _log_gathered(self, failures: tuple[tuple[GroupVersionKind, LookupFailed], ...]) -> None:
         missing = {gvk for gvk, error in failures if isinstance(error, KindNotServed)}
@@ -167,17 +235,24 @@ class FailureLog:
                 self._log_failure(gvk, error)
 
     def _log_failure(self, gvk: GroupVersionKind, error: LookupFailed) -> None:
-        named = {"group": gvk.group, "kind": gvk.kind}
+        named = _names_of_kind(gvk)
         if not isinstance(error, KindNotServed):
             self._write("warning", "watch failed", {**named, "error": str(error)})
         elif gvk not in self._not_installed:  # a kind may have several watches
             self._not_installed.add(gvk)
-            was_installed = gvk in self._listed
-            self._write("info", "kind is no longer installed" if was_installed else "kind is not installed", named)
+            if gvk in self._listed:
+                told = {**named, **self._policies(gvk), **self._reviews(NOT_EVALUATED)}
+                self._write("warning", "kind is no longer installed", told)
+            else:
+                self._write("info", "kind is not installed", named)
 
     def _write(self, level: Level, message: str, fields: Mapping[str, Any]) -> None:
         with suppress(OSError, ValueError):  # a failure to write the log must not end the watch
             self._log.write(level, message, dict(fields))
+
+
+def _names_of_kind(gvk: GroupVersionKind) -> dict[str, str]:
+    return {"group": gvk.group, "kind": gvk.kind}
 
 
 def _names_of_kinds(gvks: set[GroupVersionKind] | Mapping[GroupVersionKind, object]) -> list[str]:

@@ -11,6 +11,7 @@ nextBookmarkTime.
 
 from __future__ import annotations
 
+import math
 import random
 import socket
 import ssl
@@ -46,19 +47,37 @@ DEFAULT_TIMES: Final = WatchTimes()
 
 def describe_staleness(age_s: float) -> str:
     """Return the sentence about a view that got nothing for `age_s` seconds."""
-    return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"
+    return f"nothing was heard from the API server for {age_s:.0f} s; reviews are answered from what was read before"
 
 
-_DISTRUSTED: Final = "its certificate is not trusted"
+def describe_old_answers(age_s: float) -> str:
+    """Return how reviews are answered from what was read `age_s` seconds ago: the end of a sentence about reviews."""
+    return f"still answered, from what was read {math.ceil(max(1.0, age_s))} s ago"
+
+
+NOT_EVALUATED: Final = (
+    'answered; a check that needs such an object says "not evaluated", and `missing` or failurePolicy of its policy '
+    "decides"
+)
+"""How reviews are answered while a kind cannot be looked up."""
+NOT_ANSWERED: Final = (
+    "none are sent to a replica that is not ready; if no replica is ready, failurePolicy of the webhook configurations "
+    "decides about requests"
+)
+"""What becomes of reviews while a replica knows too little of its cluster, or cannot be called."""
 
 
 class ServerUnreachable(LookupFailed):
-    """The API server sent no answer."""
+    """The API server sent no answer, or its certificate is not trusted, so that its answer does not count."""
 
     def __init__(self, server: str, error: BaseException) -> None:
-        reason = describe_connection_error(error)
-        is_distrusted = reason.startswith(_DISTRUSTED)
-        super().__init__(f"the API server {server} {'is not used' if is_distrusted else 'cannot be reached'}: {reason}")
+        self.is_distrusted = any(isinstance(each, ssl.SSLCertVerificationError) for each in _error_and_causes(error))
+        place, reason = server.rpartition("//")[2], describe_connection_error(error)
+        super().__init__(
+            f"the certificate of the API server at {place} is not trusted: {reason}"
+            if self.is_distrusted
+            else f"the API server at {place} does not answer: {reason}"
+        )
 
 
 class StreamBroken(LookupFailed):
@@ -68,20 +87,23 @@ class StreamBroken(LookupFailed):
         super().__init__(f"the API server ended a list or a watch: {describe_connection_error(error)}")
 
 
+_LATE: Final = "timed out"
+
+
 def describe_connection_error(error: BaseException) -> str:
     """Return the system's text of a failed connection, without the libraries' wrapping."""
     for each in _error_and_causes(error):
         if isinstance(each, ssl.SSLCertVerificationError):
-            return f"{_DISTRUSTED}: {each.verify_message}"
+            return each.verify_message
         if isinstance(each, socket.gaierror):
             return "its name cannot be resolved"
         if isinstance(each, ssl.SSLEOFError):
-            return "it ended the connection"
+            return "the connection was closed"
         if isinstance(each, TimeoutError):
-            return "it did not answer in time"
+            return _LATE
         if isinstance(each, OSError) and each.strerror:
             return each.strerror.lower()
-    return "it did not answer in time" if "timed out" in str(error) else str(error)
+    return _LATE if "timed out" in str(error) else str(error)
 
 
 def _error_and_causes(error: BaseException) -> Iterator[BaseException]:

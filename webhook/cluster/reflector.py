@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.failure_log import FailureLog
-from webhook.cluster.freshness import DEFAULT_TIMES, StreamBroken, WatchTimes
+from webhook.cluster.freshness import DEFAULT_TIMES, ServerUnreachable, StreamBroken, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
 from webhook.cluster.packed import PackedObject
@@ -36,6 +36,10 @@ PAGE: Final = "500"
 
 NOT_INSTALLED: Final = "not installed"
 """The cause of kinds that the API server does not serve; clusters have few of all kinds."""
+SERVER_AWAY: Final = "server away"
+UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
+CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
+"""Causes for which nothing can be read, so that the first kind that meets one says nothing."""
 
 
 def cause_of_error(error: LookupFailed) -> str:
@@ -47,6 +51,8 @@ def cause_of_error(error: LookupFailed) -> str:
         return ""
     if isinstance(error, KindNotServed):
         return NOT_INSTALLED
+    if isinstance(error, ServerUnreachable):
+        return SERVER_AWAY
     return f"code {error.code}" if isinstance(error, ServerRefused) else str(error)
 
 
@@ -104,6 +110,11 @@ class Reflector:
     def is_synced(self) -> bool:
         """Return whether the objects were listed, so that lookups are answered."""
         return self._answering_reflector._store.is_listed  # noqa: SLF001 - of the same class
+
+    @property
+    def was_never_installed(self) -> bool:
+        """Return whether the API server does not serve the kind, and has not served it since the start."""
+        return bool(self.failure) and self.cause == NOT_INSTALLED and not self.heard_at
 
     @property
     def age_s(self) -> float:

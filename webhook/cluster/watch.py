@@ -15,10 +15,16 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
 from webhook.cluster.failure_log import FailureLog
-from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
+from webhook.cluster.freshness import (
+    DEFAULT_TIMES,
+    NOT_EVALUATED,
+    WatchTimes,
+    describe_old_answers,
+    describe_staleness,
+)
 from webhook.cluster.interest import Index, Interest, combine_interests, includes_all_fields
 from webhook.cluster.lookup import describe_lookup, namespace_and_name
-from webhook.cluster.reflector import NOT_INSTALLED, Reflector
+from webhook.cluster.reflector import CAUSES_OF_ALL_KINDS, NOT_INSTALLED, Reflector
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
@@ -27,8 +33,6 @@ BACKOFF_S: Final = (0.8, 30.0)
 """The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
 _SHOWN: Final = 5
 _LOOK_S: Final = 0.05
-_OLD_S: Final = 5.0
-"""The age from which a view whose watch fails is said to be old."""
 _STALE: Final = "stale"
 _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
@@ -130,25 +134,18 @@ class WatchCluster:
         failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
             is_failing = not each.is_synced or bool(each.failure and each.cause)
-            age_s = self._age_if_stale(each)
-            if is_failing or age_s:
+            is_stale = each.is_synced and each.age_s > self._times.stale_s
+            if (is_failing and not each.was_never_installed) or is_stale:
                 cause, text = (each.cause or each.failure, each.failure) if is_failing else (_STALE, "")
-                failure = failures.setdefault(cause, _Failure(text))
+                failure = failures.setdefault(cause, _Failure(cause, text))
                 failure.kinds.add(each.interest.gvk.kind)
-                failure.age_s = max(failure.age_s, age_s)
-        failures.pop(NOT_INSTALLED, None)  # no fault unless somebody uses them
+                # the watch that meets an outage first may be one that never read anything
+                failure.age_s = self.age_s if cause in CAUSES_OF_ALL_KINDS else max(failure.age_s, each.age_s)
         return [each.line for each in failures.values()]
 
-    def _age_if_stale(self, each: Reflector) -> float:
-        """Return how old what a watch holds is, in seconds; 0 if it is fresh enough, or nothing is held yet."""
-        most = min(_OLD_S, self._times.stale_s) if each.failure else self._times.stale_s
-        return each.age_s if each.is_synced and each.age_s > most else 0
-
     def describe_missing_kinds(self) -> str:
-        """Return some of the kinds that the API server does not serve, "" if it serves all."""
-        missing = {
-            each.interest.gvk.kind for each in self._reflectors.values() if each.failure and each.cause == NOT_INSTALLED
-        }
+        """Return some of the kinds that the API server has not served since the start, "" if it served all."""
+        missing = {each.interest.gvk.kind for each in self._reflectors.values() if each.was_never_installed}
         return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
@@ -289,16 +286,26 @@ class WatchCluster:
 
 @dataclass
 class _Failure:
-    """One cause for which kinds are not synced or not fresh: what it says, the kinds, and the age of what is held."""
+    """One cause for which kinds are not synced or not fresh: what it says, the kinds, and the age of what is held.
 
+    `text` is "" if nothing failed, and nothing was heard for long. `age_s` is 0 if nothing is held.
+    """
+
+    cause: str
     text: str
     kinds: set[str] = field(default_factory=set)
     age_s: float = 0
 
     @property
     def line(self) -> str:
-        told = [each for each in (self.text, self.age_s and describe_staleness(self.age_s)) if each]
-        return f"{_some_of(self.kinds, len(self.kinds))}: {'; '.join(told)}"
+        kinds = _some_of(self.kinds, len(self.kinds))
+        if self.cause == NOT_INSTALLED:
+            return f"{kinds}: no longer installed; reviews are {NOT_EVALUATED}"
+        if self.cause == _STALE:
+            return f"{kinds}: {describe_staleness(self.age_s)}"
+        place = "" if self.cause in CAUSES_OF_ALL_KINDS else f"{kinds}: "
+        meanwhile = f"; reviews are {describe_old_answers(self.age_s)}" if self.age_s else ""
+        return f"{place}{self.text}{meanwhile}"
 
 
 def _some_of(texts: Collection[str], count: int) -> str:

@@ -75,7 +75,6 @@ def command(*, settings: ServerSettings) -> int:
         max_connections=settings.max_connections,
         drain_s=settings.drain,
     )
-    _warn_of_settings(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
     reviews = ReviewEndpointOptions(
         limits=limits, workers=lane, authority=authority, logs_denials=_logs_denials(settings)
@@ -88,6 +87,7 @@ def command(*, settings: ServerSettings) -> int:
         events=connection if settings.events else None,
         traces=settings.traces,
         reviews=reviews,
+        warn_of_settings=lambda: _warn_of_settings(log, files, settings.probe_port),
     )
     serve(held, certificates, place, options)
     return 0
@@ -121,7 +121,7 @@ def _warn_of_settings(log: Log, files: TlsFiles, probe_port: int | None) -> None
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
         log.warning("probes need a separate port", reason=problem, fix="set --probe-port, such as 8081")
     if warning := key_warning(files.key):
-        log.warning("the private key is readable by others", reason=warning)
+        log.warning("other users can read the private key", reason=warning)
 
 
 def _certificate_files(settings: ServerSettings) -> TlsFiles:

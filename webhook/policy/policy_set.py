@@ -152,6 +152,17 @@ class PolicySet:
         )
         return (*looked_up, INTEREST) if self._reads_policy_exceptions else looked_up
 
+    def names_of_policies_that_look_up(self, gvk: GroupVersionKind) -> tuple[str, ...]:
+        """Return the names of the policies that look up objects of a kind, with any version of it."""
+        return tuple(
+            policy.name
+            for policy in self.policies
+            if any(
+                each.kind == (gvk.group, gvk.kind)
+                for each in interests_of_policies([policy], self.registry, self.params, self.own_namespace)
+            )
+        )
+
     def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
         """Return the group and kind of the objects of `interests` of audits, without an import of checks and facts."""
         looked_up = kinds_looked_up_by_policies(self.policies, self.registry)

@@ -253,7 +253,8 @@ class LiveParamsChecker:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            self._log.warning("mistakes in params", mistakes="; ".join(mistakes))
+            meanwhile = "answered; a key or a rule that does not exist has no effect"
+            self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:

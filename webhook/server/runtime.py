@@ -17,6 +17,7 @@ from typing import Final
 from webhook import __version__
 from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import release_as_text
+from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.deadline import Deadline
 from webhook.errors import ConfigurationError
 from webhook.live_policies.combine import LivePolicies
@@ -36,7 +37,7 @@ from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import Check, Readiness, ServedState
 from webhook.server.server_parts import ServerParts
 from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect
-from webhook.server.tls import Certificates, validity_of_certificate
+from webhook.server.tls import Certificates, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import EventConnection, WarningEvents
 
@@ -63,6 +64,7 @@ class ServeOptions:
         events: where Events about warnings are written; None for no Events.
         traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
         reviews: how reviews are answered.
+        warn_of_settings: writes log lines about settings that are allowed and probably not intended.
     """
 
     log: Log
@@ -72,6 +74,7 @@ class ServeOptions:
     events: EventConnection | None = None
     traces: bool = False
     reviews: ReviewEndpointOptions = field(default_factory=ReviewEndpointOptions)
+    warn_of_settings: Callable[[], None] = lambda: None
 
 
 def serve(
@@ -140,9 +143,9 @@ def serve(
         """Load the pages and warm up the policies, then exclude what was created from garbage collection."""
         await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
         gc.freeze()
-        log.info("warm", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
+        log.info("policies are compiled", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
 
-    start = StartLines(held, watching, log, options.started)
+    start = StartLines(held, watching, log, options.started, options.warn_of_settings)
     work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
     if events is not None:
         work["events"] = events.write_periodically
@@ -188,10 +191,27 @@ class FirstView:
 
 
 class StartLines:
-    """The log lines of a start: `ready`, or `listening, and not ready yet` with the reason and `ready` later."""
+    """The log lines of a start: `ready`, or `not ready` with the reason, and `ready` later."""
 
-    def __init__(self, held: ServedState, watching: ReloadWatcher, log: Log, started: float) -> None:
+    def __init__(
+        self,
+        held: ServedState,
+        watching: ReloadWatcher,
+        log: Log,
+        started: float,
+        warn_of_settings: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Begin a start.
+
+        Args:
+            held: the policies.
+            watching: the checks.
+            log: where the lines go.
+            started: when the command began, on the performance counter.
+            warn_of_settings: writes lines about settings, which come after the reason why the server is not ready.
+        """
         self._held = held
+        self._warn_of_settings = warn_of_settings
         self._watching = watching
         self._log = log
         self._started = started
@@ -206,9 +226,10 @@ class StartLines:
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
         if reason := self._why_not_ready():
-            self._log.warning("listening, and not ready yet", reason=reason, **self._place)
+            self._log.warning("not ready", reason=reason, reviews=NOT_ANSWERED, **self._place)
         else:
             self._write_ready()
+        self._warn_of_settings()
 
     async def wait_until_ready(self) -> None:
         """Write the line `ready` when all checks pass, unless it is written."""
@@ -337,12 +358,7 @@ class ReloadWatcher:
         return f"{validity_of_certificate(self._certificates.shown)[1]:%Y-%m-%dT%H:%M:%SZ}"
 
     def _certificate_validity_problem(self) -> str:
-        begins, ends = validity_of_certificate(self._certificates.shown)
-        now = dt.datetime.now(dt.UTC)
-        fix = f"the clock here says {now:%Y-%m-%dT%H:%M:%SZ}; set this clock right, or issue the certificate anew"
-        if now < begins:
-            return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}, and {fix}"
-        return f"it expired at {ends:%Y-%m-%dT%H:%M:%SZ}, and {fix}" if ends < now else ""
+        return describe_wrong_period(*validity_of_certificate(self._certificates.shown), dt.datetime.now(dt.UTC))
 
     def background(self, period_s: float) -> dict[str, Work]:
         """Return the background tasks by name."""

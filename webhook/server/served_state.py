@@ -6,7 +6,7 @@ contents; the text follows the API server's /readyz?verbose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -14,13 +14,14 @@ from webhook import assembly
 from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
-from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.deadline import Deadline
@@ -39,11 +40,12 @@ from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import ReportSettings
+from webhook.text.wording import counted
 from webhook.yamltext.yamlfile import discover
 
 Check: TypeAlias = Callable[[], str]
 """Returns what is wrong, a line for each cause, or "" when all is well. Must be quick: probes call it."""
-_LONGEST_LINE: Final = 300
+_LONGEST_LINE: Final = 600
 
 
 @dataclass(slots=True)
@@ -70,25 +72,39 @@ class Readiness:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
-        """Return whether all checks pass, and a line for each check as in /readyz?verbose of an API server."""
-        failing = self.failing()
-        lines = [line for name in (*self.checks, "shutdown") for line in _lines(name, failing.get(name, ""))]
-        remarks = {name: remark() for name, remark in self.remarks.items()}
-        known = {(name, line) for name, reason in failing.items() for line in _short_lines(reason)}
-        told = ((name, line) for name, text in remarks.items() for line in _short_lines(text))
-        lines += [f"[!]{name}: {line}" for name, line in told if (name, line) not in known]
+        """Return whether all checks pass, and the text of /readyz?verbose, with the marks of an API server's.
+
+        What fails is first, then warnings and what they mean for reviews. Each name has one mark, that of its worst
+        line.
+        """
+        failing = {name: _short_lines(reason) for name, reason in self.failing().items()}
+        remarks = {name: _short_lines(remark()) for name, remark in self.remarks.items()}
+        warned = {name: told for name, told in remarks.items() if told and name not in failing}
+        failed = {name: dict.fromkeys((*told, *remarks.get(name, ()))) for name, told in failing.items()}
+        lines = [f"[-]{name} failed: {line}" for name, told in failed.items() for line in told]
+        lines += (warnings := [f"[!]{name}: {line}" for name, told in warned.items() for line in told])
+        if lines:
+            lines.append(f"[i]reviews: {NOT_ANSWERED if failing else 'they are answered here'}")
+        lines += [f"[+]{name} ok" for name in (*self.checks, "shutdown") if name not in failing and name not in warned]
         lines += [f"[i]{name}: {line}" for name, note in self.notes.items() for line in _short_lines(note())]
-        lines.append(f"readyz check {'failed' if failing else 'passed'}")
-        return not failing, "\n".join(lines) + "\n"
+        return not failing, "\n".join((*lines, _outcome(is_ready=not failing, warnings=len(warnings)))) + "\n"
 
 
-def _lines(name: str, reason: str) -> list[str]:
-    return [f"[-]{name} failed: {line}" for line in _short_lines(reason)] or [f"[+]{name} ok"]
+def _outcome(*, is_ready: bool, warnings: int) -> str:
+    """Return the last line, which begins as that of an API server."""
+    counted_warnings = f", with {counted(warnings, 'warning')}" if warnings else ""
+    return f"readyz check {'passed' if is_ready else 'failed'}{counted_warnings}"
 
 
 def _short_lines(text: str) -> list[str]:
-    """Return the causes that a check names, each on a line."""
-    return [shorten_text(line, _LONGEST_LINE) for line in text.splitlines()]
+    """Return the causes that a check names, each on a line, and a long one cut between two words."""
+    return [_shortened_line(line) for line in text.splitlines()]
+
+
+def _shortened_line(line: str) -> str:
+    short = shorten_text(line, _LONGEST_LINE)
+    whole_words = short.removesuffix(" …").rpartition(" ")[0]
+    return short if short == line or not whole_words else f"{whole_words} …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +181,11 @@ class ServedState:
         )
         watched: WatchedCluster | None = None
         if connection is not None:
-            failure_log = FailureLog(log)
+
+            def policies_of_kind(gvk: GroupVersionKind) -> Sequence[str]:
+                return policies.current.names_of_policies_that_look_up(gvk)  # of the stored policies, too
+
+            failure_log = FailureLog(log, policies_of_kind)
             with failure_log.gather():
                 if live_policies:
                     stored = watch_stored_policies(connection, log, failure_log)
