@@ -264,6 +264,14 @@ def test_a_denial_opens_its_rule_and_loads_a_policy_that_denies(text):
     assert (review["allowed"], review["findings"][0]["rule"]) == (False, "gpu-portable/all")
 
 
+def test_the_rules_of_findings_come_with_their_pages():
+    answer = evaluated({"object": POD.replace("image: i", "image: i, resources: {limits: {gpu: all}}")}).json()
+    assert answer["pages"].keys() == {each["rule"] for each in answer["reviews"][0]["findings"]}
+    assert answer["pages"]["gpu-portable/all"]["title"] == "The amount of `gpu` is the word all"
+    assert "Docker understands `all`" in answer["pages"]["gpu-portable/all"]["page"]
+    assert evaluated({"object": POD, "cluster": own("false")}).json()["pages"] == {}
+
+
 def test_each_shipped_rule_has_an_example_and_a_policy_to_load():
     for name in pages.shipped_rule_ids():
         (rule,) = rules_of_denial(f"denied ({name})", "object")

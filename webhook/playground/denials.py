@@ -1,11 +1,11 @@
-"""A denial in place of an object: the rules that it names, their pages, and the shipped policies with these rules.
+"""The pages of shipped rules: those of findings, and those that a denial in place of an object names.
 
 A user has the text of kubectl, or the answer of an API server or of a webhook as JSON, and asks what it means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,14 @@ def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
     if message and (is_object or any(words in message for words in _WORDS_OF_DENIAL)):
         raise InputError(InputProblem(message=_NO_RULE, file=name))
     return []
+
+
+def pages_of_rules(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the `title` and the `page`, in Markdown, of each name that is a shipped rule."""
+    wanted = dict.fromkeys(names)
+    sections = pages.shipped_sections() if wanted else {}
+    parts = {each: sections[each].split("\n\n", 2) for each in wanted if each in sections}
+    return {each: {"title": title, "page": page.strip()} for each, (_, title, page) in parts.items()}
 
 
 def _has_keys_of_object(text: str) -> bool:

@@ -25,7 +25,7 @@ from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import GROUP, MODELS, VALIDATING
 from webhook.playground import answer
 from webhook.playground.cluster_parts import describe_queues
-from webhook.playground.denials import rules_of_denial
+from webhook.playground.denials import pages_of_rules, rules_of_denial
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
 from webhook.policy import unbound
@@ -58,8 +58,9 @@ def answer_question(
         check: checks the policies of the question.
 
     Returns:
-        `reviews`, one for each object; `checks`, of policies with mistakes; `queues`; `notes`; or `denial`, the rules
-        of a denial in place of an object; or `errors`, each with the text and line that it is about.
+        `reviews`, one for each object; `pages`, of the shipped rules of their findings; `checks`, of policies with
+        mistakes; `queues`; `notes`; or `denial`, the rules of a denial in place of an object; or `errors`, each with
+        the text and line that it is about.
     """
     try:
         if rules := rules_of_denial(question.object, OBJECT):
@@ -112,6 +113,7 @@ def _answer_with_documents(
     notes += [told for each in asked.documents if (told := _mistake_in_kind(each, options))]
     return {
         "reviews": reviews,
+        "pages": pages_of_rules(each["rule"] for review in reviews for each in review["findings"]),
         "queues": describe_queues(value for _, value in context),
         "notes": notes,
         "checks": checks,

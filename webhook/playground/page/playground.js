@@ -5,11 +5,13 @@ import {
   indentOnInput, keymap, lineNumbers, lintGutter, setDiagnostics, syntaxHighlighting, tags, yaml,
 } from "./editor.js";
 import { completions } from "./completion.js";
-import { clear, markStale, showAnswer, showDenial, showErrors } from "./result.js";
+import { clear, markStale, showAnswer, showDenial, showErrors, worstColour } from "./result.js";
 import { editorFor, linkOf, questionOf, store, stored } from "./sharing.js";
 
 const MOST_CHARACTERS = 4 << 20;
 const MOST_WHILE_TYPING = 200000; // characters; a longer text is evaluated when it is asked for
+const MOST_LINES_OF_EXPRESSION = 100; // that are searched for the place of an error
+const CARET = /\n \| (.*)\n \| ([.．]*)[\^＾]/; // wide below characters that need several bytes, as in cel-go
 const PAUSE_MS = 800;
 const TIMEOUT_MS = 30000;
 const byId = (id) => document.getElementById(id);
@@ -86,9 +88,9 @@ function write(name, value) {
   view.scrollDOM.scrollTop = 0;
 }
 
-function say(message, isBad = false) {
+function say(message, colour = "") {
   byId("state").textContent = message;
-  byId("state").className = isBad ? "bad" : "";
+  byId("state").className = colour;
 }
 
 export function goTo(name, line) {
@@ -117,9 +119,28 @@ function mark(errors) {
   }
 }
 
+// The place of the caret below the line of an expression that a message quotes; null without one. The text of the editor
+// may have the line in quotes, folded or escaped: then it is the first place of the word at the caret.
+function placeOfCaret(doc, error) {
+  const [, source, dots] = error.message.match(CARET) || [];
+  if (source === undefined) return null;
+  const code = source.trim();
+  const word = source.slice(dots.length).match(/^\W?\w+/)?.[0] || code;
+  const last = Math.min(error.line + MOST_LINES_OF_EXPRESSION, doc.lines);
+  for (const [text, offset] of [[code, dots.length - source.indexOf(code)], [word, 0]]) {
+    for (let number = error.line; number <= last; number += 1) {
+      const line = doc.line(number);
+      const at = line.text.indexOf(text);
+      if (at >= 0) return Math.min(line.from + at + offset, line.to);
+    }
+  }
+  return null;
+}
+
 function diagnostic(doc, error) {
-  const line = doc.line(Math.min(error.line, doc.lines));
-  const from = Math.min(line.from + Math.max((error.column || 1) - 1, 0), line.to);
+  const key = doc.line(Math.min(error.line, doc.lines));
+  const from = placeOfCaret(doc, error) ?? Math.min(key.from + Math.max((error.column || 1) - 1, 0), key.to);
+  const line = doc.lineAt(from);
   const word = line.text.slice(from - line.from).match(/^[\w.]+|^\S/)?.[0].length || 0;
   const message = error.hint ? `${error.message} ${error.hint}` : error.message;
   return { from, to: from + word, severity: "error", message };
@@ -139,7 +160,7 @@ async function evaluate() {
   if (asked.object.length + asked.cluster.length > MOST_CHARACTERS) {
     asking = "";
     clear();
-    say("Not evaluated: the texts have more than 4 MiB together. Shorten them.", true);
+    say("Not evaluated: the texts have more than 4 MiB together. Shorten them.", "bad");
     return;
   }
   say("Evaluating …");
@@ -154,9 +175,9 @@ async function evaluate() {
     if (mine !== running) return;
     clear();
     mark(answer.errors || []);
-    if (!response.ok) say(`Not evaluated: ${answer.message}`, true);
+    if (!response.ok) say(`Not evaluated: ${answer.message}`, "bad");
     else if (answer.errors) {
-      say(`Not evaluated: ${answer.errors.length === 1 ? "1 error" : `${answer.errors.length} errors`}.`, true);
+      say(`Not evaluated: ${answer.errors.length === 1 ? "1 error" : `${answer.errors.length} errors`}.`, "bad");
       showErrors(answer.errors, goTo);
     } else if (answer.denial) {
       const count = answer.denial.length;
@@ -164,14 +185,14 @@ async function evaluate() {
       showDenial(answer.denial, loadExample);
     } else {
       const denied = answer.reviews.filter((review) => !review.allowed).length;
-      say(`${answer.reviews.length - denied} allowed, ${denied} denied.`);
+      say(`${answer.reviews.length - denied} allowed, ${denied} denied.`, worstColour(answer.reviews));
       byId("result").classList.remove("stale");
       showAnswer(answer, { extensions, goTo, isOpen: answer.ownPolicies });
     }
   } catch (error) {
     if (mine !== running) return;
     clear();
-    say(`Not evaluated: the server did not answer (${error.name}). Is it still running?`, true);
+    say(`Not evaluated: the server did not answer (${error.name}). Is it still running?`, "bad");
   } finally {
     if (mine === running) asking = "";
   }
@@ -205,7 +226,7 @@ async function open(files) {
   const present = question();
   const made = { ...present, object: [], cluster: [] };
   for (const file of files) {
-    if (file.size > MOST_CHARACTERS) { say("The file is larger than 4 MiB.", true); return; }
+    if (file.size > MOST_CHARACTERS) { say("The file is larger than 4 MiB.", "bad"); return; }
     const content = await file.text();
     try {
       const value = JSON.parse(content);
@@ -246,9 +267,9 @@ async function saveCase() {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   const answer = await response.json();
-  if (!response.ok) { say(`No case: ${answer.message}`, true); return; }
+  if (!response.ok) { say(`No case: ${answer.message}`, "bad"); return; }
   mark(answer.errors || []);
-  if (answer.errors) { say(`No case: ${answer.errors[0].message}`, true); return; }
+  if (answer.errors) { say(`No case: ${answer.errors[0].message}`, "bad"); return; }
   for (const [name, content] of Object.entries(answer.files)) download(name, content, "application/yaml");
   say("Saved policy.yaml and suite.yaml. Put both into one folder, and run `claimgate test` on it.");
 }
@@ -261,7 +282,7 @@ function undo() {
 }
 
 // Say what a button could not do.
-const guarded = (work) => () => work().catch((error) => say(`That did not work (${error.name}).`, true));
+const guarded = (work) => () => work().catch((error) => say(`That did not work (${error.name}).`, "bad"));
 
 function openDropped(event) {
   if (!event.dataTransfer?.files.length) return;
@@ -306,4 +327,4 @@ async function begin() {
   document.body.dataset.ready = "true";
 }
 
-begin().catch((error) => say(`The samples could not be loaded (${error.name}).`, true));
+begin().catch((error) => say(`The samples could not be loaded (${error.name}).`, "bad"));

@@ -59,6 +59,12 @@ function details(title, content, isOpen = false) {
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const code = (text) => element("code", {}, text);
 
+// What is between a pair of backticks is code.
+function withCode(text) {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, index) => (index % 2 ? code(part) : part)) : [text];
+}
+
 function place(name, line, goTo) {
   if (!line || !["object", "cluster"].includes(name)) return name || "–";
   const button = element("button", { type: "button" }, `${name}, line ${line}`);
@@ -66,10 +72,16 @@ function place(name, line, goTo) {
   return button;
 }
 
+// A message of CEL ends with a line of source and a caret below it, which need letters of one width.
+function withSource(message) {
+  const [text, ...source] = message.split("\n | ");
+  return [element("div", {}, text), source.length ? element("pre", { className: "terminal", tabIndex: 0 }, source.join("\n")) : null];
+}
+
 export function showErrors(errors, goTo) {
   const rows = errors.map((each) => [
     place(each.text, each.line, goTo),
-    element("span", {}, each.message, each.hint ? element("strong", {}, ` ${each.hint}`) : null),
+    element("div", {}, ...withSource(each.message), each.hint ? element("strong", {}, ...withCode(each.hint)) : null),
   ]);
   result().append(element("h2", {}, "What could not be read"), table("Errors", ["Where", "What"], rows));
 }
@@ -94,14 +106,14 @@ export function showAnswer(answer, page) {
     result().append(element("ul", { className: "warn" }, ...answer.notes.map((note) => element("li", {}, note))));
   }
   if (answer.checks.length) result().append(...shownChecks(answer.checks));
-  for (const review of answer.reviews) result().append(shownReview(review, page));
+  for (const review of answer.reviews) result().append(shownReview(review, { ...page, pages: answer.pages }));
   if (answer.queues) result().append(...shownQueues(answer.queues));
 }
 
 export function showDenial(rules, load) {
   result().append(element("h2", {}, "What the denial says"));
   for (const rule of rules) {
-    const made = element("section", { className: "verdict denied" }, element("h3", {}, ruleName(rule.rule), `: ${rule.title}`));
+    const made = element("section", { className: "verdict denied" }, element("h3", {}, ruleName(rule.rule), ": ", ...withCode(rule.title)));
     if (rule.lines.length) made.append(terminal(rule.lines.join("\n")));
     made.append(...shownPage(rule.page), ...rule.policies.map((policy) => loadButton(rule, policy, load)));
     result().append(made);
@@ -112,7 +124,7 @@ export function showDenial(rules, load) {
 function shownPage(page) {
   return page.split(/^```.*\n?/m).map((part, index) => {
     const text = part.trim();
-    if (index % 2) return element("pre", { className: "terminal", tabIndex: 0 }, text);
+    if (index % 2) return terminal(text);
     return element("div", { className: "page" }, text.replace(/\[([^\]\n]*)\]\(([^)\n]*)\)/g, "$1 ($2)").replaceAll("`", ""));
   });
 }
@@ -123,17 +135,28 @@ function loadButton(rule, policy, load) {
   return button;
 }
 
+// Only an object that was evaluated in full and has no finding is green.
+function verdictOf(review) {
+  if (!review.allowed) return { verdict: `Denied with code ${review.status.code}`, colour: "bad", border: "denied" };
+  const count = (...results) => review.findings.filter((each) => results.includes(each.result)).length;
+  const worst = count("fail", "error", "warn");
+  if (worst) return { verdict: `Allowed, with ${counted(worst, "finding")}`, colour: "warn", border: "warned" };
+  const open = count("skip");
+  if (open) return { verdict: `Allowed, with ${counted(open, "rule")} not evaluated`, colour: "", border: "" };
+  return { verdict: "Allowed", colour: "good", border: "allowed" };
+}
+
+export function worstColour(reviews) {
+  const colours = reviews.map((review) => verdictOf(review).colour);
+  return ["bad", "warn", ""].find((colour) => colours.includes(colour)) ?? "good";
+}
+
 function shownReview(review, page) {
-  const worst = review.findings.filter((each) => ["fail", "error", "warn"].includes(each.result)).length;
-  const isClean = review.allowed && !worst;
-  const allowed = isClean ? "Allowed" : `Allowed, with ${counted(worst, "finding")}`;
-  const verdict = review.allowed ? allowed : `Denied with code ${review.status.code}`;
-  const colour = isClean ? "good" : review.allowed ? "warn" : "bad";
+  const { verdict, colour, border } = verdictOf(review);
   const title = element("h2", {}, element("span", { className: colour }, verdict), `: ${review.operation} ${review.object}`);
-  const border = isClean ? "allowed" : review.allowed ? "warned" : "denied";
   const made = element("section", { className: `verdict ${border}` }, title);
   made.append(terminal(review.kubectl.join("\n")));
-  if (review.findings.length) made.append(element("h3", {}, "Findings"), findings(review.findings, page.goTo));
+  if (review.findings.length) made.append(element("h3", {}, "Findings"), findings(review.findings, page));
   if (review.patch.length) made.append(element("h3", {}, "What changes"), difference(review, page), patch(review.patch));
   if (review.podSets.length) made.append(element("h3", {}, "Pods that it makes"), podSets(review.podSets));
   made.append(details("Which policy spoke, and why", explanations(review.explanations, page.isOpen)));
@@ -143,19 +166,34 @@ function shownReview(review, page) {
   return made;
 }
 
-function findings(listed, goTo) {
+// Below the findings, a rule name that is pressed shows the page of its rule.
+function findings(listed, page) {
+  const about = element("div", {});
   const sorted = listed.toSorted((one, other) => URGENCY.indexOf(one.result) - URGENCY.indexOf(other.result));
   const rows = sorted.map((each) => [
     element("span", { className: { fail: "bad", error: "bad", warn: "warn" }[each.result] || "" }, each.result),
-    each.severity || "–", each.docs ? link(each.docs, ruleName(each.rule)) : ruleName(each.rule), problem(each),
-    place("object", each.line, goTo), each.policy,
+    each.severity || "–", linkedRule(each, page.pages[each.rule], about), problem(each),
+    place("object", each.line, page.goTo), each.policy,
   ]);
-  return table("Findings", ["Result", "Severity", "Rule", "What", "Where", "Policy"], rows);
+  return element("div", {}, table("Findings", ["Result", "Severity", "Rule", "What", "Where", "Policy"], rows), about);
+}
+
+function linkedRule(finding, rule, about) {
+  if (!rule) return finding.docs ? link(finding.docs, ruleName(finding.rule)) : ruleName(finding.rule);
+  const button = element("button", { type: "button", className: "link" }, ruleName(finding.rule));
+  button.addEventListener("click", () => {
+    const head = element("h3", { tabIndex: -1 }, ruleName(finding.rule), ": ", ...withCode(rule.title));
+    const close = element("button", { type: "button" }, "Close");
+    close.addEventListener("click", () => { about.replaceChildren(); button.focus(); });
+    about.replaceChildren(element("section", { className: "rule" }, head, ...shownPage(rule.page), close));
+    head.focus();
+  });
+  return button;
 }
 
 function problem(finding) {
-  const fix = finding.fix ? element("div", { className: "fix" }, element("strong", {}, "Fix: "), finding.fix) : null;
-  return element("div", {}, finding.message, fix);
+  const fix = finding.fix ? element("div", { className: "fix" }, element("strong", {}, "Fix: "), ...withCode(finding.fix)) : null;
+  return element("div", {}, ...withCode(finding.message), fix);
 }
 
 function ruleName(name) {
