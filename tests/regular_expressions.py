@@ -1,4 +1,4 @@
-"""Every regular expression of `webhook/`, with how it is used, found in the source."""
+"""Every regular expression of the program, with how it is used, found in the source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def find_expressions() -> dict[str, Expression]:
     """Return every expression by where it is."""
     texts = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
-        for path in sorted((ROOT / "webhook").rglob("*.py"))
+        for folder in ("webhook", "claimgate", "certs")
+        for path in sorted((ROOT / folder).rglob("*.py"))
     }
     trees = {module: ast.parse(text) for module, text in texts.items() if "import re\n" in text}
     found = {each.home: each for module, tree in trees.items() for each in _of_module(module, tree)}

@@ -46,8 +46,9 @@ def opens_in_tree(tree):
 @cache
 def opens_of_program():
     return {
-        (path.relative_to(ROOT / "webhook").as_posix(), function)
-        for path in (ROOT / "webhook").rglob("*.py")
+        (path.relative_to(ROOT).as_posix().removeprefix("webhook/"), function)
+        for folder in ("webhook", "certs", "claimgate")
+        for path in (ROOT / folder).rglob("*.py")
         for function, _ in opens_in_tree(ast.parse(path.read_text(encoding="utf-8")))
     }
 

@@ -46,7 +46,7 @@ def is_start(called, names):
 def starts_of_program():
     return {
         (path.relative_to(ROOT).as_posix(), function)
-        for folder in ("webhook", "certs", "deploy")
+        for folder in ("webhook", "certs", "claimgate", "deploy")
         for path in (ROOT / folder).rglob("*.py")
         for function in starts_in_tree(ast.parse(path.read_text(encoding="utf-8")))
     }

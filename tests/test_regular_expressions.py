@@ -1,4 +1,4 @@
-"""Every regular expression of `webhook/` needs linear time, by its structure; the others are listed with their limits.
+"""Every regular expression of the program needs linear time, by its structure; the others are listed with their limits.
 
 docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites the list of expressions.
 """
@@ -63,7 +63,7 @@ def test_the_page_lists_the_caches_of_the_code() -> None:
 
 def test_expressions_are_compiled_only_with_re() -> None:
     """Nothing escapes the list by another name of `re`."""
-    for path in (ROOT / "webhook").rglob("*.py"):
+    for path in (path for folder in ("webhook", "claimgate", "certs") for path in (ROOT / folder).rglob("*.py")):
         lines = [
             line for line in path.read_text().splitlines() if re.match(r"\s*(from re import|import\b.*\bre\b)", line)
         ]
