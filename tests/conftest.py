@@ -1,4 +1,5 @@
-"""The common settings of all tests: the number of examples of property tries, and whether golden files are rewritten."""
+"""The common settings of all tests: the number of examples of property tests, and whether golden files are
+rewritten."""
 
 import pytest
 from hypothesis import HealthCheck, settings

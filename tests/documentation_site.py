@@ -1,7 +1,7 @@
 """Builds the documentation as a site: `python -m tests.documentation_site`, or `make site`.
 
-The pages of docs/ refer to others of the repository. These are added under `repository/`, and a link to a file that is
-not a page becomes its name, so that the strict build finds every broken link.
+The pages of docs/ link to other pages of the repository. These are added under `repository/`, and a link to a file that
+is not a page becomes the name of the file, so that the strict build finds every broken link.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _place(page: Path) -> Path:
 
 
 def _written(page: Path, place: Path) -> list[Path]:
-    """Write a page with links of the site; the pages elsewhere that it refers to."""
+    """Write a page with links of the site; return the pages outside of docs/ that it links to."""
     others: list[Path] = []
 
     def linked(match: re.Match[str]) -> str:

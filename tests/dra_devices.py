@@ -1,4 +1,4 @@
-"""`spec.devices` of valid and invalid claims, in the form of v1: what tests/dra_variants.py makes claims of."""
+"""`spec.devices` of valid and invalid claims, in the form of v1, for the claims of tests/dra_variants.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device selectors, right and wrong, for the judge that tests/dra_variants.py asks."""
+"""Valid and invalid device selectors, for tests/dra_variants.py."""
 
 from __future__ import annotations
 

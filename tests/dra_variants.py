@@ -1,4 +1,4 @@
-"""Claims, templates, classes and taint rules, right and wrong, each with a sentence, for the API server to check.
+"""Valid and invalid claims, templates, classes and taint rules, each with a description, for the API server to check.
 
 `tests/e2e/dra_verdicts.py` asks a real kube-apiserver and writes its answers to tests/data/dra/verdicts.tsv;
 tests/policies/test_dra_verdicts.py compares the shipped policies with them.
@@ -49,7 +49,7 @@ def device_class(spec: JSON, version: str = "v1", name: str = CLASS) -> JSON:
 
 
 def variants() -> Iterator[tuple[str, JSON]]:
-    """Every object with the sentence that tells it from the others."""
+    """Every object with its own description."""
     for index, (name, held) in enumerate(devices()):
         yield f"claim v1: {name}", claim({"devices": held})
         version = ("v1beta1", "v1beta2")[index % 3 == 2]

@@ -1,4 +1,4 @@
-"""The bundle in webhook configurations: which operations, and only where something changes."""
+"""The bundle in webhook configurations: the operations, and no write without a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotation: the plan as a table, and whole lives of a store without a gap in trust."""
+"""Rotation: the plan as a table, and the whole life of a store without a gap in trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API server of the tests' own, and views of it."""
+"""An API server for the tests, and views of it."""
 
 import io
 

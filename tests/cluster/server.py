@@ -41,7 +41,7 @@ def eventually(claim):
 
 
 class AsText(dict):
-    """An object that is sent as a text: one that is nested more deeply than Python writes JSON."""
+    """An object that is sent as a text, because it is nested more deeply than Python can write as JSON."""
 
     def __init__(self, shallow, text):
         super().__init__(shallow)
@@ -49,7 +49,7 @@ class AsText(dict):
 
 
 def encoded(value):
-    """JSON of an answer, with the items of a list each as its text where it has one."""
+    """JSON of an answer; an item of a list that has a text is written as this text."""
     if isinstance(value, AsText):
         return value.text
     if isinstance(value, dict) and any(isinstance(each, AsText) for each in value.get("items") or ()):
@@ -62,9 +62,9 @@ class ApiServer(ThreadingHTTPServer):
     """Answers by path. `answers` maps a path to (code, body); `watches` maps a collection's path to queues of lines.
 
     A queued None ends the watch; a queued bytes object is sent unchanged. `objects` maps a collection's path to all of
-    its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and
-    PartialObjectMetadata, and each of its watches, by path and selectors, has a separate queue. While it `is_silent`,
-    it accepts connections and sends nothing.
+    its objects: a list of the collection, or of one of its namespaces, supports limit, continue, both selectors and
+    PartialObjectMetadata. Each watch has its own queue, by path and selectors. While it `is_silent`, it accepts
+    connections and sends nothing.
     """
 
     daemon_threads = True
@@ -111,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.server.is_silent:
-            time.sleep(1.5)  # longer than those who ask wait
+            time.sleep(1.5)  # longer than clients wait
             return
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(code, body)
 
     def do_PATCH(self):
-        """Server-side apply, as far as it replaces the whole object."""
+        """Server-side apply that replaces the whole object."""
         collection, name = self.written()
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.server.is_silent_to_writes:
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(404 if is_gone else 200, {"message": "not found"})
 
     def written(self):
-        """The collection of all namespaces and the name of the object that is written; it is noted."""
+        """The collection of all namespaces, and the name of the written object; the write is recorded."""
         path = urlsplit(self.path).path
         self.server.written.append((self.command, path, dict(self.headers)))
         *before, name = path.split("/")
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "/".join(before), name
 
     def listed(self, path, query):
-        """A page of what is selected, None if the collection is answered otherwise."""
+        """A page of the selected objects; None if the collection has another answer."""
         before, _, inside = path.partition("/namespaces/")
         namespace, _, plural = inside.partition("/")
         items = self.server.objects.get(f"{before}/{plural}" if plural else path)

@@ -1,4 +1,4 @@
-"""Which release of a controller the files of a tree state, and for which files it counts."""
+"""The release of a controller that the files of a tree state, and the files to which the release applies."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""JSON of an API server is decoded object by object, with any content and in any pieces."""
+"""JSON of an API server is decoded object by object, with any content, and in chunks of any size."""
 
 import json
 import subprocess
@@ -169,7 +169,7 @@ def test_a_forked_child_can_read_during_a_write():
 
 
 def functions_entered(work):
-    """How many functions of Python some work enters; only there it gives the interpreter to another thread."""
+    """How many Python functions some work calls; only at a call can another thread run."""
     count = 0
 
     def note(_frame, what, _arg):

@@ -73,7 +73,7 @@ def test_an_outage_and_its_end_are_one_log_line_each(error, begin, end):
     for _ in range(3):
         for watch in ("a", "b", "c"):
             written.fail(watch, error)
-        written.failures.note_success("a", CONFIG)  # one connection that still works
+        written.failures.note_success("a", CONFIG)  # a connection that still works
     written.failures.note_success("b", CONFIG)
     assert written.messages() == [begin]
     written.failures.note_success("c", CONFIG)

@@ -28,7 +28,7 @@ def tree(*objects, **more):
 
 
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
-    """The `by` of an object's spec, None for none, or why it is not known."""
+    """The `by` of an object's spec; None if it has none; or the reason why it is not known."""
     try:
         found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:
@@ -65,7 +65,7 @@ DIFFERS = "ClusterQueue c is defined differently in a/one.yaml and a/two.yaml"
         ("./a/job.yaml", "own", "two"),
         ("a/below/job.yaml", "own", None),  # a subfolder is a separate unit
         ("b/job.yaml", "own", None),
-        ("b/job.yaml", "c", "b"),  # twice the same
+        ("b/job.yaml", "c", "b"),  # the same object twice
         ("b/job.yaml", "${NAME}", None),  # still to be filled in
         ("vendor/x/job.yaml", "far", None),
         ("pkg/testdata/job.yaml", "far", None),

@@ -1,4 +1,4 @@
-"""The kinds of a cluster, and lists that are read page by page, also after their first state is gone."""
+"""The kinds of a cluster, and lists that are read page by page, even if their revision is compacted meanwhile."""
 
 import pytest
 

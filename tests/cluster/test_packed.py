@@ -1,4 +1,4 @@
-"""Large objects are held as text: in little memory, compared in one call, and read as any other."""
+"""Large objects are held as text, which needs little memory, is compared in one call, and reads like other objects."""
 
 import json
 import sys
@@ -65,7 +65,7 @@ def test_only_a_different_value_is_a_change(view, server):
     before = view.revision(CONFIG)
     server.send(CONFIGS, event("MODIFIED", config("large", version="11")), event("ADDED", config("last", 1, "12")))
     eventually(lambda: view.get(CONFIG, "n", "last"))
-    assert view.revision(CONFIG)[1] == before[1] + 1  # only of the last one
+    assert view.revision(CONFIG)[1] == before[1] + 1  # only of the last change
     server.send(CONFIGS, event("MODIFIED", config("large", version="13", value=1)))
     eventually(lambda: type(view.get(CONFIG, "n", "large")["data"][0]["value"]) is int)
 

@@ -1,4 +1,4 @@
-"""ConfigMap claimgate-site lies over the shipped ConfigMaps, and its mistakes are named."""
+"""ConfigMap claimgate-site overrides the shipped ConfigMaps, and its mistakes are reported."""
 
 from __future__ import annotations
 

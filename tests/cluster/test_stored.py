@@ -1,4 +1,4 @@
-"""The view during a review: a created object does not exist yet, a changed one is still the old one."""
+"""The view during a review: a created object does not exist yet, and a changed object has its old content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = pod("b", "n")
 
 
 def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
-    """In the view of the review of `obj`: Pod `a`, and the names of all Pods."""
+    """Pod `a` and the names of all Pods, in the view of the review of `obj`."""
     asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
     seen = view_before_request(view, asked)
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]
@@ -46,7 +46,7 @@ def test_other_kinds_and_namespaces_are_not_changed() -> None:
 
 
 def test_a_view_with_the_old_object_is_not_changed() -> None:
-    """Also a view that keeps only a few fields of each object."""
+    """The same in a view that keeps only a few fields of each object."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])

@@ -17,7 +17,7 @@ DEPTHS = [600, 980, 5_000]
 
 
 def deep(name, depth, field="data", version="11"):
-    """A ConfigMap as text, as Python writes none that is so deep."""
+    """A ConfigMap as text, because Python cannot write JSON of this depth."""
     text = json.dumps(config(name, version, text="honest"))
     return f'{text[:-1]}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
 
@@ -75,7 +75,7 @@ def test_a_watch_continues_after_a_too_deep_object(server, started, interest, de
     assert view.failure_count == 0
     with pytest.raises(LookupFailed, match=r"^ConfigMap n/b: it is nested deeper than 200 levels"):
         view.get(CONFIG, "n", "b")
-    for namespace in ("n", None):  # a list without one of them must not count as complete
+    for namespace in ("n", None):  # a list without an unreadable object must not count as complete
         with pytest.raises(LookupFailed, match=r"^ConfigMap n/b"):
             view.list(CONFIG, namespace)
     assert view.list(CONFIG, "other") == ()

@@ -112,7 +112,7 @@ def test_objects_without_a_namespace_are_counted_and_listed_last():
     assert 60 * KB < memory.bytes < 61 * KB
     claims.put(("team", "a"), {"spec": "x" * 50 * KB})
     assert (claims.not_held, nodes.not_held) == ({"team"}, frozenset())
-    nodes.put(("", "other"), {"spec": "x" * 60 * KB})  # no namespace is too large: these are, by themselves
+    nodes.put(("", "other"), {"spec": "x" * 60 * KB})  # no namespace is too large, but these objects are
     assert nodes.not_held == {""}
     assert memory.bytes == 0
 

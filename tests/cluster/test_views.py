@@ -26,7 +26,7 @@ RUNTIMES = {
 
 
 class Unsynced:
-    """A view that cannot say anything."""
+    """A view that knows no object."""
 
     def get(self, gvk, namespace, name):
         raise LookupFailed("not synced yet")

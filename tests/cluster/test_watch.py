@@ -131,9 +131,7 @@ def test_a_watch_that_is_too_old_lists_again(server, started):
 def test_the_view_keeps_answering_and_recovers(server, started, sent):
     view = started(CONFIG)
     assert view.wait_until_synced(5)
-    server.send(
-        CONFIGS, *sent, None, event("ADDED", config("b", "11"))
-    )  # None ends the watch that is not used any more
+    server.send(CONFIGS, *sent, None, event("ADDED", config("b", "11")))  # None ends the unused watch
     eventually(lambda: view.get(CONFIG, "n", "b"))
     assert view.get(CONFIG, "n", "a") is not None
 

@@ -1,4 +1,4 @@
-"""An API server of the tests' own, without anything in it. Tests that need something there override it."""
+"""An API server for the tests, without objects. Tests that need objects override this fixture."""
 
 from __future__ import annotations
 

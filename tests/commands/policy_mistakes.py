@@ -1,7 +1,7 @@
 """Typical mistakes of authors of policies, for `claimgate policies check` and for kube-apiserver's own type check.
 
-A row has the policy and a part of what `policies check` says. TYPED are those for which kube-apiserver writes a warning
-into status.typeChecking, UNSEEN those for which it writes nothing.
+A row has the policy and a part of the output of `policies check`. kube-apiserver writes a warning into
+status.typeChecking for the rows of TYPED, and nothing for the rows of UNSEEN.
 """
 
 from tests.literals import PODS, mutating, validating
@@ -48,7 +48,7 @@ TYPED = {
         on_pods("object.spec.containers['main'].image != ''"),
         'write `object.spec.containers.exists(x, x.name == "main")`',
     ),
-    "a list that is asked for contains": (
+    "`contains` on a list": (
         on_pods("object.spec.containers.contains('a')"),
         'write `"a" in object.spec.containers`',
     ),
@@ -80,7 +80,7 @@ TYPED = {
         on_pods("object.metadata.labels.split(',').size() > 0"),
         "a map has no function `split` with such values",
     ),
-    "a text that is asked for elements": (
+    "a macro over a text": (
         on_pods("'a' in object.metadata.name"),
         'write `object.metadata.name.contains("a")`',
     ),
@@ -232,4 +232,4 @@ QUANTITIES = {
         "compares quantities as strings, so `10` is less than `9`: write `!quantity(",
     ),
 }
-"""kube-apiserver warns of these that `limits` does not exist, as it does of each policy that reads limits."""
+"""kube-apiserver warns that `limits` does not exist, for these policies and for each policy that reads limits."""

@@ -1,4 +1,5 @@
-"""`claimgate audit`: findings with their lines, everything else counted, the exit code says whether there are any."""
+"""`claimgate audit`: findings with their lines, counts of all other objects, and an exit code that says whether there
+are findings."""
 
 import json
 from pathlib import Path
@@ -91,7 +92,7 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.co
 @pytest.mark.parametrize(
     ("reviewed", "found"),
     [
-        pytest.param((), ["device-claims/node-name"], id="as new objects, whose gpu is translated"),
+        pytest.param((), ["device-claims/node-name"], id="as new objects, with gpu translated"),
         pytest.param(("--as", "create"), ["device-claims/node-name"], id="the same, said"),
         pytest.param(("--as", "stored"), ["gpu-portable/untranslated"], id="as they are, on the scheduler's node"),
     ],
@@ -282,7 +283,7 @@ def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
 
 
 def example(request):
-    """A claim template with the name that all examples use, and a Pod that names its request."""
+    """A claim template with the name that all examples use, and a Pod that names the request of the template."""
     return f"""
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -299,7 +300,8 @@ spec:
 
 
 def test_an_example_refers_to_objects_of_its_own_folder(tmp_path, capsys):
-    """Each is for a separate apply; the objects of --context are visible to all."""
+    """Files of different folders do not see each other, because they are applied separately; all see the objects of
+    --context."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
@@ -319,7 +321,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
 
 
 def test_published_manifests_are_evaluated_without_an_error(tmp_path, capsys):
-    """Every one of them is audited or named; none makes an expression of a shipped policy fail."""
+    """Each manifest is audited or reported, and none makes an expression of a shipped policy fail."""
     kept = tmp_path / "report.json"
     assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
     document = json.loads(kept.read_text())
@@ -361,7 +363,7 @@ def test_a_broken_file_that_is_not_a_manifest_is_counted(tmp_path, capsys):
 
 
 def test_findings_link_to_the_published_page_of_their_rule(capsys):
-    """The page and its heading exist, for readers without a command line."""
+    """The page of the rule and its heading exist, for readers without a command line."""
     root = Path(__file__).parents[2]
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
     assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1

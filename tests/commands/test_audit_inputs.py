@@ -111,7 +111,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Stand-ins of helm, which fails, and kubectl, which prints a file: where neither is installed."""
+    """Programs in place of helm, which fails, and of kubectl, which prints a file, for machines without them."""
     for name in ("helm", "kubectl"):
         written(tmp_path, {f"bin/{name}": PROGRAM})
         (tmp_path / "bin" / name).chmod(0o755)
@@ -125,7 +125,7 @@ def test_rendered_objects_replace_their_files_and_a_failure_is_reported(tmp_path
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
     assert f"error: {tree}/chart: cannot be rendered: `helm template` failed: no such chart" in err
-    assert err.count(f"{tree}/chart") == 1  # its templates are not told again
+    assert err.count(f"{tree}/chart") == 1  # its templates are not reported again
 
 
 def test_a_library_of_charts_is_not_rendered(tmp_path, capsys, programs):
@@ -151,7 +151,7 @@ def test_a_chart_gets_its_dependencies_of_the_same_folder(tmp_path, capsys):
     assert run_command_line(["audit", *POLICIES, str(tmp_path / "tree"), "--render", "-o", "ndjson"]) == 2
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["of-the-library"]
-    assert "missing in charts/ directory: far" in err  # it is outside of the named folder
+    assert "missing in charts/ directory: far" in err  # the file is outside of the named folder
 
 
 def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, programs):
@@ -164,12 +164,13 @@ def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, progr
 
 
 def test_hidden_folders_are_not_rendered(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))  # without helm and kubectl, whatever is rendered is an error
+    monkeypatch.setenv("PATH", str(tmp_path))  # without helm and kubectl, rendering is an error
     written(tmp_path / ".archive", CHART)
     written(tmp_path / "clusters/.old", {"kustomization.yaml": "resources: [../../../missing]\n"})
     written(tmp_path, {"pod.yaml": POD.format("seen")})
     assert denied(capsys, tmp_path, "--render") == ["seen"]
-    assert run_command_line(["audit", *POLICIES, str(tmp_path / ".archive"), "--render"]) == 2  # it is named
+    # a hidden folder that the command line names is rendered
+    assert run_command_line(["audit", *POLICIES, str(tmp_path / ".archive"), "--render"]) == 2
 
 
 def test_a_chart_for_other_releases_is_rendered_for_the_release_of_helm(tmp_path, capsys, programs):

@@ -1,4 +1,4 @@
-"""What `webhook-config --check --live` says of the stored certificate."""
+"""The report of `webhook-config --check --live` about the stored certificate."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_bundle_of_another_authority_is_named_after_an_expired_certificate(ser
 
 
 def test_the_secret_is_the_one_that_the_server_mounts(server: ApiServer, tmp_path: Path) -> None:
-    """`certificates.secretName` of the chart gives it another name."""
+    """`certificates.secretName` of the chart gives the Secret another name."""
     ca = authority("a", now=NOW)
     bundle = base64.b64encode(ca.certificate).decode()
     volumes = [{"name": "config", "configMap": {"name": "c"}}, {"name": "tls", "secret": {"secretName": "own"}}]

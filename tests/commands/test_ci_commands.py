@@ -133,13 +133,13 @@ def test_every_format(verb: str, objects: Path, tmp_path: Path, capsys: pytest.C
     assert obeyed(out + err) == []
     for name in format_names():
         text = (tmp_path / name).read_text()
-        if name == "github":  # its lines are commands, and each of them is one of ours
+        if name == "github":  # the lines are commands, and claimgate wrote each of them
             lines = text.split("\n")
             assert {line.split(" ")[0] for line in lines if line} <= {"::error", "::warning", "::notice"}
             assert [line for line in lines if OBEYED.search(line.removeprefix("::"))] == []
         else:
             assert obeyed(text) == [], name
-    for name in ("policyreport", "openreports"):  # what is escaped reads as the same text
+    for name in ("policyreport", "openreports"):  # an escaped text reads as the original text
         kept = (tmp_path / name).read_text()
         assert not kept or any(
             "\n::error" in json.dumps(each.value).replace("\\n", "\n") for each in yamlfile.load(kept)
@@ -162,7 +162,7 @@ def test_simulations(
 
 
 def test_a_text_without_ci_commands_is_written_unchanged() -> None:
-    """The control: nothing is escaped that need not be."""
+    """The control: texts that are harmless are not escaped."""
     harmless = "std::vector a::b #[x] ## title # [y] " * 9
     assert Screen(width=40).wrapped(harmless, "  ") == textwrap.wrap(
         harmless, 40, initial_indent="  ", subsequent_indent="  "

@@ -88,7 +88,7 @@ LATE = (
     "multiprocessing",
     "kubernetes",
 )
-"""What no audit of files with a Pod needs: half of a short run is imports."""
+"""Modules that no audit of files with a Pod needs: half of a short run is imports."""
 
 
 def test_an_audit_of_a_pod_imports_no_rules_of_other_objects(tmp_path):
@@ -187,7 +187,7 @@ def test_an_internal_error_exits_with_70_and_its_place(capsys):
 
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
-    """One line instead of every mistake that an older CEL finds in them."""
+    """One line, instead of every mistake that an older CEL finds in the policies."""
     assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -205,7 +205,7 @@ def test_shipped_policies_do_not_work_with_an_older_release():
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS), ("policies", "check"), ("certs", "inject")])
 def test_help_has_no_words_of_python(verb, capsys):
-    """No names of types; every argument in capitals."""
+    """The help has no names of types, and writes every argument in capitals."""
     assert run_command_line([*verb, "--help"]) == 0
     shown = capsys.readouterr().out
     assert not re.search(r"<(str|int|float|Path|list|bool)\b|list\[|None|\{[A-Z]", shown)
@@ -282,7 +282,8 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
 def test_options_next_to_files_of_other_names_are_options(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
-    assert run_command_line(["audit", "--output=text", "-v", "--config", "z.yaml", "z.yaml"]) == 2  # it is read as one
+    # z.yaml is read as a configuration
+    assert run_command_line(["audit", "--output=text", "-v", "--config", "z.yaml", "z.yaml"]) == 2
     assert "z.yaml" in capsys.readouterr().err
     assert run_command_line(["audit", "--output=text", "-v", "z.yaml"]) == 0
     assert run_command_line(["audit", "--", "--output=text"]) == 2

@@ -1,4 +1,4 @@
-"""Comments `# claimgate:ignore RULE reason` of audited files, where the configuration allows them."""
+"""Comments `# claimgate:ignore RULE reason` of audited files, if the configuration allows them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_a_comment_is_about_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comment of one document excepts nothing in the next one."""
+    """A comment of one document excepts nothing in the next document."""
     Path("claimgate.yaml").write_text("ignoreComments: [research]\n")
     written(COMMENT)
     Path("job.yaml").write_text(f"{Path('job.yaml').read_text()}---\n{BROKEN.read_text()}")

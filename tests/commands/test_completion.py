@@ -1,4 +1,4 @@
-"""Completion as a shell asks for it: bash runs the script that it is given, and others set the same variables."""
+"""Completion as a shell requests it: bash runs the printed script, and other shells set the same variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No word that an unrelated file made up: repositories as people keep them, through the commands."""
+"""Unrelated files of a repository do not change a finding."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": j
     [
         ({}, ["kueue-never/exceeds-max-quota"]),
         ({"other/queues.yaml": (local_queue(), cluster_queue(64), FLAVOR)}, ["kueue-never/exceeds-max-quota"]),
-        ({"again.yaml": cluster_queue(64)}, []),  # it is not known which of the two it is
-        ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),  # others may lend
+        ({"again.yaml": cluster_queue(64)}, []),  # it is not known which of the two objects is meant
+        ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),  # other queues may lend quota
         ({"job.yaml": job(namespace="team")}, []),  # the LocalQueue may be in another namespace
         ({"queues.yaml": local_queue(), "vendor/queues.yaml": (cluster_queue(4), FLAVOR)}, []),
     ],

@@ -1,4 +1,4 @@
-"""The example of README: every broken object has its finding, and no good one has any."""
+"""The example of README: every broken object has its finding, and no good object has a finding."""
 
 from __future__ import annotations
 

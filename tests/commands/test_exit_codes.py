@@ -1,4 +1,4 @@
-"""Each exit code of the documented table, by each verb that may end with it; test_audit_stream.py has the exit code of
+"""Each exit code of the documented table, for each verb that may end with it; test_audit_stream.py has the exit code of
 Ctrl-C.
 """
 

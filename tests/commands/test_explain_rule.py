@@ -1,4 +1,4 @@
-"""`claimgate explain`: every shipped rule has a page to read, and a misspelt one is named."""
+"""`claimgate explain`: every shipped rule has a page, and a misspelt id gets a suggestion."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_version_and_short_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["version"], ["explain", "gpu-portable/all"], ["explain", "gpu-portable/al"]])
 def test_a_prepared_text_is_printed_without_importing_the_parser(arguments: list[str]) -> None:
-    """Typer and pydantic are most of a start."""
+    """Typer and pydantic need most of the time of a start."""
     code = (
         "import sys; from webhook.cli import run_command_line; run_command_line(sys.argv[1:]);"
         "sys.exit(','.join({'typer', 'pydantic', 'yaml', 'webhook.facts'} & set(sys.modules)) or 0)"

@@ -54,7 +54,7 @@ open("RECORD", "a").write(json.dumps([sys.argv, dict(os.environ), os.getcwd(), o
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    """Programs that write down how they are started, in front of the real ones."""
+    """Programs that record how they are started, before the real programs in PATH."""
     file = tmp_path / "record"
     for name in ("helm", "kubectl", "git"):
         write_program(tmp_path / "bin" / name, RECORDER.replace("RECORD", str(file)))
@@ -98,7 +98,7 @@ def test_the_name_of_a_folder_is_never_an_option_of_a_program(tmp_path, capsys, 
     write_files(tmp_path / "tree" / name / "chart", CHART)
     write_files(tmp_path / "tree" / name / "k", {"kustomization.yaml": "resources: []\n"})
     monkeypatch.chdir(tmp_path / "tree")
-    # the folder itself, where a shell or `find` gives it; an option that looks like it comes after `--`
+    # the folder itself, as a shell or `find` passes it; a name like an option comes after `--`
     audit(capsys, "--render", "--", name if is_relative else tmp_path / "tree")
     started = record()
     kinds = "--api-versions", started[0][0][5]
@@ -182,7 +182,7 @@ def test_a_program_is_bounded(tmp_path):
 @pytest.mark.parametrize("script", ["sleep 100 & echo $!; exit 0", "sleep 100 >&- 2>&- & echo $!; exit 0"])
 def test_processes_left_by_a_program_are_stopped(tmp_path, script):
     left = tmp_path / "left"
-    with suppress(ProgramError):  # the process that it left keeps its output open
+    with suppress(ProgramError):  # a process that the program started keeps its output open
         run_script(tmp_path, script.replace("echo $!", f"echo $! > {left}"), timeout_s=1)
     process = int(left.read_text())
     for _ in range(1000):
@@ -225,7 +225,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
         assert "1 file or folder is not read" in err, target
     (tree / "chart" / "token").unlink()
     (tree / "chart" / "token").symlink_to(secret / "token")
-    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout  # what the copy is for
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout  # the reason for the copy
     (tree / "chart" / "token").unlink()
     (tree / "chart" / "token").symlink_to("../shared/_x.tpl")  # a link inside is followed
     (tree / "chart" / "templates" / "x").symlink_to("../../shared")
@@ -282,7 +282,7 @@ def test_files_outside_the_kustomization_are_audited_too(tmp_path, capsys):
 
 @needs_helm
 def test_a_folder_that_is_called_like_an_option_of_helm_is_rendered(tmp_path, capsys, monkeypatch):
-    """As a named folder `--post-renderer=/bin/sh` was an option, which starts a program."""
+    """Before, a folder named `--post-renderer=/bin/sh` was read as an option, which starts a program."""
     ran = tmp_path / "ran"
     write_program(tmp_path / "evil", f"#!/bin/sh\ntouch {ran}\ncat\n")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -351,7 +351,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
 def test_kustomize_itself_accepts_folders_from_elsewhere(tmp_path, key):
-    """The reason of the check."""
+    """The reason for the check."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})
     assert "name: outside" in run_as_it_is("kubectl", "kustomize", tmp_path / "k").stdout
@@ -523,7 +523,7 @@ def test_files_of_a_nested_work_tree_are_audited_and_counted(tmp_path, capsys, p
     assert "note: 1 object unchanged and not audited" in err
     assert "note: 2 files are compared with nothing, so all of their objects are audited; first " in err
     assert "it is in another work tree of git, which was not named" in err
-    assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())  # named, it is compared
+    assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())  # a named file is compared
     assert not ran.exists()
 
 

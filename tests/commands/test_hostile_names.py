@@ -1,6 +1,6 @@
 """No terminal or CI system obeys a name of an object, policy, suite or file, with any content and at any place.
 
-Every text output is tried, with a name that would clear the screen, turn the line around, and forge an error line.
+Every text output is tried, with a name that would clear the screen, reverse the line, and forge an error line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDE = f"{'w' * 31} ::stop-commands::x {'w' * 71} ::stop-commands::x"
 HOSTILE = (
     "a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y\r\n  ::error::z\n##[error]w [bold]b[/]\ud800" + f" {WIDE}"
 )
-IN_FILE = HOSTILE.replace("\ud800", "")  # a file name may hold all but this, "/" and null
+IN_FILE = HOSTILE.replace("\ud800", "")  # a file name may contain everything except this, "/" and null
 OF_GITHUB = re.compile(r"::(?:error|warning|notice) (?:file=[^,:]+,line=\d+,|title=)")
 """A command that the format `github` writes; none in HOSTILE looks like it."""
 POLICY = """\
@@ -94,7 +94,7 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """No invisible character; no command at the start of a line or anywhere."""
+    """Check that the text has no invisible character, and no command at the start of a line or anywhere."""
     hidden = {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}
     assert not hidden, "write what users name as JSON, or through terminal.one_line of webhook/text/terminal.py"
     lines = text.split("\n")
@@ -103,7 +103,7 @@ def assert_harmless(text: str) -> None:
 
 
 def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code and everything that was printed, once it is found to be harmless."""
+    """The exit code and the output, after a check that the output is harmless."""
     code = run_with_traceback(lambda: run_command_line(arguments))
     captured = capsys.readouterr()
     assert_harmless(captured.out + captured.err)

@@ -1,4 +1,5 @@
-"""`claimgate policies init`: each policy compiles, has nothing wrong, and passes its own suite, which tries all of it."""
+"""`claimgate policies init`: each policy compiles without mistakes, and passes its own suite, which tries every part of
+it."""
 
 from pathlib import Path
 

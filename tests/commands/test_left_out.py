@@ -45,7 +45,7 @@ NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six broken jobs, each removed in another way, and one more."""
+    """Seven broken jobs: six are removed, each in a different way, and one stays."""
     monkeypatch.chdir(tmp_path)
     job = yamlfile.read(BROKEN)[0].value
 
@@ -84,7 +84,7 @@ def audit(*arguments: str) -> int:
 
 @pytest.fixture
 def configured(folder: Path) -> Path:
-    """With a baseline that has one of the jobs."""
+    """An audit with a baseline that has one of the jobs."""
     run_command_line(["audit", "--write-baseline", "known.json", "--rule", RULE, "--", "jobs/known.yaml"])
     known = json.loads(Path("known.json").read_text())
     for each in known["findings"]:
@@ -100,7 +100,7 @@ WITHOUT_SUMS = {
     "policyreport": "its schema has no such sum",
     "openreports": "its schema has no such sum",
 }
-"""The formats that do not say what the configuration left out."""
+"""The formats that do not report what the configuration left out."""
 
 
 def test_every_format_with_sums_counts_it(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +182,7 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
 
 
 def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says which rules hold, also where no configuration is read."""
+    """The output names the rules in force, even if no configuration is read."""
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
     param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]
     assert audit("--no-config") == 1

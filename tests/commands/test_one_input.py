@@ -1,4 +1,4 @@
-"""Objects of one input are each other's context, in replay as in audit, and what only warns decides no exit code."""
+"""Objects of one input are context for each other, in replay and in audit, and warnings decide no exit code."""
 
 import json
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, cap
     findings = json.loads(capsys.readouterr().out)["findings"]
     (found,) = (each for each in findings if each["result"] == "warn")
     assert (found["path"], found["line"], found["object"]["name"], found["rule"]) == (
-        "",  # for JSON the reader records only the place
+        "",  # in JSON the reader records only the place
         2,
         "b",
         "manifest/repeated-key",

@@ -1,4 +1,4 @@
-"""`claimgate policies`: what is loaded, what it covers, what a cluster can take."""
+"""`claimgate policies`: the loaded policies, the kinds that they cover, and what a cluster accepts."""
 
 import datetime as dt
 import io
@@ -98,7 +98,7 @@ DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"]
     ],
 )
 def test_check_names_fields_that_no_kind_has(expression, told, tmp_path, capsys):
-    """As kube-apiserver does in status.typeChecking."""
+    """kube-apiserver reports the same in status.typeChecking."""
     pod = [{"name": "pod", "expression": "object.spec.template.spec"}]
     made = validating(expression, variables=pod, rule=DEPLOYMENTS)
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
@@ -173,7 +173,7 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
     assert run_command_line(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
-    for verb in ("replay", "audit"):  # an input that is a param; the others are still reviewed
+    for verb in ("replay", "audit"):  # an input that is a param; the other inputs are still reviewed
         assert run_command_line([verb, str(context)]) == 2
         assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
@@ -208,7 +208,7 @@ def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
-    """Also for own policies, with rules in a separate index."""
+    """The same for policies of a site, with rules in a separate index."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
@@ -228,7 +228,7 @@ def test_late_failures_are_printed_as_tables(capsys):
     assert "\n## GPU requests\n" in out
     rule = "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required)"
     assert f"{rule}: The device or hugepages have a request but no limit" in out
-    assert "\n## Not covered\n" not in out  # which is about the shipped policies as a whole
+    assert "\n## Not covered\n" not in out  # a report about the shipped policies as a whole
     assert run_command_line(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out
 

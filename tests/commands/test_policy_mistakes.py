@@ -1,4 +1,4 @@
-"""`claimgate policies check` on policies that compile, and do not do what their authors mean."""
+"""`claimgate policies check` on policies that compile but do not do what their authors intend."""
 
 import json
 from copy import deepcopy

@@ -37,7 +37,8 @@ def claimgate(*arguments, environment=None, timeout=600):
 
 
 def ray_processes():
-    """The processes of Ray below this one's children, and what it left behind: names and addresses they listen on."""
+    """The processes of Ray below the children of this process, and remaining processes: names and listening
+    addresses."""
     listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if "/ray/core/src/" in line or "ray::" in line]
 
@@ -133,7 +134,8 @@ def test_a_baseline_works_on_ray(manifests, tmp_path):
 
 @pytest.fixture(scope="module")
 def store(manifests, logs):
-    """An object store on the loopback address with the manifests and the logs; gives the variables that name it."""
+    """An object store on the loopback address with the manifests and the logs; returns the variables that name the
+    store."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

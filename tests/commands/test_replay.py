@@ -1,4 +1,4 @@
-"""`claimgate replay`: every kind of fixture gives its answer, and the exit code tells what happened."""
+"""`claimgate replay`: every kind of fixture gets its answer, and the exit code says what happened."""
 
 import base64
 import io
@@ -50,7 +50,7 @@ def lines(capsys):
         pytest.param(pod(), 0, id="allowed is 0"),
         pytest.param(pod(warn="1"), 0, id="a warning is allowed"),
         pytest.param(pod(deny="1"), 1, id="denied is 1"),
-        pytest.param(pod(fail="1"), 0, id="an ignored error is told"),
+        pytest.param(pod(fail="1"), 0, id="an ignored error is reported"),
         pytest.param([pod(fail="1"), pod(deny="1")], 1, id="denied is said before undecided"),
         pytest.param([pod(deny="1"), {"replicas": 1}], 2, id="unreadable is said before denied"),
         pytest.param("{not json", 2, id="broken JSON is 2"),
@@ -141,7 +141,7 @@ def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, caps
     assert jsonpatch.apply_operations(sent, line["patch"]) == line["patchedObject"]
     assert [(made["policy"], made["phase"]) for made in line["decisions"]] == [
         ("marks", "mutate"),
-        ("denies", "validate"),  # once, though it expands: a Pod is not a template of itself
+        ("denies", "validate"),  # once, although the policy expands: a Pod is not a template of itself
         ("warns", "validate"),
     ]
 
@@ -256,7 +256,7 @@ def test_junit_names_what_cannot_be_read(tmp_path, capsys):
 
 
 def test_advice_is_shown_on_request(tmp_path, capsys):
-    """For all three verbs, with an exit code as if it did not exist."""
+    """In all three verbs, with the exit code of a file that does not exist."""
     folder = tmp_path / "storage"
     shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
@@ -338,7 +338,7 @@ def test_objects_have_the_form_that_an_api_server_sends(fixture, code, tmp_path)
 
 
 def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
-    """The first of three queues may not be created below a queue with pods, with any others in the same file."""
+    """The first of three queues may not be created below a queue with pods, whatever other queues the file has."""
 
     def queue(name, parent, **status):
         spec = {"parent": parent, "reclaimable": True}
@@ -371,7 +371,8 @@ def test_a_change_is_a_warning_only_if_the_site_wants_it(flags, tmp_path, capsys
     "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
 )
 def test_a_warning_of_both_phases_is_shown_once(flags, tmp_path, capsys):
-    """A denial in the mutating phase hides the other phase, whose warnings have neither links nor native words."""
+    """A denial in the mutating phase hides the other phase; warnings of that phase have neither links nor the API
+    server's words."""
     problems = {"expression": "problems.size() == 0", "messageExpression": "problems"}
     annotations = {"checks": "pod-resources", "phase": "both", "expand": "pods"}
     policies = [

@@ -41,7 +41,7 @@ def answered(attributes: Attributes, phase: Phase, most: EnforcementAction) -> A
 
 
 def log_lines(attributes: Attributes, most: EnforcementAction, days: int) -> list[str]:
-    """The lines of both phases of a request so many days ago."""
+    """The lines of both phases of a request, this number of days ago."""
     head = {"time": (NOW - timedelta(days=days)).isoformat(), "message": "review"}
     return [json.dumps({**head, **line(attributes, each, answered(attributes, each, most), 0.1)}) for each in Phase]
 
@@ -67,7 +67,7 @@ def test_a_log_says_what_enforce_would_refuse(most: EnforcementAction, tmp_path:
 
 
 def test_denying_and_warning_rules_are_separate_policies(tmp_path: Path, capsys: Capture) -> None:
-    """In the log, in the annotations and in the metrics of what only audits."""
+    """Requests that an auditing installation notes in its log, in annotations and in metrics."""
     attributes, counters = asked("all", gpu="all"), Counters()
     warning = policies(validating("false", name="own-warning", actions=["Warn"]))
     for listed, withheld in ((warning, {"would_warn"}), (shipped_policies("gpu-portable"), {"would_deny"})):

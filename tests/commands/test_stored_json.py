@@ -1,4 +1,4 @@
-"""With any JSON that an API server stores, each command gives the same result for an object as without it."""
+"""With any JSON that an API server stores, each command gives the same result for an object as without this JSON."""
 
 from __future__ import annotations
 

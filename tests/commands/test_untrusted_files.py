@@ -1,5 +1,5 @@
-"""No report has anything that files of an audited folder name or link to outside of it, and nothing in it is waited
-for.
+"""No report has content from outside of an audited folder, even if files of the folder name it or link to it. Nothing
+in the folder blocks the audit.
 """
 
 import gzip
@@ -53,7 +53,7 @@ def test_a_link_out_of_an_audited_folder_is_skipped_and_reported(tree, capsys, m
     code, out, err = audit(capsys, tree, "-o", output)
     assert SECRET not in out + err
     assert code == 0
-    assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3  # whether it is good is not known
+    assert audit(capsys, tree, "--fail-on=warn,undecided")[0] == 3  # it is not known whether the object is good
     assert f"note: 1 file or folder is not read, first {tree}/linked.yaml: the file behind its links is outside" in err
     if output == "json":
         assert json.loads(out)["notRead"] == 1
@@ -131,7 +131,7 @@ def test_a_link_to_a_folder_outside_is_reported(tree, capsys):
 
 
 def test_an_object_behind_a_link_is_not_reported_as_absent(tree, capsys):
-    """An unread file may have the seemingly missing object."""
+    """An unread file may contain the object that seems to be missing."""
     (tree / "linked.yaml").symlink_to("../secret.yaml")
     _, _, err = audit(capsys, tree, "--context-is-whole")
     assert "--context-is-whole: is ignored because files are not read" in err
@@ -230,12 +230,12 @@ def test_a_special_file_that_may_be_a_suite_of_gator_is_a_skipped_case(tree, cap
 
 @pytest.mark.parametrize("output", format_names())
 def test_a_report_is_not_written_through_a_link_of_the_tree(tree, capsys, monkeypatch, output):
-    (tree.parent / "profile").write_text("what stands here stays\n")
+    (tree.parent / "profile").write_text("this text stays\n")
     (tree / "report.out").symlink_to("../profile")
     monkeypatch.chdir(tree)
     code, _, err = audit(capsys, ".", "-o", f"{output}=report.out")
     assert (code, "`report.out` is a link" in err) == (2, True)
-    assert (tree.parent / "profile").read_text() == "what stands here stays\n"
+    assert (tree.parent / "profile").read_text() == "this text stays\n"
     assert audit(capsys, ".", "-o", f"{output}=/dev/null")[0] == 0
     (tree / "report.out").unlink()
     assert audit(capsys, ".", "-o", f"{output}=report.out")[0] == 0
@@ -244,7 +244,7 @@ def test_a_report_is_not_written_through_a_link_of_the_tree(tree, capsys, monkey
 
 def test_a_golden_answer_that_is_a_link_is_replaced_and_not_followed(tmp_path, capsys):
     target = tmp_path / "profile"
-    target.write_text("what stands here stays\n")
+    target.write_text("this text stays\n")
     review = tmp_path / "recorded" / "review.yaml"
     pod = POD.format("good", "ok")
     (tmp_path / "one.yaml").write_text(pod)

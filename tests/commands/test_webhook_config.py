@@ -44,7 +44,7 @@ def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
 
 
 def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
-    """The webhook of each configuration that has no conditions, or is the only one, by the configuration's kind."""
+    """The webhook without conditions of each configuration, or its only webhook, by the kind of the configuration."""
     assert run_command_line(["webhook-config", *flags]) == 0
     found = {}
     for manifest in documents(capsys.readouterr().out):

@@ -3,7 +3,8 @@
     python -m tests.conversion.repositories --kyverno POLICIES_DIR TESTS_DIR --gatekeeper LIBRARY_DIR
 
 The repositories are checkouts of kyverno/policies, of `test` in kyverno/kyverno, and of open-policy-agent/gatekeeper-library;
-they stay outside of this one. Exits with 1 when a case differs, or when fewer pass than at b9c4317c, 111e07b and 5c441fb.
+they are not part of this repository. Exits with 1 when a case differs, or when fewer pass than at b9c4317c, 111e07b and
+5c441fb.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from webhook.yamltext import yamlfile
 
 HOW = Options(table=table.load_table())
 LEAST = {"ValidatingPolicy": 1300, "ClusterPolicy in CEL": 1500, "MutatingPolicy": 60, "gator": 131}
-"""Cases that pass at least."""
+"""The least number of cases that pass."""
 KNOWN = {"missing-policy", "test-fail"}
 """Folders of suites that are written to fail."""
 

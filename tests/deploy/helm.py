@@ -1,4 +1,4 @@
-"""helm and kubectl as tests call them, or how to get them where they are missing."""
+"""helm and kubectl as tests call them, or how to get them if they are missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOW = {
 
 
 def tool(name: str) -> str:
-    """The path of a tool; the test is skipped without it, and says how to get it."""
+    """The path of a tool. Without the tool the test is skipped, and says how to get it."""
     places = (os.environ.get(name.upper(), ""), str(assets() / name), name)
     found = next((path for place in places if place and (path := shutil.which(place))), "")
     if not found:
@@ -41,7 +41,7 @@ def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
-    """`helm template` with `--set` of each value, without what `helm test` runs."""
+    """`helm template` with `--set` of each value, without the Pod of `helm test`."""
     given = [word for value in values for word in ("--set", value)]
     place = ["--namespace", namespace, "--kube-version", "1.36.2", "--skip-tests"]
     return helm("template", "claimgate", str(CHART), *place, *given, code=code)

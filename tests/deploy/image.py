@@ -1,9 +1,9 @@
-"""Executes the steps of a Dockerfile in clean roots, where there is neither a builder nor a registry.
+"""Executes the steps of a Dockerfile in clean roots, without a builder and a registry.
 
-Played are the base images: each root has the machine's own `/usr` and the interpreter that runs the tests, read-only,
-and a `/etc` of a few files; nothing else of the machine can be seen. So this tests the steps and their result, but not
-the version and the content of the base image. Needs root and Linux's mount namespaces; mounts end with the process that
-made them.
+The base images are simulated: each root has the machine's own `/usr` and the interpreter that runs the tests,
+read-only, and a `/etc` of a few files; processes see nothing else of the machine. So this tests the steps and their
+result, but not the version and the content of the base image. Needs root and Linux's mount namespaces; mounts end with
+the process that made them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OF_BASE = ("usr", "bin", "sbin", "lib", "lib32", "lib64")
 """The parts of the machine in a root, if the machine has them."""
 OF_ETC = ("passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "ld.so.cache", "pip.conf", "ssl")
 PYTHON = Path(sys.base_prefix)
-"""Where the interpreter is, in the roots as here: it finds its libraries by this path."""
+"""The path of the interpreter, the same in the roots and here, because it finds its libraries by this path."""
 _REACHES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_FILE|(HTTPS?|NO)_PROXY", re.IGNORECASE)
 """Variables of this machine by which pip finds packages."""
 
@@ -41,7 +41,7 @@ def missing() -> str:
 
 @dataclass(slots=True)
 class Stage:
-    """A root, and what the steps so far say of the processes in it."""
+    """A root, and the settings of previous steps for processes in the root."""
 
     root: Path
     workdir: str = "/"
@@ -154,7 +154,8 @@ def _step(
 
 
 def _copy(words: list[str], stage: Stage, stages: Mapping[str, Stage], context: Path) -> None:
-    """COPY: the contents of folders, and files; from the context without what .dockerignore names, or a stage."""
+    """COPY: the contents of folders, and files; from the context without the files that .dockerignore names, or from a
+    stage."""
     if words[0].startswith("--from="):
         source = stages[words.pop(0).removeprefix("--from=")].root
         ignored: list[str] = []
@@ -201,7 +202,7 @@ def _left_out(source: Path, ignored: Sequence[str], folder: str, names: list[str
 
 
 def _root(root: Path) -> Path:
-    """A root with the mount points of the base and nothing else of the machine."""
+    """A root with the mount points of the base image, and nothing else of the machine."""
     for name in (*OF_BASE, "dev", "proc", "tmp", "etc", str(PYTHON).lstrip("/")):
         if Path(f"/{name}").is_symlink():
             root.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ class Alert:
     """The input of an alert: a sample a minute of each series, in the notation of promtool."""
 
     at: str
-    """When it must fire, after the first sample."""
+    """The times at which the alert must fire, after the first sample."""
     fires: Mapping[str, str]
     silent: Mapping[str, str]
     """A situation that looks like the fault but is not."""

@@ -1,4 +1,4 @@
-"""deploy/base matches the code: webhooks, look-ups, parameters, flags; and its Pods are allowed little."""
+"""deploy/base matches the code: webhooks, look-ups, parameters and flags; and its Pods have few rights."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_pods_have_a_priority_of_their_own() -> None:
     assert {pod["priorityClassName"] for pod in PODS.values()} == {
         one("PriorityClass", "claimgate")["metadata"]["name"]
     }
-    assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that a user's may have
+    assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that an object of a user may have
 
 
 def test_the_memory_limit_covers_all_bounds_and_nodes_and_classes() -> None:

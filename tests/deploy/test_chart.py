@@ -1,4 +1,4 @@
-"""The chart installs what the kustomize base and overlays install, and refuses values that mean nothing."""
+"""The chart installs what the kustomize base and overlays install, and refuses values without a meaning."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_audit_of_the_cluster_is_as_the_values_say() -> None:
     assert (cron_job["schedule"], job["completions"], job["parallelism"]) == ("5 1 * * 0", 9, 3)
     pod = job["template"]["spec"]
     assert pod["nodeSelector"] == {"role": "system"}
-    assert "priorityClassName" not in pod  # an audit must not push others from their nodes
+    assert "priorityClassName" not in pod  # an audit must not evict other pods
     (container,) = pod["containers"]
     assert "--shard=$(JOB_COMPLETION_INDEX)/9" in container["args"]
     assert "--publish=policyreport" in container["args"]
@@ -229,7 +229,10 @@ MONITOR = "ServiceMonitor claimgate"
 SAID = {
     "labels of webhook configurations": (f"{ASKED} metadata labels team", "ml"),
     "annotations of these": (f"{CHANGED} metadata annotations admissions.enforcer/disabled", "true"),
-    "which objects are asked about": (f"{ASKED} webhooks 0 objectSelector", {"matchLabels": {"team": "ml"}}),
+    "the objects for which the webhook is called": (
+        f"{ASKED} webhooks 0 objectSelector",
+        {"matchLabels": {"team": "ml"}},
+    ),
     "a further condition": (f"{ASKED} webhooks 1 matchConditions -1 name", "mine"),
     "a variable": (f"{POD} containers 0 env -1", {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}),
     "a volume": (f"{POD} volumes -1", {"name": "ca", "configMap": {"name": "ca"}}),
@@ -345,7 +348,7 @@ def test_own_policies_are_mounted_where_they_are_evaluated_and_registered() -> N
 
 
 def hooks(*values: str) -> list[dict[str, Any]]:
-    """What `helm test` makes, under values."""
+    """The objects of `helm test`, for some values."""
     given = [word for value in values for word in ("--set", value)]
     place = ("--namespace", "gates", "--kube-version", "1.36.2")
     found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place, *given).stdout)
@@ -370,7 +373,8 @@ def test_helm_test_calls_the_service_without_any_rights() -> None:
 
 
 def test_the_command_of_helm_test_trusts_the_stored_authority_alone(tmp_path: Path) -> None:
-    """Its command with the address of a local server, which has a separate port for probes as in the cluster."""
+    """The command of the test with the address of a local server, which has a separate port for probes as in the
+    cluster."""
     (container,) = hooks()[0]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:]]
     (tmp_path / "served").mkdir()
@@ -401,7 +405,7 @@ def test_the_chart_is_this_version() -> None:
 
 
 def test_no_upgrade_meets_a_field_that_cannot_be_changed() -> None:
-    """A Job refuses another image, and an immutable ConfigMap other data: neither may be part of an installation."""
+    """The image of a Job and the data of an immutable ConfigMap cannot change, so an installation must have neither."""
     values = ["livePolicies=true", "authorizer=true", "clusterAudit.enabled=true", "autoscaling.enabled=true"]
     found = rendered(*values)
     assert "Job" not in {one["kind"] for one in found}

@@ -64,7 +64,7 @@ def test_the_docker_build_context_includes_the_right_files(path: str, expected: 
 def test_the_last_stage_is_unprivileged_and_named() -> None:
     last = DOCKERFILE.read_text().rpartition("\nFROM ")[2]
     words = dict(image.instructions(last))
-    assert words["USER"] == "65532:65532"  # a number: runAsNonRoot cannot judge names
+    assert words["USER"] == "65532:65532"  # a number, because runAsNonRoot cannot check names
     assert "RUN" not in words
     for label, argument in (("version", "VERSION"), ("revision", "REVISION"), ("base.name", "PYTHON")):
         assert f'org.opencontainers.image.{label}="${{{argument}}}"' in words["LABEL"]
@@ -106,7 +106,7 @@ def test_the_image_has_the_command_line_and_no_build_tools(built: Stage) -> None
 
 @pytest.mark.nightly
 def test_every_module_is_compiled(built: Stage) -> None:
-    """The root cannot be written to: what is not compiled now would be compiled at each start."""
+    """Modules must be compiled in the image: the root is read-only, so others would be compiled at each start."""
     packages = next(built.inside("/opt/claimgate/lib").glob("python*")) / "site-packages"
     modules = [path for name in ("webhook", "certs") for path in (packages / name).rglob("*.py")]
     assert len(modules) > 500
@@ -115,7 +115,8 @@ def test_every_module_is_compiled(built: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
-    """The log of the image when it is ready, started with the arguments of the Deployment except those for the cluster."""
+    """The log of the image when it is ready. It starts with the arguments of the Deployment, without those for the
+    cluster."""
     pki = Pki(tmp_path_factory.mktemp("tls"))
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():

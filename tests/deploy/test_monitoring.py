@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for metrics that are exported, with labels that these have."""
+"""Alerts and dashboard ask for metrics that are exported, with labels that these metrics have."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUERIES = list(queries())
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Each sample's name with the labels that it has, of a server that has denied and mutated something."""
+    """The name and the labels of each sample, from a server that has denied and mutated something."""
     folder = tmp_path_factory.mktemp("served")
     policies = folder / "policies"
     policies.mkdir()
@@ -105,7 +105,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_the_page_lists_every_alert() -> None:
-    """docs/monitoring.md has a row for each alert; the words of a label stand for its value."""
+    """docs/monitoring.md has a row for each alert; a word of a label means its value."""
     (group,) = document(MONITORING / "alerts.yaml")["spec"]["groups"]
     page = (MONITORING.parents[2] / "docs" / "monitoring.md").read_text().split("## Alerts")[1]
     expected = [tuple(map(_words, _row_of_alert(rule))) for rule in group["rules"]]

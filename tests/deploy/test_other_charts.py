@@ -23,7 +23,7 @@ def _named(column: int) -> list[str]:
 
 
 def _is_named(value: str, names: list[str]) -> bool:
-    """Whether the table has the value, its last part, or a beginning or an end of it with `…`."""
+    """Whether the table has the value, its last part, or its beginning or end with `…`."""
     last = value.rpartition(".")[2]
     return any(
         name in (value, last)
@@ -41,7 +41,7 @@ def test_every_value_of_another_chart_is_in_the_table(column: int, chart: str) -
 
 
 def test_every_value_that_the_table_names_exists() -> None:
-    """Names of claimgate's column are values, flags in them, or in the list below."""
+    """Each name in claimgate's column is a value, a flag in a value, or in the list below."""
     values = document(ROOT / "deploy" / "chart" / "values.yaml")
     named = {name.partition(":")[0] for name in _named(5)}
     other = {name for name in named if not _has_value(values, name)}

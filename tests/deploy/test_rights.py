@@ -1,4 +1,4 @@
-"""The server may read what it asks an API server for, and nothing else."""
+"""The server may read the objects that it requests from an API server, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOKUPS = Path(__file__).parents[2] / "deploy" / "base" / "lookups.yaml"
 
 
 def granted() -> set[tuple[str, str, str]]:
-    """Group, resource and name of what the role allows; name "" is all."""
+    """Group, resource and name of the objects that the role allows; name "" means all."""
     return {
         (group, resource, name)
         for role in documents(LOOKUPS)
@@ -29,7 +29,7 @@ def granted() -> set[tuple[str, str, str]]:
 
 
 def requested(server: ApiServer) -> set[tuple[str, str, str]]:
-    """The same of what was listed and watched in a run."""
+    """The same for the objects that were listed and watched in a run."""
     found = set()
     for path, query, _ in server.asked:
         if "limit" in query or "watch" in query:

@@ -30,7 +30,7 @@ from certs.issue import Pair, authority, serving
 
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 PATIENCE_S = 240
-"""How long a test waits for something that is quick on an idle machine; one with much other work is ten times slower.
+"""How long a test waits for something that is quick on an idle machine. A busy machine is ten times slower.
 """
 
 
@@ -40,7 +40,7 @@ def assets() -> Path:
 
 
 def missing() -> str:
-    """Why no API server can be started here, or ""."""
+    """The reason why no API server can start here, or ""."""
     absent = [name for name in BINARIES if not os.access(assets() / name, os.X_OK)]
     if absent:
         return f"no {', '.join(absent)} in {assets()}: set KUBEBUILDER_ASSETS to run the e2e tests"
@@ -48,7 +48,7 @@ def missing() -> str:
 
 
 def without_controllers() -> str:
-    """Why no controllers can be started here, or ""."""
+    """The reason why no controllers can start here, or ""."""
     if reason := missing():
         return reason
     if not os.access(assets() / "kube-controller-manager", os.X_OK):
@@ -58,7 +58,7 @@ def without_controllers() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """A running API server and how to talk to it as a cluster administrator; `etcd` is the URL of its store."""
+    """A running API server, with the access of a cluster administrator; `etcd` is the URL of its store."""
 
     url: str
     folder: Path
@@ -69,7 +69,7 @@ class ApiServer:
         return self.folder / "kubeconfig"
 
     def kubectl(self, *arguments: str, given: str = "", code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run kubectl; `code` is the exit code that it must end with, None for any."""
+        """Run kubectl; `code` is the expected exit code, None for any."""
         command = [assets() / "kubectl", "--kubeconfig", self.kubeconfig, *arguments]
         environment = {**os.environ, "HOME": str(self.folder)}
         done = subprocess.run(
@@ -185,7 +185,7 @@ def _write_credentials(server: ApiServer, token: str) -> None:
 
 
 def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> None:
-    """Until it is ready and has made the default namespace."""
+    """Wait until the server is ready and has created the default namespace."""
     end = time.monotonic() + PATIENCE_S
     headers = {"authorization": f"Bearer {token}"}
     with httpx.Client(verify=trust(server), headers=headers, base_url=server.url) as client:
@@ -227,7 +227,7 @@ def running_program(
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of the loopback that nothing listened on a moment ago."""
+    """This number of free ports of the loopback."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:

@@ -1,4 +1,4 @@
-"""Copies of the chart with a port of the loopback as its Service: of today's version, and of one before it."""
+"""Copies of the chart with a port of the loopback as its Service: of today's version, and of a previous version."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NAMESPACE = "claimgate-system"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API server, the webhook that it calls, and what that webhook logged."""
+    """An API server, the webhook that it calls, and the log of the webhook."""
 
     server: ApiServer
     port: int
@@ -37,7 +37,8 @@ class Cluster:
         return [line for line in found if line["message"] == message]
 
     def asked_until(self, name: str) -> set[tuple[str, str]]:
-        """Namespaces and names of all reviews, after the review of an object is logged, which may be after its answer."""
+        """Namespaces and names of all reviews, after the review of an object is logged; the log line may follow the
+        answer."""
         for _ in range(100):
             asked = {(line["namespace"], line["name"]) for line in self.lines("review")}
             if name in {each for _, each in asked}:
@@ -104,7 +105,8 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
-    """Exactly what webhook-config prints; a Service of type ExternalName, because a loopback URL would speak HTTP/2."""
+    """The exact output of webhook-config. The Service is of type ExternalName, because a loopback URL would use
+    HTTP/2."""
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
     metadata = {"name": "claimgate", "namespace": NAMESPACE}
     cluster.server.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service})

@@ -1,4 +1,4 @@
-"""Objects that are created without a pause while something else happens to the cluster, and what became of each."""
+"""Objects that are created without a pause while the cluster changes, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 
 
 def _pod_template(name: str) -> dict[str, Any]:
-    """A kind with separate webhooks, and without a controller here."""
+    """A kind with separate webhooks, and without a controller in the tests."""
     template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
 
@@ -62,7 +62,7 @@ class Creations:
     seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def outcomes(self, sort: str, *phases: str) -> set[str]:
-        """All that became of one sort of object, in these phases or in all."""
+        """The outcomes of one sort of object, in some phases or in all."""
         return {outcome for phase, each, outcome in self.seen if each == sort and (not phases or phase in phases)}
 
     def count(self, *phases: str) -> int:

@@ -1,4 +1,4 @@
-"""Replicas of claimgate as the controllers of a cluster note them, for API servers without any."""
+"""The endpoints of claimgate's replicas, as controllers would write them, for API servers without controllers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
 
 @contextmanager
 def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
-    """Run a cluster with controllers and nothing but BatchSandboxes; skip the test where none can run."""
+    """Run a cluster with controllers and the kind BatchSandbox; skip the test if no cluster can run here."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(folder) as running, apiserver.controllers(running):
@@ -55,26 +55,26 @@ def has_bundles(server: ApiServer) -> bool:
 
 
 def failure_policies(server: ApiServer) -> set[str]:
-    """The failure policies of the webhooks, without that for stored policies: `{"Fail"}` is enforce."""
+    """The failure policies of the webhooks, without the webhook for stored policies; `{"Fail"}` means enforce."""
     return {one["failurePolicy"] for one in webhooks(server) if one["name"] != STORED_POLICIES}
 
 
 def note_replicas_on_two_nodes(server: ApiServer, namespace: str = NAMESPACE) -> None:
-    """Nodes and endpoints, as the controllers of a cluster would note them."""
+    """Nodes and endpoints, as the controllers of a cluster would write them."""
     for node in ("a", "b"):
         server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
     server.apply(endpoints("a", "b", namespace=namespace))
 
 
 def must_be_allowed_to_enforce(server: ApiServer) -> None:
-    """Wait for the bundle, and ask what an administrator asks before enforcing."""
+    """Wait for the bundle, and run the check that an administrator runs before enforcing."""
     until(lambda: has_bundles(server), "all webhooks have the bundle")
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
     assert told.startswith("nothing is missing\n")
 
 
 def left(server: ApiServer) -> list[str]:
-    """Everything in the cluster that has claimgate in its name, but what was noted about it."""
+    """Everything in the cluster with claimgate in its name, except events."""
     kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
     kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
     listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout

@@ -1,6 +1,6 @@
-"""Mutating webhooks of others: a small HTTPS server that changes objects, and records its calls.
+"""Mutating webhooks of other projects: a small HTTPS server that changes objects, and records its calls.
 
-The API server calls it as it calls Istio's, Kueue's and Volcano's: by its own configuration, in its place in the order.
+The API server calls it like the webhooks of Istio, Kueue and Volcano: by its own configuration, in the order of names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Patch = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
 def sidecar(resource: str, count: str = "1") -> Patch:
-    """Add a container that wants devices, once, as an injector does."""
+    """Add a container that requests devices, once, as an injector does."""
     added = {"name": "sidecar", "image": "i", "resources": {"limits": {resource: count}}}
 
     def patch(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ class Other:
 
 @dataclass(slots=True)
 class OtherWebhooks:
-    """The server, and each object as it came: by configuration, in the order of the calls; and the bytes of each call."""
+    """The server, with each received object by configuration, in the order of the calls, and the bytes of each call."""
 
     port: int
     bundle: str

@@ -1,4 +1,4 @@
-"""A proxy before an API server, with the faults of a network: away, closed, silent, slow."""
+"""A proxy before an API server that simulates faults of a network: away, closed, silent, slow."""
 
 from __future__ import annotations
 

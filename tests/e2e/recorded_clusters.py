@@ -71,7 +71,7 @@ class Loader:
                 pass
 
     def _create(self, obj: JSON) -> JSON:
-        """Create an object, then write its status, which the server ignores of a new object."""
+        """Create an object, then write its status, because the server ignores the status of a new object."""
         sent = {key: value for key, value in obj.items() if key != "status"}
         created: JSON = self._ask("POST", _path(obj), sent)
         if "status" in obj:
@@ -86,7 +86,7 @@ class Loader:
 
 
 def filling_pods(namespace: str, count: int) -> Iterator[JSON]:
-    """Yield pods that run, as other workloads of a namespace have them."""
+    """Yield running pods of other workloads of the namespace."""
     for number in range(count):
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"other-{number // 50}", "controller": True}
         labels = {"app": f"other-{number // 50}", "pod-template-hash": "5d9f8c7b6d"}

@@ -1,9 +1,9 @@
 """A Deployment and its Service for API servers without Pods: the kubelet and the proxy of a node.
 
 A replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a token of its
-ServiceAccount, so that its rights are the installed ones. A rollout starts a replica, waits until it is ready, and ends
-an old one. A Service sends each new connection to a ready replica. Not played: images, memory limits and read-only file
-systems.
+ServiceAccount, so that it has the installed rights. A rollout starts a replica, waits until it is ready, and ends
+an old one. A Service sends each new connection to a ready replica. Images, memory limits and read-only file systems are
+not simulated.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Replica:
         return self.port > 0
 
     def unready(self) -> str:
-        """What /readyz?verbose says, or "" if it is ready, as a kubelet asks."""
+        """The text of /readyz?verbose, or "" if the replica is ready, as a kubelet asks."""
         if self.is_ending or self.process.poll() is not None or not self.listens():
             return "no answer"
         with suppress(httpx.TransportError):
@@ -66,9 +66,9 @@ class Replica:
 class Replicas:
     """The replicas of the Deployment claimgate, and the Service before them.
 
-    Those that are started call the API server at `address`, where it is given, trust `trusted` (PEM) instead of its
-    authority, and log to `stderr`, a descriptor. `namespace` is where claimgate is installed. `code` is the tree of
-    another version that they run.
+    Started replicas call the API server at `address` if it is given, trust `trusted` (PEM) instead of its authority,
+    and log to `stderr`, a descriptor. `namespace` is where claimgate is installed. `code` is the tree of another
+    version that they run.
     """
 
     server: ApiServer
@@ -83,7 +83,7 @@ class Replicas:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
-        """Replace all, one after the other: one more at first, never one less than there should be."""
+        """Replace all replicas, one after the other. A new replica starts first, so that never too few run."""
         old = list(self.running)
         for index in range(COUNT):
             self._until_ready(self.start())
@@ -91,13 +91,13 @@ class Replicas:
                 self.end(one)
 
     def start(self) -> Replica:
-        """One more replica, by what is stored now."""
+        """Start one more replica, as the stored objects say now."""
         name = f"replica-{next(self._numbers)}"
         folder = self.folder / name
         folder.mkdir()
         self._mount(folder)
         log = folder / "log"
-        # if its ports cannot be read, they are set
+        # a replica that does not report its ports gets fixed ports
         port, probes = free_ports(2) if self.stderr is not None else (0, 0)
         command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
@@ -124,7 +124,7 @@ class Replicas:
         return [ssl.get_server_certificate(("127.0.0.1", one.port)).strip() for one in self.running]
 
     def kill(self) -> None:
-        """Kill one in the middle of its work; it leaves the Service when its end is detected, and another replica
+        """Kill a replica in the middle of its work. It leaves the Service when its end is detected, and another replica
         starts.
         """
         killed = self.running[0]
@@ -134,7 +134,7 @@ class Replicas:
         self._until_ready(self.start())
 
     def end(self, replica: Replica, number: int = signal.SIGTERM) -> None:
-        """Take it out of the Service, as endpoints are withdrawn, and stop it."""
+        """Remove a replica from the Service, as the removal of its endpoint does, and stop the replica."""
         replica.is_ending = True
         self.running.remove(replica)
         replica.process.send_signal(number)
@@ -170,7 +170,8 @@ class Replicas:
 
 @contextmanager
 def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[Replicas]:
-    """A Service on a port of the loopback; connections are refused until a replica is ready, and end at once later on."""
+    """A Service on a port of the loopback; connections are refused until a replica is ready; without a ready replica,
+    later connections end at once."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         replicas = Replicas(server, folder, listening.getsockname()[1], namespace=namespace)
@@ -180,7 +181,7 @@ def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iter
             yield replicas
         finally:
             stopped.set()
-            with suppress(OSError):  # it never listened
+            with suppress(OSError):  # the replica never listened
                 listening.shutdown(socket.SHUT_RDWR)
             for one in list(replicas.running):
                 replicas.end(one)
@@ -221,7 +222,8 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def service_account(server: ApiServer, name: str, folder: Path, address: str = "", namespace: str = NAMESPACE) -> Path:
-    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace; `address` is called in the server's place."""
+    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace; claimgate calls `address` in place of the
+    server."""
     token = server.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
     config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
@@ -234,7 +236,7 @@ def service_account(server: ApiServer, name: str, folder: Path, address: str = "
 def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
     """The objects of `kubectl apply -k`, with the Service of the loopback instead of the cluster's own.
 
-    `overlay` is a folder of deploy/, or the path of another one.
+    `overlay` is a folder of deploy/, or the path of another overlay.
     """
     folder = Path(__file__).parents[2] / "deploy" / overlay
     objects = [one for one in yaml.safe_load_all(server.kubectl("kustomize", str(folder)).stdout) if one]
@@ -249,7 +251,7 @@ def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
 
 @contextmanager
 def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, with its own rights, looking more often."""
+    """The process of the Deployment claimgate-certificates, with its own rights, and with a shorter interval."""
     deployment = server.get("deployment", "claimgate-certificates", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
@@ -268,7 +270,7 @@ def apply(server: ApiServer, objects: Sequence[Any]) -> None:
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-    """Wait for something that the cluster does."""
+    """Wait until the cluster meets a condition."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not after {seconds} seconds: {what}"

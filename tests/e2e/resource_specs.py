@@ -1,7 +1,7 @@
-"""Pod specs that ask for resources in every odd way: names, amounts, both sides, huge pages, the whole pod, overhead.
+"""Pod specs with unusual resources: names, amounts, limits and requests, huge pages, the whole pod, overhead.
 
-tests/data/policies/resources.jsonl has the answer of kube-apiserver 1.36.1 to each, as a Pod, in a Deployment and in a
-PodTemplate; tests/policies/test_resources.py compares gpu-limits with it.
+tests/data/policies/resources.jsonl has the answer of kube-apiserver 1.36.1 to each spec, as a Pod, in a Deployment and
+in a PodTemplate; tests/policies/test_resources.py compares gpu-limits with it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def sides(name: str, limit: Any, request: Any) -> dict[str, Any]:
 
 
 def names() -> Iterator[dict[str, Any]]:
-    """Every name as a limit, and some in other places."""
+    """Every name as a limit, and some names in other places."""
     for name in (*NAMES, *PAGES):
         yield asking(limits={name: "1"}, requests={"cpu": "1"})
     for name in ("gpu", "nvidia.com/gpu/x", "requests.a.b/c", "kubernetes.io/gpu", "hugepages-x", "hugepages-2Mi"):
@@ -113,7 +113,7 @@ def pairs() -> Iterator[dict[str, Any]]:
 
 
 def pages() -> Iterator[dict[str, Any]]:
-    """Sizes of pages, and that something must be there that the kernel accounts them to."""
+    """Sizes of huge pages, and huge pages without the CPU or memory that they need."""
     for amount in PAGED:
         yield asking(limits={"hugepages-2Mi": amount, "memory": "1Gi"})
     page = {"hugepages-2Mi": "2Mi"}
@@ -179,7 +179,7 @@ def shares() -> Iterator[dict[str, Any]]:
 
 
 def overhead() -> Iterator[dict[str, Any]]:
-    """Overhead, which a runtime class of the cluster must have."""
+    """Overhead, which must equal the overhead of a runtime class of the cluster."""
     plain = [container()]
     for runtime, found in product(
         (None, "plain", "heavy"),

@@ -1,4 +1,4 @@
-"""Policies that look at objects of Kubernetes: those that print each field, and those that judge as people do."""
+"""Policies about objects of Kubernetes: policies that print each field, and policies as people write them."""
 
 from __future__ import annotations
 
@@ -129,11 +129,11 @@ _OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "DeviceClass": ("has(object.spec.selectors)", "object.spec.config.size() == 1"),
 }
-"""By kind, what policies of a site ask; the fields of some are not always there."""
+"""By kind, expressions of policies of a site; some read fields that an object may lack."""
 
 
 def printing_expressions(shape: JSON) -> list[str]:
-    """Expressions that print the fields of an object, each a part of them; short enough for a message.
+    """Expressions that print the fields of an object, each some of the fields, so that the text fits a message.
 
     Args:
         shape: an object with all fields.
@@ -168,7 +168,7 @@ def _printed_below(base: str, path: tuple[str, ...], value: JSON) -> str:
 
 
 def _printed(base: str, fields: JSON, depth: int = 0) -> str:
-    """An expression for the fields of the object that is named `base`."""
+    """An expression for the fields of the variable `base`."""
     texts = [_field(f"dyn({base})[?'{name}']", value, depth) for name, value in fields.items() if name not in OF_SERVER]
     return f"[{', '.join(texts) or ABSENT}].join('|')"
 
@@ -187,7 +187,7 @@ def _field(optional: str, value: JSON, depth: int) -> str:
 
 
 def merged_shapes(*values: JSON) -> JSON:
-    """An object with the fields of all."""
+    """An object with the fields of all given objects."""
     return _merged([*values])
 
 
@@ -210,7 +210,7 @@ def judging_expressions(kind: str) -> list[str]:
 
 
 def policy_of_kind(kind: GroupVersionKind, name: str, validations: list[JSON], *actions: str) -> list[dict[str, Any]]:
-    """A policy with its binding about objects of a kind whose name is that of the policy."""
+    """A policy with its binding, about the objects of a kind that have the name of the policy."""
     rule = {
         "apiGroups": [kind.group],
         "apiVersions": [kind.version],

@@ -26,11 +26,11 @@ from webhook.yamltext.jsontext import equal_as_json
 
 pytestmark = pytest.mark.e2e
 PLUGINS: Final = "ServiceAccount,DefaultTolerationSeconds,Priority,RuntimeClass,LimitRanger,DefaultStorageClass,TaintNodesByCondition"
-"""Those that change objects before policies see them, or refuse what refers to an absent object."""
+"""Admission plugins that change objects before policies see them, or refuse objects that name an absent object."""
 
 
 def _before_storage(value: JSON) -> JSON:
-    """A value without what an API server gives a new object itself."""
+    """A value without the fields that an API server adds to a new object."""
     if isinstance(value, list):
         return [_before_storage(each) for each in value] or None
     if not isinstance(value, dict):
@@ -40,10 +40,8 @@ def _before_storage(value: JSON) -> JSON:
 
 
 def comparable(obj: JSON) -> JSON:
-    """An object as both sides make it, without what only an API server adds.
-
-    What an API server answers has been through the encoding of its storage, which knows no empty list, and no null among
-    bytes.
+    """An object in the form that both sides share, without the additions of an API server. The storage encoding of an
+    API server has no empty lists, and no null among bytes.
     """
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:
@@ -54,7 +52,7 @@ def comparable(obj: JSON) -> JSON:
 
 
 def _accepted(template: JSON, *restart: str) -> JSON:
-    """A random template with what an API server requires, and with a restart policy that a kind may have."""
+    """A random template with the required fields, and with a restart policy that the kind allows."""
     spec = dict(template["spec"])
     volumes = spec["volumes"] = [{"name": "v"}, *(spec.get("volumes") or [])[1:]]
     spec["tolerations"] = (spec.get("tolerations") or [])[:1] and [{"key": "a", "operator": "", "value": ""}]

@@ -1,4 +1,4 @@
-"""Policies that ask `authorizer`: claimgate asks the API server, and says what the API server's own policy says."""
+"""Policies that ask `authorizer`: claimgate asks the API server, and answers as the API server's own policy does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXPRESSIONS = {
 
 
 def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
-    """A policy for ConfigMaps with names that begin so, and its binding."""
+    """A policy for ConfigMaps with names that begin with this text, and its binding."""
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
     spec = {
@@ -66,7 +66,7 @@ def questions() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A server that may ask the cluster, with one policy that does."""
+    """A server with the right to ask the cluster, and one policy that asks."""
     folder = tmp_path_factory.mktemp("authorizer")
     (folder / "policy.yaml").write_text(yaml.safe_dump_all([*policy("glass", [BREAKS_GLASS]), *questions()]))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
@@ -87,7 +87,7 @@ def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def roles(cluster: Cluster) -> None:
-    """Alice may break the glass; Bob may do everything else with ConfigMaps."""
+    """Alice has the right that the policy asks for; Bob has every other right about ConfigMaps."""
     kubectl = cluster.server.kubectl
     kubectl("create", "role", "glass", "--verb=breakglass", "--resource=pods", "--namespace=default")
     kubectl("create", "rolebinding", "glass", "--role=glass", "--user=alice", "--namespace=default")

@@ -1,6 +1,6 @@
 """Together with the webhooks of Istio, Kueue and Volcano: the order of calls, the repeated calls, and the object of
-each call. docs/beside-others.md documents these results for users. The others are played by
-tests/e2e/other_webhooks.py.
+each call. docs/beside-others.md documents these results for users. tests/e2e/other_webhooks.py simulates the other
+webhooks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def calls(cluster: Cluster, name: str) -> list[str]:
 
 
 def test_configurations_are_called_in_the_order_of_their_names(cluster: Cluster, others: OtherWebhooks) -> None:
-    """One before `claimgate` sees `gpu`, and those behind it, as Kueue's and Volcano's, what it means here."""
+    """A webhook before `claimgate` sees `gpu`. Later webhooks, such as those of Kueue and Volcano, see its
+    replacement."""
     volcano = Other(VOLCANO, schedule_by("volcano"))
     with registered(cluster.server, others, NAMESPACE, volcano, Other(EARLY, lambda _: [])):
         stored = created(cluster, pod("ordered", gpu="1"))
@@ -89,7 +90,8 @@ def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cl
 
 
 def test_gpu_that_a_later_webhook_adds_is_refused_without_a_first_call(cluster: Cluster, others: OtherWebhooks) -> None:
-    """An API server calls no webhook for the first time in the second round, so `gpu` reaches its own validation."""
+    """An API server calls no webhook for the first time in the second round, so `gpu` reaches the API server's
+    validation."""
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("nvidia.com/gpu"))):
@@ -111,7 +113,8 @@ def test_gpu_all_of_a_later_webhook_is_refused_like_a_submitted_one(cluster: Clu
 
 
 def test_a_policy_with_if_needed_runs_again_after_later_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The change of claimgate counts as a later change; both settle, and no webhook is called a third time."""
+    """The change of claimgate counts as a later change. Then neither webhook changes more, and no webhook is called a
+    third time."""
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
         stored = created(cluster, pod("again", gpu="1"))

@@ -1,4 +1,4 @@
-"""`claimgate audit --live --publish` on a real API server: every object is read, and has a report that it owns."""
+"""`claimgate audit --live --publish` on a real API server: every object is read, and owns its report."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def _are_served(server: ApiServer) -> bool:
-    """Whether all kinds of reports can be listed: the API server needs a moment to store a new kind."""
+    """Whether all kinds of reports can be listed. The API server serves a new kind after a moment."""
     names = [name for pair in APIS.values() for name in pair]
     return all(server.kubectl("get", name, "-A", code=None).returncode == 0 for name in names)
 

@@ -1,4 +1,5 @@
-"""The values of docs/clusters.md: rendered, and accepted by a real API server; with an own authority, it is called."""
+"""The values of docs/clusters.md: rendered, and accepted by a real API server. With the site's own authority, the API
+server calls the webhook."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def _objects(section: str, folder: Path, namespace: str) -> list[dict[str, Any]]
 def test_an_api_server_accepts_the_chart_with_the_values_of_the_page(
     section: str, server: ApiServer, tmp_path: Path
 ) -> None:
-    """Its Pods meet the Pod Security level that the notes of the chart name."""
+    """The Pods of the chart meet the Pod Security level that its notes name."""
     namespace = section.lower().replace(" ", "-")
     objects = _objects(section, tmp_path, namespace)
     server.kubectl("create", "namespace", namespace)

@@ -1,7 +1,7 @@
 """The conditions of the registered webhooks on a real API server: which webhooks it calls, and that no condition fails.
 
 The webhooks fail closed, and no server answers: a request that calls a webhook is refused with its name, and other
-requests pass. A condition that failed would be refused as Forbidden, with its expression.
+requests pass. A request with a failing condition would be refused as Forbidden, with the expression.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ WORKFLOWS = {
         ],
     },
 }
-"""As Argo's own, without a sub-resource of status: its controller writes status with the object."""
+"""As in Argo, the kind has no status subresource: its controller writes status with the object."""
 WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": [{"container": {}}]}}
 
 
@@ -163,7 +163,7 @@ def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> No
 
 
 def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Its namespaces are left out, and elsewhere a variable in an argument is not a launcher."""
+    """The namespaces of infrastructure are left out, and elsewhere a variable in an argument is not a launcher."""
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):
         server.kubectl("create", "namespace", namespace)
@@ -220,7 +220,7 @@ def created(obj: dict[str, Any], client: httpx.Client) -> httpx.Response:
 OF_EACH_PLACE = ("Pod", "Deployment", "CronJob", "PodTemplate")
 """A kind for each place of pod templates: kinds with the same place have the same conditions."""
 INVALID = 422
-"""The API server's own validation, which runs before the validating phase, refused it."""
+"""The API server's own validation, which runs before the validating phase, refused the object."""
 
 
 def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_large_object_exhausts_a_condition(shape: str, client: httpx.Client) -> None:
-    # for very many items the API server exceeds its own time limit; a condition looks at their number
+    # with very many items the API server exceeds its own time limit; a condition checks their number
     spec, metadata = SHAPES[shape](BYTES // 20 if shape.startswith("as many") else BYTES)
     pod = next(iter(kinds_with(with_portable_gpu(spec), metadata)))
     answer = created(pod, client).text

@@ -1,6 +1,7 @@
-"""How a denial of many problems reads: in kubectl apply, in server-side apply, in events, and as a program gets it.
+"""How a denial of many problems reads: in kubectl apply, in server-side apply, in events, and in a program.
 
-docs/denials.md shows the first of these texts; docs/decisions/0012-how-denials-read.md says why they look so.
+docs/denials.md shows the first of these texts; docs/decisions/0012-how-denials-read.md gives the reasons for their
+form.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The shipped rules where only one webhook is registered, and where both are: only validate, only mutate, both.
+"""The shipped rules if only the validating webhook is registered, only the mutating webhook, or both.
 
-One namespace for each; the namespaceSelectors of the configurations say which webhooks it has.
+Each case has a namespace; the namespaceSelectors of the configurations say which webhooks it has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SENT = {
     "gpu": {"limits": {"gpu": "2"}},
     "all": {"limits": {"gpu": "all"}},
 }
-"""A BatchSandbox: the API server does not check its template. The seventh is a TrainJob with claims."""
+"""BatchSandboxes, because the API server does not check their templates. The seventh object is a TrainJob with claims."""
 STORED, INVALID, BAD = "stored", "Invalid", "BadRequest"
 EXPECTED = {
     "validate": {
@@ -60,7 +60,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def doors(cluster: Cluster) -> Iterator[Cluster]:
-    """A namespace for each way to register, and the configurations as they were afterwards."""
+    """A namespace for each way to register; the original configurations are restored afterwards."""
     for namespace in EXPECTED:
         metadata = {"name": f"only-{namespace}", "labels": {LABEL: namespace}}
         cluster.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -83,7 +83,8 @@ def _select(cluster: Cluster, kind: str, configuration: dict[str, Any], *further
 
 
 def _wait(cluster: Cluster) -> None:
-    """Until the API server has applied the selectors: then one namespace has no validation, and the other no mutation."""
+    """Wait until the API server has applied the selectors: one namespace has no validation, and the other no
+    mutation."""
     for _ in range(100):
         made = cluster.server.apply(_sandbox("only-mutate", "probe", SENT["both sources"]), code=None)
         refused = cluster.server.apply(_sandbox("only-validate", "probe", SENT["gpu"]), code=None)
@@ -123,9 +124,9 @@ def test_the_warning_of_missing_processes_comes_where_objects_are_validated(
 ) -> None:
     claim = {**CLAIM, "metadata": {**CLAIM["metadata"], "namespace": f"only-{door}"}}
     doors.server.apply(claim)
-    doors.server.apply(RUNTIME, code=None)  # of the cluster; the first test that needs it makes it
+    doors.server.apply(RUNTIME, code=None)  # cluster-scoped; the first test that needs the runtime creates it
     warned = ""
-    for number in range(50 if is_warned else 1):  # the webhook watches: what was just stored reaches it in a moment
+    for number in range(50 if is_warned else 1):  # the webhook sees a stored object after a moment
         job = trainjob(f"warned-{number}", "torch-claims")
         job["metadata"]["namespace"] = f"only-{door}"
         warned = doors.server.apply(job).stderr

@@ -44,9 +44,7 @@ MOST_MB = 250
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with watches that end with 410 after their revision is compacted, because there is no cache in front of
-    the store.
-    """
+    """A cluster without a watch cache, so that watches end with 410 after their revision is compacted."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(
@@ -146,7 +144,7 @@ def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creatio
 
 
 def _compact(server: ApiServer) -> None:
-    """Delete the past of the store up to now."""
+    """Compact the store up to the current revision."""
     with httpx.Client(base_url=server.etcd) as store:
         key = base64.b64encode(b"/").decode()
         revision = store.post("/v3/kv/range", json={"key": key}).json()["header"]["revision"]
@@ -179,7 +177,7 @@ def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
 
 
 def _fill(pipe: int) -> None:
-    """Write until another byte would block."""
+    """Fill the pipe until the next byte would block."""
     os.set_blocking(pipe, False)
     with suppress(BlockingIOError):
         while True:

@@ -1,6 +1,7 @@
 """Broken installations: without enforce requests continue, and with enforce each failure names its cause and fix.
 
-tests/e2e/replicas.py plays the nodes. The test writes the status that a kubelet writes for a Pod that does not start.
+tests/e2e/replicas.py simulates the nodes. The test writes the status that a kubelet writes for a Pod that does not
+start.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Fault = Callable[[ApiServer, Replicas], None]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("faulty")) as running:
@@ -69,7 +70,7 @@ def _down(server: ApiServer, replicas: Replicas) -> None:
 
 
 FAULTS: dict[str, tuple[Fault, str, str]] = {
-    # what is broken; what a refused user reads; what `webhook-config --check --live` says of the way out
+    # the fault; the message that a refused user gets; the fix that `webhook-config --check --live` names
     "no image": (
         _no_image,
         "no answer",
@@ -123,7 +124,7 @@ def test_each_message_of_enforce_is_in_the_troubleshooting_page(message: str) ->
 
 
 def _pod_that_waits(server: ApiServer, reason: str) -> None:
-    """A Pod of the Deployment as a kubelet notes it that cannot start its container."""
+    """A Pod of the Deployment with the status that a kubelet writes if it cannot start the container."""
     template = server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]
     metadata = {"name": "claimgate-0", "namespace": NAMESPACE, "labels": template["metadata"]["labels"]}
     server.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
@@ -154,7 +155,7 @@ def _refusal(server: ApiServer, name: str) -> str:
 
 
 def _remove(server: ApiServer, objects: list[Any]) -> None:
-    """All but the namespace, which needs controllers to end."""
+    """Delete everything except the namespace, which needs controllers to end."""
     kept = [one for one in objects if one["kind"] != "Namespace"]
     server.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--namespace", NAMESPACE)
     server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))

@@ -1,8 +1,7 @@
-"""What an operator sees first of a fault is its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
+"""The first message about a fault names its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
 
-Each fault is provoked at a running replica, or at one that starts; tests/e2e/test_faulty_installs.py has faults of
-installations. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all that was seen, so that a reader can say what is broken without
-being told.
+Each fault is provoked at a running replica, or at a starting replica; tests/e2e/test_faulty_installs.py has faults of
+installations. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all output, so that a reader can try to name the fault from it alone.
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ class Scene:
     begun: int = 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the replica logged since the fault, without reviews."""
+        """The log of the replica since the fault, without reviews."""
         written = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
         return [line for line in written if line["message"] != "review"]
 
     def starts_again(self) -> None:
-        """Take another replica, which starts with the fault."""
+        """Continue with another replica, which starts with the fault."""
         self.replica = self.replicas.start()
         self.begun = 0
 
     def log(self) -> str:
-        """Lines that are more than information."""
+        """Lines above the level information."""
         return "\n".join(json.dumps(line) for line in self.lines() if line["level"] in ("warning", "error"))
 
     def first(self) -> str:
@@ -71,7 +70,7 @@ class Scene:
         return "\n".join(json.dumps(line) for line in self.lines())
 
     def text(self) -> str:
-        """Everything that the replica wrote since the fault, also what is no line of its log."""
+        """Everything that the replica wrote since the fault, including output that is not a log line."""
         return "\n".join(self.replica.log.read_text().splitlines()[self.begun :])
 
     def readyz(self) -> str:
@@ -111,7 +110,7 @@ def _no_role(scene: Scene) -> None:
 
 
 def _no_token(scene: Scene) -> None:
-    """The ServiceAccount is made anew: tokens of the old one are refused with 401."""
+    """The ServiceAccount is created again: tokens of the old ServiceAccount are refused with 401."""
     scene.server.kubectl("delete", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.server.kubectl("create", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.proxy.cut()
@@ -125,7 +124,7 @@ def _wrong_authority(scene: Scene) -> None:
 
 
 def _serving_certificate(scene: Scene, now: datetime) -> None:
-    """Store a certificate of another time, as a machine with a wrong clock would issue it."""
+    """Store a certificate with other dates, as a machine with a wrong clock would issue it."""
     signer = authority("claimgate", now=now)
     pair = serving(signer, [f"claimgate.{NAMESPACE}.svc"], now=now)
     data = {"tls.crt": pair.certificate, "tls.key": pair.key}
@@ -152,7 +151,7 @@ def _definition_goes(scene: Scene) -> None:
 
 
 def _full_disk(scene: Scene) -> None:
-    """The file system of the log is full: the log can tell nothing."""
+    """The file system of the log is full, so the log has no line about the fault."""
     scene.replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     scene.starts_again()
     scene.replicas.stderr = None
@@ -205,7 +204,7 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("first-look")) as running:
@@ -249,7 +248,7 @@ def test_what_an_operator_sees_first_is_the_cause(fault: str, scene: Scene) -> N
 
 
 def _keep(scene: Scene, folder: Path) -> None:
-    """Write all that an operator would look at, without the name of the fault."""
+    """Write everything that an operator would look at, without the name of the fault."""
     folder.mkdir(parents=True, exist_ok=True)
     until(lambda: scene.replica.process.poll() is not None or scene.replica.listens(), "it listens or has ended")
     for name in ("log", "readyz", "check"):

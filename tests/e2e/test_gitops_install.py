@@ -1,4 +1,5 @@
-"""Statements of docs/gitops.md about an install by Argo CD or Flux: no difference after the bundle, which stays.
+"""Statements of docs/gitops.md about an install by Argo CD or Flux: no difference after the bundle is written, and the
+bundle stays.
 
 Both ways of applying are those of kubectl: client-side, as Argo CD does by default, and server-side, as Flux does.
 """
@@ -29,7 +30,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("gitops")) as running:
@@ -58,7 +59,7 @@ def test_the_bundle_is_no_difference_and_stays(way: str, source: str, server: Ap
 
 
 def test_a_chart_that_reads_no_cluster_fails_closed_at_once(server: ApiServer) -> None:
-    """So the first sync is without `enforce`."""
+    """The page says that the first sync is without `enforce`."""
     given = yaml.safe_dump_all(one for one in rendered_chart("enforce=true") if "webhooks" in one)
     server.kubectl("apply", "-f", "-", given=given)
     assert failure_policies(server) == {"Fail"}

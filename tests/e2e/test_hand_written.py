@@ -1,7 +1,7 @@
 """A thousand objects as people write them, judged by the same policies in an API server and by `claimgate test`.
 
-Native ValidatingAdmissionPolicies print each field of an object, or judge it as those of a site do. Objects that the
-API server refuses itself are counted apart.
+Native ValidatingAdmissionPolicies print each field of an object, or check it like the policies of a site. Objects that
+the API server refuses itself are counted apart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.e2e
 COUNT: Final = 1000
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _WARNED: Final = 9
-"""How many validations one request fails at most: an API server cuts warnings at 4,096 characters."""
+"""The most validations that one request may fail, because an API server cuts warnings at 4,096 characters."""
 _OWN: Final = "Validation failed for ValidatingAdmissionPolicy"
 
 
@@ -57,7 +57,7 @@ class Said:
 
 
 def _shape(kind: GroupVersionKind) -> JSON:
-    """An object with the fields that are printed: all but what the strategies of Jobs and DaemonSets write."""
+    """An object with the printed fields: all except those that the strategies of Jobs and DaemonSets write."""
     objects = valid_objects()[kind]
     shape = merged_shapes(
         *(each for obj in (objects.full, objects.smallest) for each in (obj, with_api_defaults(obj, kind)))
@@ -70,7 +70,7 @@ def _shape(kind: GroupVersionKind) -> JSON:
 
 
 def policies_of(kind: GroupVersionKind) -> Mapping[str, list[dict[str, Any]]]:
-    """The policies about a kind, by the name of the objects that each is about."""
+    """The policies about a kind, by the name of their objects."""
     judging = [{"expression": each} for each in judging_expressions(kind.kind)]
     made = {f"prints-{number}": ([{"expression": "false", "messageExpression": each}], "Deny")
             for number, each in enumerate(printing_expressions(_shape(kind)))}  # fmt: skip
@@ -107,7 +107,7 @@ def _all_policies() -> Iterator[dict[str, Any]]:
 
 
 def _wait_until_active(client: httpx.Client) -> None:
-    """Until the policy that was created last denies."""
+    """Wait until the policy that was created last denies."""
     last = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}}
     end = time.monotonic() + apiserver.PATIENCE_S
     while _asked(client, GroupVersionKind("", "v1", "ConfigMap"), last).code == httpx.codes.CREATED:
@@ -128,7 +128,7 @@ def _asked(client: httpx.Client, kind: GroupVersionKind, obj: JSON) -> Said:
 
 
 def _own(policies: PolicySet, obj: JSON) -> Said:
-    """The answer of `claimgate test` to a case with the object, in the words of an API server."""
+    """The answer of `claimgate test` to a case with the object, written as an API server writes it."""
     case = CaseModel.model_validate({"name": "case", "input": obj, "expect": {"allowed": True}}, by_alias=True)
     request = request_of_case(case, Suite(file=Path("suite.yaml"), root=Path()), lambda: policies, OPTIONS)
     door = LocalAnswerer(policies=policies, cluster=FilesCluster(()), options=ReviewOptions(api_server_text=True))

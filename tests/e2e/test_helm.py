@@ -1,4 +1,4 @@
-"""The chart on a real API server: installed, enforced, rolled back and removed. Its Pods never run, as in
+"""The chart on a real API server: installed, enforced, rolled back and removed. The Pods of the chart never run, as in
 test_install.py.
 """
 
@@ -24,11 +24,11 @@ CLUSTER_WIDE = ("clusterroles", "clusterrolebindings", "priorityclasses", *CONFI
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     tool("helm")
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
-    flags = ["--enable-aggregator-routing=true"]  # where there are no endpoints, calls fail at once
+    flags = ["--enable-aggregator-routing=true"]  # without endpoints, calls fail at once
     with apiserver.running(tmp_path_factory.mktemp("helm"), *flags) as running, apiserver.controllers(running):
         yield running
 
@@ -53,7 +53,7 @@ def test_a_release_is_installed_enforced_rolled_back_and_removed(server: ApiServ
 
 
 def _keeps_applied_policies(server: ApiServer) -> None:
-    """In any state of the release, until an administrator deletes the definitions as in the notes."""
+    """The definitions stay in any state of the release, until an administrator deletes them as the notes say."""
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     mine = policy("mine")
@@ -62,7 +62,7 @@ def _keeps_applied_policies(server: ApiServer) -> None:
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=false")
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
-    _helm(server, "rollback", "claimgate", "1", "--namespace", NAMESPACE)  # which had none
+    _helm(server, "rollback", "claimgate", "1", "--namespace", NAMESPACE)  # a revision without a bundle
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
     _helm(server, "uninstall", "claimgate", "--namespace", NAMESPACE)
     kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))

@@ -35,7 +35,7 @@ GPU = {"nvidia.com/gpu": "1"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     # the API server looks up the endpoints of the Service, which has none, and kube-proxy refuses at once

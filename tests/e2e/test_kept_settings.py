@@ -33,7 +33,7 @@ SITE = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("kept")) as running, apiserver.controllers(running):
@@ -57,7 +57,7 @@ def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, 
                 "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
                 "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
             )
-        ]  # the site sets the other one, and values that no file has stay
+        ]  # the site sets the other value, and values that no file has stay
         apply(server, base)
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == SITE
         assert server.get("configmap", "gpu-portable", NAMESPACE)["data"]["resource"] == "nvidia.com/gpu"

@@ -1,6 +1,6 @@
 """The whole life of an installation under continuous creations: none fails, and in enforce none is wrongly admitted.
 
-tests/e2e/replicas.py plays the parts of a cluster that need nodes; its docstring lists them.
+tests/e2e/replicas.py simulates the parts of a cluster that need nodes; its docstring lists them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DISTURBED = ("enforce", "authority", "deleted", "renewed", "params", "restart", 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     with cluster_with_sandboxes(tmp_path_factory.mktemp("life")) as running:
         yield running
 
@@ -117,7 +117,8 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
 
 
 def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority is trusted first, and signs when it is an hour old. The test writes it; claimgate-certificates does the rest."""
+    """A new authority is trusted first, and signs when it is an hour old. The test writes the new authority;
+    claimgate-certificates does the rest."""
     made.phase = "authority"
     store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
     before = store.read()
@@ -133,7 +134,8 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
 
 
 def certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority signs at once, and replicas show the old certificate until a kubelet has given them the new one."""
+    """A new authority signs at once, and replicas show the old certificate until a kubelet has given them the new
+    certificate."""
     made.phase = "deleted"
     store = Secret(replicas.namespace, "claimgate-certificates", core(str(server.kubeconfig)))
     before, shown = store.read(), replicas.shown()

@@ -1,6 +1,6 @@
-"""Policies by `kubectl apply` where the installation enforces, under creations without a pause.
+"""Policies by `kubectl apply` in an installation that enforces, under creations without a pause.
 
-Their webhooks also fail closed, from the first moment with a bundle. tests/e2e/replicas.py plays the nodes.
+Their webhooks also fail closed as soon as they have a bundle. tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENFORCED = ("enforce", "policy", "again", "gone")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     tool("helm")
     if reason := apiserver.missing():
         pytest.skip(reason)
@@ -106,7 +106,8 @@ def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Pa
 
 
 def _is_registered(server: ApiServer) -> None:
-    """A policy about a kind that no shipped one is about; every webhook fails closed and has the bundle all the time."""
+    """A policy about a kind that no shipped policy is about; every webhook fails closed and has the bundle all the
+    time."""
     maps = policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints={"resourceRules": [MAPS]})
     bound = binding("no-maps", "no-maps")
     apply(server, [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in (maps, bound)])

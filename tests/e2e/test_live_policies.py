@@ -1,6 +1,5 @@
 """Policies by `kubectl apply`: applied, broken, fixed, registered, refused and deleted, with the rights of the install.
-
-tests/e2e/replicas.py plays the nodes.
+tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("live-policies")) as running:
@@ -70,7 +69,7 @@ def test_policies_are_added_by_kubectl_apply_and_removed_by_delete(server: ApiSe
 
 
 def _removes_an_expired_exemption(server: ApiServer) -> None:
-    """API servers do not know the day, so they ask again only when the condition is gone."""
+    """API servers do not know the date, so they call the webhook again only when the condition is removed."""
     expired = {"name": "not-exempt-0-until-2020-01-01", "expression": "request.userInfo.username != 'alice'"}
     conditions = [*_webhooks(server)[0].get("matchConditions", ()), expired]
     patch = [{"op": "add", "path": "/webhooks/0/matchConditions", "value": conditions}]
@@ -98,7 +97,7 @@ def _is_in_force(server: ApiServer) -> None:
 
 
 def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas: Replicas) -> None:
-    """A typo of a policy author: the generation before stays, also in replicas that start later."""
+    """A typo of a policy author: the previous generation stays, also in replicas that start later."""
     _apply(server, binding("broken", "broken"))
     wrong = policy("broken", "gpu.devises == 1", facts=["gpu"])
     until(lambda: STORED_POLICIES in {one["name"] for one in _webhooks(server)}, "the kinds are registered")
@@ -245,7 +244,7 @@ def _changes_objects(server: ApiServer) -> None:
 
 
 def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:
-    """Apply as a person writes them, without what an API server adds."""
+    """Apply objects as a person writes them, without the additions of an API server."""
     apply(server, [_written(one) for one in objects])
 
 

@@ -1,4 +1,4 @@
-"""A real API server sends the metadata of objects alone, where no more is read."""
+"""A real API server sends only the metadata of objects if nothing else is read."""
 
 from __future__ import annotations
 

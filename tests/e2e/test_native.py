@@ -22,7 +22,7 @@ def template(claim: dict[str, str], **more: str) -> dict[str, Any]:
 
 
 def customs(claim: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The places of the templates of an object, and the object: with one template, with some under names, in a list."""
+    """Objects with the places of their templates: one template, templates by name, a list of templates."""
     replicas = {"Master": {"template": template(GOOD)}, "Worker": {"template": template(claim)}}
     jobs = [{"name": "node", "template": {"spec": {"template": template(claim)}}}]
     runtime = {"template": {"spec": {"replicatedJobs": jobs}}}

@@ -1,7 +1,8 @@
-"""One pod template in every kind of the workload table behind an API server: its answer is that of this process.
+"""One pod template in every kind of the workload table: an API server gives the same answer as this process.
 
-A kind has its own CustomResourceDefinition where there is one in the folder CLAIMGATE_CRDS (a tree of files, by default
-tests/data/crds), and else one that takes any field. The API server refuses some objects itself; these are counted apart.
+A kind has its own CustomResourceDefinition if the folder CLAIMGATE_CRDS has it (a tree of files, by default
+tests/data/crds), and otherwise a definition that accepts any field. The API server refuses some objects itself; these
+are counted apart.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Said:
 
 
 def _written_policies() -> Iterator[dict[str, Any]]:
-    """Policies about Pods, each for one namespace: half of them judge, and half of them change."""
+    """Policies about Pods, each for one namespace: half of them validate, and half of them mutate."""
     for number in range(POLICIES):
         random, name = Random(number), f"team-{number}"
         here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
@@ -64,7 +65,7 @@ def _written_policies() -> Iterator[dict[str, Any]]:
 
 
 def _definition(row: Row) -> dict[str, Any]:
-    """A CustomResourceDefinition of a kind that takes any field."""
+    """A CustomResourceDefinition of a kind that accepts any field."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": row.versions[0], "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     return {
@@ -93,7 +94,7 @@ def _published_definitions() -> dict[str, dict[str, Any]]:
 
 
 def _definitions() -> Iterator[tuple[Row, dict[str, Any], bool]]:
-    """Yield the definition of each custom kind of the table, and whether it is the published one."""
+    """Yield the definition of each custom kind of the table, and whether it is the published definition."""
     published = _published_definitions()
     for row in TABLE.rows:
         if not is_builtin_group(row.group):
@@ -132,7 +133,7 @@ def _client_of(server: ApiServer) -> httpx.Client:
 
 
 def _wait_until_called(client: httpx.Client) -> None:
-    """Until a Pod and a custom kind are denied in the last namespace."""
+    """Wait until a Pod and a custom kind are denied in the last namespace."""
     kinds = dict(
         objects_around({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     )

@@ -1,4 +1,4 @@
-"""The webhook as a running part of a real cluster: HTTP as the API server speaks it, certificates, rotation, metrics."""
+"""The webhook running in a real cluster: HTTP as the API server uses it, certificates, rotation, metrics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_api_server_accepts_the_deployment_without_a_warning(cluster: Cluste
     cluster.server.kubectl("label", "namespace", NAMESPACE, label)
     rendered = cluster.server.kubectl("kustomize", str(BASE)).stdout
     done = cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=rendered, code=None)
-    # what the test installed itself exists already; everything else is new
+    # the objects that the test installed exist already; all others are new
     exists = [
         'namespaces "claimgate-system"',
         'services "claimgate"',

@@ -1,7 +1,7 @@
 """An operator's year: a Helm release in a namespace of the release's name, under creations without a pause.
 
 Site settings, own policies by apply, warn, the report of what enforce would refuse, enforce, break glass, new
-certificates, an upgrade after edits, a rollback and the end. tests/e2e/replicas.py plays the nodes.
+certificates, an upgrade after edits, a rollback and the end. tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EDIT = "kueue-never/resource-uncovered"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     tool("helm")
     with cluster_with_sandboxes(tmp_path_factory.mktemp("year")) as running:
         yield running
@@ -100,7 +100,7 @@ def _report_names_what_enforce_would_refuse(replicas: Replicas) -> None:
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Deny first, and when nothing is missing, enforce."""
+    """Set Deny first, and enforce when the check finds nothing."""
     made.phase = "settling"
     _helm(server, "upgrade", "claimgate", chart, "--reuse-values", "--set", "enforcementAction=deny")
     replicas.roll()
@@ -114,10 +114,10 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str
 
 
 def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """For one namespace by its label; and with no replica left, by the deletion of both configurations."""
+    """Break glass for one namespace by its label; without any replica, by the deletion of both configurations."""
     made.phase = "spared"
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission=disabled")
-    until(lambda: "created" in made.outcomes("wrong", "spared"), "nobody asks about the namespace")
+    until(lambda: "created" in made.outcomes("wrong", "spared"), "no webhook call for the namespace")
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission-")
     made.phase = "outage"
     for one in list(replicas.running):
@@ -178,7 +178,7 @@ def _has_what_the_site_set(server: ApiServer) -> None:
 
 
 def _uninstalls(server: ApiServer, replicas: Replicas) -> None:
-    """As the notes say; the policies of the cluster are deleted only with their definitions."""
+    """Remove the release as the notes say; the stored policies are deleted only with their definitions."""
     server.kubectl("delete", CONFIGURATIONS, "claimgate")
     _helm(server, "uninstall", "claimgate")
     server.kubectl("delete", "namespace", NAMESPACE)

@@ -1,4 +1,5 @@
-"""The checks of Pod Security refuse the same as the plugin of a real API server, for each level and several releases."""
+"""The checks of Pod Security refuse the same Pods as the plugin of a real API server, for each level and several
+releases."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ ANNOTATIONS: Final = (
 
 
 def random_pod(random: Random) -> JSON:
-    """A Pod that keeps `restricted` but for up to three fields, or one without a security context."""
+    """A Pod that meets `restricted` except for up to three fields, or a Pod without a security context."""
     names = ("containers", *(("initContainers",) if random.random() < 0.3 else ()))
     spec: JSON = {
         name: [{"name": f"{name[0]}{index}", "image": "i"} for index in range(random.randint(1, 2))] for name in names

@@ -1,6 +1,6 @@
 """PolicyExceptions of the owner of a namespace on a real API server, with the rights of the install.
 
-tests/e2e/replicas.py plays the nodes.
+tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def _only_who_has_the_right_may_write(server: ApiServer) -> None:
     role = "--clusterrole=claimgate-policy-exceptions"
     server.kubectl("create", "rolebinding", "ada", "-n", "research", role, "--user=ada")
     until(lambda: "Forbidden" not in _apply(server, "ada", _exception(), dry_run=True), "ada may write it")
-    assert "Forbidden" in _apply(server, "bob", _exception())  # who may create Pods may not except them
+    assert "Forbidden" in _apply(server, "bob", _exception())  # bob may create Pods, and may not except them
     assert "Forbidden" in _apply(server, "ada", _exception(namespace="others"))
     assert "Forbidden" in _status_written_by_ada(server)
 
 
 def _status_written_by_ada(server: ApiServer) -> str:
-    """Say of her own exception that it has an effect."""
+    """Write into the status of her own exception that it has an effect."""
     body = json.dumps({"status": {"conditions": []}})
     return server.kubectl(
         "patch",
@@ -236,7 +236,7 @@ def _data(text: str) -> str:
 
 
 def _with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
-    """The Deployment as an operator has it who gives the server a configuration file."""
+    """The Deployment of an operator who gives the server a configuration file."""
     if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
         return one
     spec = one["spec"]["template"]["spec"]

@@ -107,7 +107,7 @@ def test_claims_with_both_and_neither_name_are_refused_in_a_template(cluster: Cl
     both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
     job = pytorchjob("claims", resourceClaims=[both, {"name": "neither"}])
     refused = cluster.server.apply(job, code=1).stderr
-    assert 'The PyTorchJob "claims" is invalid: ' in refused  # for this reason kubectl shows only the causes
+    assert 'The PyTorchJob "claims" is invalid: ' in refused  # with this reason, kubectl shows only the causes
     where = re.escape("spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims")
     for number in (0, 1):
         assert re.search(rf"^\* {where}\[{number}\]: .+ \(claimgate: claims-exactly-one/\S+\)$", refused, re.MULTILINE)
@@ -174,9 +174,9 @@ def trainjob(name: str, runtime: str) -> dict[str, Any]:
 
 def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cluster: Cluster) -> None:
     cluster.server.apply(CLAIM)
-    cluster.server.apply(RUNTIME, code=None)  # of the cluster: the first test that needs it makes it
+    cluster.server.apply(RUNTIME, code=None)  # cluster-scoped; the first test that needs the runtime creates it
     warned = ""
-    for number in range(50):  # the webhook watches: what was just stored reaches it in a moment
+    for number in range(50):  # the webhook sees a stored object after a moment
         warned = cluster.server.apply(trainjob(f"warned-{number}", "torch-claims")).stderr
         if "set the field to 2" in warned:
             break

@@ -18,7 +18,7 @@ from webhook.schema.sent import as_sent_by_api_server
 pytestmark = pytest.mark.e2e
 UNSEEN = {
     "status is not looked at",
-    # webhooks are sent []; kubectl receives objects from etcd's protobuf, which has no empty lists and no null bytes
+    # webhooks get []; kubectl gets objects from etcd's protobuf, which has no empty lists and no null bytes
     "an empty list that Go writes stays",
     "a null among bytes stays",
 }

@@ -31,7 +31,7 @@ TIMES = WatchTimes(least_s=4, slack_s=2.0)
 
 
 class Proxy:
-    """Passes bytes between clients and a server until it `is_silent`; connections of then stay so for ever."""
+    """Passes bytes between clients and a server until it `is_silent`; open connections then stay silent for ever."""
 
     def __init__(self, to: tuple[str, int]) -> None:
         self._to = to
@@ -50,7 +50,8 @@ class Proxy:
                 threading.Thread(target=self._pass, args=(client, server), daemon=True).start()
 
     def _pass(self, client: socket.socket, server: socket.socket) -> None:
-        """Both ways, until one of them ends; bytes of the silence are thrown away, and so is all that follows."""
+        """Pass bytes in both directions until one side ends. Bytes during a silence are dropped, and all later bytes
+        too."""
         waiting, is_deaf = selectors.DefaultSelector(), False
         waiting.register(client, selectors.EVENT_READ, server)
         waiting.register(server, selectors.EVENT_READ, client)

@@ -65,7 +65,7 @@ FIXED: Final = {
     "a byte that is not UTF-8": b'{"f:\xff":{}}',
     "half of a surrogate pair": rb'{"f:\ud800":{}}',
 }
-"""The origin of the bypass, in `managedFields`."""
+"""The field of the first bypass, `managedFields`."""
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_nothing_in_managed_fields_hides_what_is_denied(cluster: Cluster, others
 
 
 def test_the_api_server_sends_objects_that_it_does_not_check(cluster: Cluster, others: OtherWebhooks) -> None:
-    """So the reviews above had the deep JSON and the bytes; else nothing was shown."""
+    """This shows that the reviews above had the deep JSON and the bytes."""
     with client(cluster) as made, recording(cluster, others) as bodies:
         for stored in FIXED.values():
             denial(made, "pods", filled(WRONG["pods"][1], {"managedFields": stored}))
@@ -183,7 +183,7 @@ def test_any_json_in_any_free_field_hides_nothing(cluster: Cluster, others: Othe
             denied = "denied the request" in said
             if denied and "parameters" not in held:
                 assert said == plain[resource], (number, body[:3000])
-            # what the API server does not take, it refuses itself: JSON that it cannot read, labels, fields
+            # the API server itself refuses JSON that it cannot read, and invalid labels and fields
             assert denied or said != "created", (number, body[:3000])
             outcomes["denied" if denied else "refused by the API server"] += 1
         for body in bodies:

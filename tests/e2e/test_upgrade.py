@@ -1,6 +1,5 @@
-"""The upgrade from the last version whose commit CHANGELOG names, as its upgrade notes say, under creations.
-
-The old version runs with its own code. tests/e2e/replicas.py plays the nodes.
+"""The upgrade from the last version that CHANGELOG names with a commit, by its upgrade notes, under creations. The old
+version runs with its own code. tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ EDIT = "pod-resources/whole-number"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with nothing in it."""
+    """An empty cluster."""
     with cluster_with_sandboxes(tmp_path_factory.mktemp("upgrade")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree of the last version whose commit CHANGELOG names."""
+    """The tree of the last version that CHANGELOG names with a commit."""
     commit = _COMMIT.findall((ROOT / "CHANGELOG.md").read_text())[0]
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
@@ -104,7 +103,7 @@ def test_an_upgrade_loses_no_request_and_names_edits_and_leftovers(
 
 
 def _deletes_leftovers(server: ApiServer) -> None:
-    """With the commands that the check prints, which then finds nothing."""
+    """After the commands that the check prints, the check finds nothing."""
     lines = [line for line in _check(server, 1).splitlines() if line.startswith("left over: ")]
     assert len(lines) == len(REMOVED_OBJECTS)
     for line in lines:
