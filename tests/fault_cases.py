@@ -1,4 +1,5 @@
-"""Cases of faults that manifests tell, and traps: each is audited with advice and simulated, in this process."""
+"""Manifests with faults, and traps, which only look faulty: each is audited with advice and simulated in this
+process."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _OPTIONS: Final = ReviewOptions(advice=True, sees_all_namespaces=True)
 _SIMULATED: Final = ReviewOptions(sees_all_namespaces=True)
 _WORDS: Final = {"can-start": "can start", "nothing-found": "nothing found"}
 _OPEN: Final = frozenset(("can start", "unknown"))
-"""Answers that `nothing found that stops it; nodes …` agrees with."""
+"""Answers of which `nothing found that stops it; nodes …` is a valid form."""
 
 
 class Judged(NamedTuple):
@@ -105,7 +106,7 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
 
 
 def holds_words(texts: Iterable[str], words: Sequence[str]) -> bool:
-    """Whether one text has all words."""
+    """Whether one of the texts has all words."""
     return any(all(word in text for word in words) for text in texts)
 
 

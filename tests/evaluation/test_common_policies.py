@@ -1,4 +1,5 @@
-"""Ten policies that most sites want, each on twenty kinds: evaluated and right, or not evaluated by name."""
+"""Ten policies that most sites want, each on twenty kinds: the result is right, or the policy is reported as not
+evaluated."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def made(api_version: str, kind: str, spec: JSON, **labels: str) -> JSON:
 
 
 def pod(template: JSON) -> JSON:
-    """A Pod as an API server sends it, which is done wherever a Pod is read from a file."""
+    """A Pod as an API server sends it; Pods of files also get this form."""
     written = made("v1", "Pod", template["spec"], **labels_of(template))
     return with_api_defaults(pod_as_sent(decode_object(written, POD).value), POD)
 
@@ -251,7 +252,7 @@ GPUS: Final = (
     " || !('nvidia.com/gpu' in c.resources.limits)"
     " || quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('8')) <= 0)"
 )
-"""As people write it; `gpu-maximum` of `policies init` reads a fact, for which more of a pod must be known."""
+"""The policy as people write it. `gpu-maximum` of `policies init` reads a fact, which needs to know more of a pod."""
 
 CHANGES: Final = {"gpu-toleration": TAINT, "nccl-environment": NCCL}
 
@@ -268,7 +269,7 @@ IN_PART: Final = {("NIMService", "image-registries"), ("SparkApplication", "imag
 
 @cache
 def the_policy(name: str) -> PolicySet:
-    """A policy from `policies init`; the one about queues applies to every kind."""
+    """A policy from `policies init`; the policy about queues applies to every kind."""
     if name == "gpu-maximum":
         return policies(validating({"expression": GPUS, "message": "at most 8 GPUs"}, annotations={"expand": "pods"}))
     (policy, *others) = [
@@ -313,7 +314,7 @@ def test_a_policy_is_right_about_a_kind(kind: str, name: str) -> None:
 
 
 def assert_not_evaluated(kind: str, found: list[tuple[str, str, str]]) -> None:
-    """It is reported once for each pod, with the kind."""
+    """The policy is reported once for each pod, with the kind."""
     assert {each[0] for each in found} == {"unknown"}
     assert all(kind in message for _, _, message in found), found
 
@@ -337,7 +338,7 @@ def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str
 
 
 def without_value(value: Any, added: JSON) -> Any:
-    """A JSON value without an element that was added, and without the lists that were made for it."""
+    """A JSON value without an added element, and without the lists that were created for it."""
     if isinstance(value, dict):
         inner = {key: without_value(each, added) for key, each in value.items()}
         return {key: each for key, each in inner.items() if each != [] or value[key] == []}

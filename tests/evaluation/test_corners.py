@@ -1,4 +1,4 @@
-"""Mutations with unusual values, and other corners that no recorded case reaches."""
+"""Mutations with unusual values, and other rare cases that no recorded case reaches."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_a_null_counts_as_absent():
 
 
 class Names(dict[str, object]):
-    """The values that expressions see."""
+    """The values that expressions get."""
 
 
 def test_the_error_of_a_variable_that_does_not_compile_is_kept():

@@ -1,7 +1,7 @@
 """Mutations of custom kinds do what kube-apiserver 1.36.2 did: custom_kinds.jsonl, typed_kind.jsonl of data/configuration.
 
-The first line has the schemas of kinds; each other one mutations, the object before, and the object after a dry-run
-create or the error of the mutation.
+The first line has the schemas of kinds. Each other line has mutations, the object before them, and the object after a
+dry-run create or the error of the mutation.
 """
 
 import json
@@ -124,7 +124,7 @@ def test_an_unknown_field_of_a_json_patch_fails_a_later_merge_and_is_pruned_at_t
 
 
 def test_an_unknown_field_that_was_sent_does_no_harm():
-    """An API server prunes it before it is stored or sent."""
+    """An API server prunes an unknown field before it stores or sends the object."""
     assert strict("Object{spec: Object.spec{n: 1}}", zz=1)["after"] == {"flag": True, "n": 1}
 
 
@@ -146,7 +146,7 @@ def test_a_kind_without_a_definition_has_any_fields():
 
 
 class Unknowing(FilesCluster):
-    """A view that cannot say which kinds there are."""
+    """A view that does not know which kinds exist."""
 
     def get(self, gvk, namespace, name):
         if gvk.kind == "CustomResourceDefinition":

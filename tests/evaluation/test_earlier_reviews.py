@@ -1,4 +1,4 @@
-"""Earlier reviews change no answer: a server that has run for days denies the same as a new one."""
+"""Earlier reviews change no answer: a server that has run for days denies the same as a new server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
 
 
 def test_too_expensive_messages_deny_also_after_a_cheap_pod() -> None:
-    """The API server evaluates every messageExpression, also of rules that hold, and no rule counts without budget."""
+    """The API server evaluates every messageExpression, even of rules that hold. Without budget left, no rule has a
+    result."""
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
     rule = {**NO_HOST, "messageExpression": costly}
@@ -135,7 +136,7 @@ def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
 def test_a_review_leaves_nothing_to_the_garbage_collector() -> None:
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     sent = request(pod(containers=[{"name": "a", "image": "x"}]), is_decoded=True)
-    for _ in range(3):  # the first ones compile
+    for _ in range(3):  # the first reviews compile
         verdicts = [answer_request(sent, loaded, view, phase=phase) for phase in Phase]
     gc.collect()
     gc.disable()

@@ -91,7 +91,7 @@ def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
     [
         ("2.3", lambda job: job, False),
         ("2.4", lambda job: job, True),
-        ("2.1", lambda job: job, False),  # which has no runtimePatches at all
+        ("2.1", lambda job: job, False),  # an object without runtimePatches
         ("2.3", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), False),
         ("2.4", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), True),
     ],

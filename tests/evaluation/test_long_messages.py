@@ -1,4 +1,4 @@
-"""A list of mistakes is shortened between two of them; any other text that is too long is given up, as upstream."""
+"""A long list of mistakes is cut between two mistakes. Any other text that is too long is dropped, as upstream does."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_an_object_that_cannot_be_converted_is_not_mutated_and_reported(policy, 
 
 
 def test_kinds_with_field_by_field_conversion_are_not_mutated():
-    """The result of a mutation of a v1beta1 claim would have to be converted back."""
+    """The mutated claim would have to be converted back to v1beta1."""
     rule = {
         "apiGroups": ["resource.k8s.io"],
         "apiVersions": ["v1beta1"],

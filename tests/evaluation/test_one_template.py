@@ -54,9 +54,8 @@ def template_at(place: paths.FieldPath, obj: JSON) -> JSON:
 
 
 def with_defaults_of_changed_limits(template: JSON, before: JSON, after: JSON) -> JSON:
-    """Return a patched Pod with the requests that its template would get: a default follows a limit that was changed.
-
-    In a Pod the API server has set them before the policy changes the limit.
+    """Return a patched Pod with the requests that its template would get: a default request equals the changed limit.
+    In a Pod the API server sets requests before the policy changes the limit.
     """
     written = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(template)}
     requested = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(before)}
@@ -83,14 +82,14 @@ def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
 
 
 def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, str]]]:
-    """The object after the policies, and what they say of it, or of a template in it, without the place."""
+    """The object after the policies, and their results for it or for a template in it, without the place."""
     made, said = apply_mutating_policies(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER)
     prefix = f"{place}: " if place else ""
     return made, [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
 
 
 def compare(seeds: range, kinds_for_each: int) -> None:
-    """Compare the verdict for a template in a Pod with the verdicts in some kinds, with a policy for each seed."""
+    """Compare the verdict for a template in a Pod with the verdicts for some kinds, with a policy for each seed."""
     for seed in seeds:
         random = Random(seed)
         template = random_template(random)

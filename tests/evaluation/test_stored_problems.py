@@ -122,7 +122,7 @@ def test_an_allowed_authorizer_check_is_not_repeated(monkeypatch: pytest.MonkeyP
 NO_HOST: Any = {"expression": "!has(object.spec.hostPID)", "message": "no hostPID"}
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
 UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
-    # metadata and status of the old Pod and of the new one, both of which break the rule; and the result
+    # metadata and status of the old and the new Pod, which both break the rule; and the result
     "a finalizer that goes": ({"finalizers": ["a/b"]}, {}, []),
     "a status": ({}, {"status": {"phase": "Failed"}}, []),
     "an object that is being deleted": (ENDING, {**ENDING, "labels": {"a": "b"}}, []),

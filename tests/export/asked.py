@@ -1,7 +1,7 @@
 """The requests for which the registered webhooks are called: their matchConditions, evaluated by our own engine.
 
 `python -m tests.export.asked FILE…` prints how many of the Pods, and of the objects that create Pods, of some files
-call a webhook; these objects count as created.
+call a webhook; all objects count as created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects of 1.4 MB in which one list, map or text that a user can lengthen is as long as that allows, and a GPU.
+"""Objects of 1.4 MB with a GPU. In each, one list, map or text that a user can lengthen is as long as the size allows.
 
 `SHAPES` has a function for each: the number of bytes gives a PodSpec and metadata. Every kind with pods gets them.
 """
@@ -13,9 +13,9 @@ Shape: TypeAlias = Callable[[int], tuple[JSON, JSON]]
 
 GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
 BYTES = 1_400_000
-"""etcd stores 1.5 MiB at most."""
+"""etcd stores at most 1.5 MiB."""
 _WALKED = 8
-"""More containers than these are not walked."""
+"""Conditions walk at most this number of containers."""
 
 
 def _spec(containers: list[JSON], **others: JSON) -> JSON:
@@ -27,7 +27,7 @@ def _container(number: int = 0, **others: JSON) -> JSON:
 
 
 def _with_gpu_last(fields: list[JSON]) -> JSON:
-    """A spec with a GPU in its last container, so that a walk from the front sees all others first."""
+    """A spec with a GPU in its last container, so that a walk visits all other containers first."""
     few = len(fields) < _WALKED
     listed = [_container(number, **each) for number, each in enumerate([*fields, {}] if few else fields)]
     listed[-1] |= {"resources": GPU}
@@ -49,7 +49,7 @@ def _words(field: str, number: int, letter: str = "x") -> Callable[[int], JSON]:
 
 
 def _keys(size: int, length: int) -> JSON:
-    """A map of labels with keys of a length, or fewer characters where the number of keys needs fewer."""
+    """A map of labels with keys of a length, or with shorter keys if the number of keys requires it."""
     return {f"{'k' * (length - 8)}{number:08}": "v" for number in range(size // (length + 6))}
 
 

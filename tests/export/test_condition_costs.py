@@ -1,4 +1,5 @@
-"""No object, however large, makes an API server stop a matchCondition: by estimate for all, by evaluation for worst."""
+"""No object, however large, makes an API server stop a matchCondition: by estimate for all conditions, by evaluation
+for the worst."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_a_large_object_with_a_gpu_is_evaluated(make):
         changed = request({**obj, "metadata": {**obj["metadata"], "generateName": "o"}}, "UPDATE", unlabelled)
         assert asked(changed, Phase.VALIDATE), obj["kind"]
         for each in (created, changed):
-            asked(each, Phase.MUTATE)  # it does not fail
+            asked(each, Phase.MUTATE)  # the condition does not fail
 
 
 def test_registered_conditions_are_the_estimated_ones():

@@ -25,13 +25,13 @@ EXPAND = {"expand": "pods"}
 
 
 def native(written, table=TABLE):
-    """The manifests that a policy and its bindings become."""
+    """The manifests that the export makes of a policy and its bindings."""
     policy, *bindings = written
     return list(rewrite_as_native(policy, bindings, table, (1, 36)).manifests)
 
 
 def said(found, attributes, cluster=CLUSTER):
-    """Whether the policies deny, warn or report nothing, and every denial with its message; errors without theirs."""
+    """Whether the policies deny, warn or report nothing. Denials come with their message, errors without it."""
     decisions = validating_decisions(attributes, found, cluster, Phase.VALIDATE)
     spoken = [each for each in decisions if each.evaluation != "admit"]
     return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
@@ -54,7 +54,7 @@ def shipped_policies():
 
 
 BAD = [
-    # a Pod's spec and metadata for each rule of the shipped policies, and good ones
+    # a Pod's spec and metadata that break each rule of the shipped policies, and a valid spec and metadata
     {},
     {"containers": [{"name": "c", "image": "i"}]},
     {
@@ -77,7 +77,7 @@ BAD = [
 
 
 def planted(template, inner):
-    """The container of these values at a place: a list, or a map under names of roles."""
+    """The list with these values at a place, or the map with these values by names of roles."""
     head, _, rest = template.partition(".")
     plain = head.rstrip("[]{}")
     below = [planted(rest, [each]) if rest else each for each in inner]
@@ -93,7 +93,7 @@ def merged(left, right):
 
 
 def workload(row, version, rule, specs):
-    """An object with these PodSpecs where a rule has its templates; and the fields that the rule needs."""
+    """An object with these PodSpecs at the places of a rule's templates, and with the fields that the rule needs."""
     made = [each if rule.embeds == "podSpec" else {"metadata": None, "spec": each} for each in specs]
     obj = {
         "apiVersion": f"{row.group}/{version}".removeprefix("/"),
@@ -110,7 +110,7 @@ KINDS = [each for each in TEMPLATES if each.values[2].template and each.values[2
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Each policy with what it became."""
+    """Each policy with its exported policies."""
     return {each.id: (policies(each.values[0]), policies(native(each.values[0]))) for each in shipped_policies()}
 
 
@@ -167,7 +167,7 @@ def assert_same(expected, found, name, *, several):
     assert all(any(text.endswith(short) for text in expected) for short in found), name
 
 
-# --- corners of the language, on kinds of either way ---
+# --- rare forms of expressions, on kinds of both sorts ---
 
 JOB = job(x=1)
 JOBS = {
@@ -186,7 +186,7 @@ JOBS = {
 SWAPPED = {**JOBS, "spec": {"replicatedJobs": JOBS["spec"]["replicatedJobs"][1::-1]}}
 OBJECTS = [JOB, job(x=2), job(y=[1]), job(metadata={"namespace": "own"}, x=1), {**JOB, "spec": None}, JOBS, SWAPPED]
 ASKED = Table((TABLE.row("batch", "Job"), TABLE.row("jobset.x-k8s.io", "JobSet")))
-"""The kinds of these objects: to write and compile a policy for all others takes a second."""
+"""The kinds of these objects only, because to write and compile a policy for all kinds takes a second."""
 DELETE = {**PODS, "operations": ["*"]}
 CORNERS = {
     "a message with a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "spec.x: is one"}],
@@ -201,8 +201,8 @@ CORNERS = {
     "a message that fails": [{"expression": "false", "messageExpression": "string(1/0)", "message": "bad"}],
     "the whole of the pod": [{"expression": "false", "messageExpression": "string(size(object)) + object.kind + object.apiVersion"}],
     "its namespace": [{"expression": "false", "messageExpression": "string(object.metadata.namespace) + string(object.metadata.size())"}],
-    "the old one": ["oldObject == null || object.spec == oldObject.spec"],
-    "the whole old one": ["oldObject == null || object == oldObject"],
+    "the old object's spec": ["oldObject == null || object.spec == oldObject.spec"],
+    "the whole old object": ["oldObject == null || object == oldObject"],
     "an error": ["object.spec.x == 1"],
     "an error beside a denial": ["object.spec.x == 1 && object.spec.y == 2", "object.spec.x > 1"],
     "the request": [{"expression": "false", "messageExpression": "request.kind.kind + request.operation + string(request.name)"}],

@@ -25,7 +25,7 @@ NATIVE = {policy.name for policy in SHIPPED.policies if policy.concerns == ("cus
 
 @pytest.fixture(scope="module")
 def answered():
-    """Every review of suites and of recorded and public objects, with what the shipped policies answered."""
+    """Every review of suites and of recorded and public objects, with the answer of the shipped policies."""
     found = []
     ask = phases.LocalAnswerer.answer
 
@@ -139,7 +139,8 @@ def test_a_bookkeeping_update_is_not_sent_to_the_webhook(obj):
 
 
 def test_a_native_policy_is_evaluated_on_every_update():
-    """One with `stored: warn` sees the fields that it names, and where it shares a kind, the kind's webhook does."""
+    """A policy with `stored: warn` gets the fields that it names. If another policy is about the same kind, the webhook
+    of the kind gets them."""
     native = validating("true", rule={**PODS, "resources": ["pods/ephemeralcontainers"]}, name="native")
     maps = {**PODS, "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
     rules = {"a": "true", "b": "object.?status.?x.orValue(1) == 1"}

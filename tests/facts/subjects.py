@@ -27,7 +27,8 @@ def subject(
     resources: tuple[tuple[str, str], ...] = (),
     is_whole: bool = False,
 ) -> Subject:
-    """An object of a request, decoded, in a cluster of some objects, or of exactly these; null for a deleted object."""
+    """An object of a request, decoded, in a cluster with at least these objects, or exactly these; null for a deleted
+    object."""
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
     decoded = decode_object(obj, attributes.kind)
     return Subject(

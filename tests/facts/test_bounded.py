@@ -112,7 +112,7 @@ SLICE = {
 
 
 class Late(Deadline):
-    """Too late after so many looks at the clock."""
+    """A deadline that passes after this number of checks of the clock."""
 
     def __init__(self, looks):
         super().__init__()

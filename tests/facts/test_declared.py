@@ -1,4 +1,4 @@
-"""declared.json says of checks, facts and rules what their modules say, and saves a start the import of the modules."""
+"""declared.json agrees with the modules of checks, facts and rules, so a start need not import the modules."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None
     lines, rows = _lines_of_json(groups), _lines_of_json(rules)
     text = f'{{"groups": {{\n{lines}\n}},\n"facts": {json.dumps(facts)},\n"rules": {{\n{rows}\n}}}}\n'
     compare_with_golden_file(ROOT / "webhook/facts/declared.json", text, pytestconfig)
-    shipped_declarations.cache_clear()  # the file may have been written now
+    shipped_declarations.cache_clear()  # the file may just have been written
 
 
 def _lines_of_json(values: Mapping[str, object]) -> str:
-    """A line each, so that a difference is short."""
+    """One line for each, so that a difference is short."""
     return ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
 
 

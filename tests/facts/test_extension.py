@@ -1,4 +1,4 @@
-"""A new fact is a package with `fact.py`, and a row in the list of packages: nothing else knows of it."""
+"""A new fact is a package with `fact.py`, and a row in the list of packages: no other file needs a change."""
 
 from __future__ import annotations
 

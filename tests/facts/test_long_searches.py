@@ -1,4 +1,5 @@
-"""A long text of a user is searched only after its time was reserved: the event loop then refuses."""
+"""Before a search in a long text of a user its time is reserved. If the slice cannot cover it, the event loop
+refuses."""
 
 from __future__ import annotations
 

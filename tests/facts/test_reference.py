@@ -1,4 +1,4 @@
-"""The page of all facts is what their declarations say, and its examples are expressions."""
+"""The page of facts agrees with the declarations, and its examples are valid expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts as policies see them: names, types that agree with the values, and only plain JSON."""
+"""The facts as policies get them: names, types that agree with the values, and only plain JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def structures(name: str) -> Mapping[str, Structure]:
 
 
 def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) -> None:
-    """A value has its declared type: every field, and no others."""
+    """A value has its declared type: every declared field, and no other field."""
     if kind == DYN:
         return
     if kind.name == "list":
@@ -55,7 +55,7 @@ def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_agree_with_declared_types(name: str) -> None:
-    """So have missing objects: they are reported for existing fields."""
+    """Missing objects are reported for declared fields."""
     fact, known = SHIPPED.fact(name), structures(name)
     fields = {"", *known.get(fact.type.name, Structure("")).fields}
     for obj in OBJECTS:

@@ -80,7 +80,7 @@ def test_an_id_is_written_once() -> None:
 
 
 def test_every_record_is_a_rule_of_the_registry() -> None:
-    """A module that is missing in the row of its package has unknown rules."""
+    """If a module is missing in the row of its package, its rules are unknown."""
     unlisted = {
         path.relative_to(FACTS)
         for path in FACTS.rglob("*.py")
@@ -108,14 +108,14 @@ def test_each_function_that_finds_a_rule_is_called() -> None:
 
 
 def names_in_use(tree: ast.Module) -> set[str]:
-    """The names that a module reads, with those of attributes; a definition or an import is no use."""
+    """The names that a module reads, including attributes; a definition or an import does not count."""
     nodes = [*ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def test_a_rule_record_is_used_in_its_module() -> None:
-    """Another module may compare with the id of a rule, and no more."""
+    """Other modules may only compare with the id of a rule."""
     records = {(each.module, name) for each in modules() for name in each.records}
     imported = [
         (module, name.name)

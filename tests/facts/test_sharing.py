@@ -1,4 +1,4 @@
-"""A value that is computed for an object, or looked up for it, is computed and looked up once in a request."""
+"""In a request, each value of an object is computed once, and each object is looked up once."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_facts_with_different_params_are_not_shared() -> None:
 
 
 def test_pods_of_one_request_look_up_a_claim_once() -> None:
-    """So they see one cluster, and the requests of the claim are computed once."""
+    """All facts see one cluster, and the requests of the claim are computed once."""
     template = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",

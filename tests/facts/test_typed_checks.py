@@ -20,10 +20,11 @@ READS_JSON = {
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
     "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
-"""Modules that make JSON of JSON, and why."""
+"""Modules that convert JSON to JSON, with the reason."""
 MOST_GUARDS = 68
-"""17 of them are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which reads the YAML in a text, in model_servers/listening.py, which reads probes
-and the labels of templates of any kind, and in serving_kinds/worker_set.py, which reads four fields.
+"""17 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
+reads the YAML in a text, in model_servers/listening.py, which reads probes and the labels of templates of any kind, and
+in serving_kinds/worker_set.py, which reads four fields.
 """
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
@@ -72,7 +73,7 @@ def asks_for_a_shape(call):
 
 
 def charges(tree):
-    """Where a deadline is charged by hand."""
+    """The calls that charge a deadline directly."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHARGES:
             yield node.lineno

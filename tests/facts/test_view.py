@@ -1,4 +1,4 @@
-"""The cluster with typed objects: of one namespace or of all, and what could not be listed."""
+"""The cluster with typed objects: of one namespace or of all namespaces, and kinds that cannot be listed."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from webhook.typed.cluster_objects import LimitRange
 
 
 class Unreadable(FilesCluster):
-    """No object may be listed."""
+    """A view in which no kind can be listed."""
 
     def list(self, gvk: GroupVersionKind, namespace: str | None) -> list:
         raise LookupFailed(f"{gvk.kind} {namespace}: forbidden")

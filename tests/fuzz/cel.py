@@ -1,4 +1,5 @@
-"""Compile and evaluate many random expressions; anything but a value or a CEL error is a failure, told with its seed.
+"""Compile and evaluate many random expressions; any result except a value or a CEL error is a failure, printed with its
+seed.
 
 python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
 python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of KIND]
@@ -19,7 +20,7 @@ from webhook.errors import CompileError, EvaluationError
 
 
 def run(count: int, seed: int) -> Counter[str]:
-    """How many were refused, failed and had a value."""
+    """The numbers of refused, failed and successful expressions."""
     engine, environment = compiled_engine(), Environment(variables=VARIABLES, mutation=True)
     outcomes: Counter[str] = Counter()
     expressions = Expressions(seed)

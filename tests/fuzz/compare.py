@@ -70,7 +70,7 @@ def _loaded(question: Question, kind: str, name: str) -> PolicySet:
 
 
 def _crashes(policies: PolicySet) -> bool:
-    """Whether an API server is known to drop the connection over it: some mutations only once they are evaluated."""
+    """Whether an API server is known to drop the connection, for some mutations only when it evaluates them."""
     return any(
         each.program and each.program.api_server_panics()
         for policy in policies.policies
@@ -90,7 +90,7 @@ def _unordered(text: str) -> str:
 
 
 def difference(mine: Told, theirs: Told) -> str:
-    """How two answers compare: `same …`, `text of …` where only words differ, else what differs."""
+    """How two answers compare: `same …`, `text of …` if only words differ, otherwise the difference."""
     mine, theirs = _unnamed(mine), _unnamed(theirs)
     if mine.phase == "refused" and theirs.phase in {"refused", "crashed"}:
         return "same refused"
@@ -116,7 +116,7 @@ def compare(
     objects: Sequence[JSON] = (),
     shown: int = 3,
 ) -> Counter[str]:
-    """Draw policies, ask both, print what differs; how many compared how."""
+    """Draw policies, ask both sides, and print the differences; return the number of each result."""
     outcomes = Counter[str]()
     for start in range(0, count, BATCH):
         batch = [draw() for _ in range(min(BATCH, count - start))]

@@ -1,10 +1,11 @@
-"""Evaluate random expressions on large inputs with small deadlines; tells by how much the worst went over.
+"""Evaluate random expressions on large inputs with small deadlines; prints the greatest delay after a deadline.
 
 python -m tests.fuzz.deadlines [COUNT [SEED]]        20,000 expressions when not said otherwise
 
-The inputs are as large as a user can send them: lists and maps of a hundred thousand, nested objects, and texts of 100 KB,
-since they are patterns too, which RE2 compiles in one call (0.3 microseconds a character; nothing interrupts that). Costs
-are not bounded, so that only the deadline stops anything. Exits 1 when an expression went over by more than MOST_MS.
+The inputs are as large as a user can send them: lists and maps of a hundred thousand, nested objects, and texts of 100
+KB. Texts are also used as patterns, which RE2 compiles in one call without an interruption (0.3 microseconds a
+character). Costs are not bounded, so that only the deadline stops an expression. Exits 1 when an expression went over
+by more than MOST_MS.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def bindings() -> dict[str, Any]:
 
 
 class CpuDeadline(Deadline):
-    """A deadline by the time of the CPU, so that what else a busy machine does counts neither way."""
+    """A deadline by CPU time, so that other work of the machine does not matter."""
 
     __slots__ = ()
 

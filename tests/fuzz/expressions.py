@@ -1,4 +1,5 @@
-"""Random CEL expressions: mostly well-typed, sometimes not, over a few variables. The same seed gives the same ones."""
+"""Random CEL expressions: mostly well-typed, sometimes not, over a few variables. The same seed gives the same
+expressions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reviews with any JSON in the fields that no shipped policy reads, compared with reviews without it: with it and without.
+"""Reviews with any JSON in the fields that no shipped policy reads, compared with the same reviews without it.
 
 An API server keeps the bytes of a field that it does not look into: of `managedFields`, and of parameters for drivers.
-It reads JSON of 10,000 levels, bytes that are not UTF-8, halves of surrogate pairs, and in such fields any number.
+It reads JSON of 10,000 levels, bytes that are not UTF-8, halves of surrogate pairs, and any number in these fields.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
         obj["metadata"]["managedFields"] = [owner]
         if isinstance(obj["metadata"].get("annotations"), dict):
             obj["metadata"]["annotations"]["example.com/free"] = filling.any_text()
-        for holder in _holders(obj) if not request.get("oldObject") else ():  # rules compare a spec with the former one
+        for holder in _holders(obj) if not request.get("oldObject") else ():  # rules compare a spec with the old spec
             # of a container, not of a plug-in of Volcano; Trainer forbids it in patches
             if isinstance(holder.get("env"), list) and "name" in holder and obj["kind"] != "TrainJob":
                 holder["env"].append({"name": "FREE", "value": filling.any_text()})
@@ -187,7 +187,7 @@ def denied_objects() -> Group:
 
 
 def recorded(rounds: int) -> Iterator[Group]:
-    """Reviews that a real API server sent, and such of denied objects, so many times."""
+    """Reviews that a real API server sent, and reviews of denied objects, this number of times."""
     return chain.from_iterable(repeat([*recorded_groups(), denied_objects()], rounds))
 
 

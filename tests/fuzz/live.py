@@ -1,7 +1,8 @@
 """An API server with random policies: each is created with its binding, and then one object.
 
-An object has its policy's name as a label, by which that policy alone selects it. Policies are active once a sentinel
-is, which denies everything with its own label: it is created after them, and the API server takes them in order.
+An object has its policy's name as a label, by which only this policy selects it. A sentinel denies everything with its
+own label. It is created after the policies, and the API server loads policies in order, so they are active when the
+sentinel is.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Server:
         self._client.close()
 
     def make(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create what may be there already."""
+        """Create an object that may exist already."""
         made = self._client.post(path, json=body)
         assert made.status_code in {httpx.codes.CREATED, httpx.codes.CONFLICT}, made.text
 
@@ -149,7 +150,7 @@ class Server:
                 self._client.delete(path).raise_for_status()
 
     def _made(self, kind: str, name: str, each: Question, made: list[str]) -> Told | None:
-        """Make a policy and its binding; the message if the server does not accept it."""
+        """Create a policy and its binding; return the message if the server does not accept the policy."""
         path = f"{ADMISSION}/{each.kind.lower()}admissionpolic"
         policy, binding = each.manifests(name, f"{kind.lower()}s")
         try:
@@ -166,7 +167,7 @@ class Server:
         return None
 
     def _wait(self, kind: str, sort: str, made: list[str]) -> None:
-        """Until everything created is tried: a policy that is created now also denies by then."""
+        """Wait until all created policies are active: a policy that is created now then also denies."""
         name = next(self._names)
         binding = {"validationActions": ["Deny"]} if sort == "Validating" else {}
         assert self._made(kind, name, Question(_SENTINELS[sort], binding), made) is None

@@ -1,4 +1,4 @@
-"""Random mutations of a custom kind with a known schema: mostly of its types, sometimes not."""
+"""Random mutations of a custom kind with a known schema: mostly with its types, sometimes with others."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _distinct(items: list[Any], schema: Mapping[str, Any]) -> list[Any]:
 
 
 def compare_mutations(count: int, seed: int, kubeconfig: str) -> Counter[str]:
-    """Draw mutations, ask both, print what differs; how many compared how."""
+    """Draw mutations, ask both sides, and print the differences; return the number of each result."""
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)
         view = held(definition(KIND, SCHEMA))

@@ -60,7 +60,7 @@ class Policies:
         self._expressions = Expressions(seed, wrong=0.03)
 
     def draw(self) -> Question:
-        """One policy; a tenth of the refused ones."""
+        """One policy; of policies that would be refused, only a tenth are kept."""
         while is_refused(drawn := self._any_policy(), KIND) and self._random.random() < 0.9:
             pass
         return drawn
@@ -100,7 +100,7 @@ class Policies:
         return {"name": name, "expression": drawn}
 
     def _condition(self, has_params: bool) -> str:
-        """Conditions are like validations, with more that hold."""
+        """Conditions are like validations, but hold more often."""
         return "true" if self._random.random() < 0.3 else self._boolean([], has_params)
 
     def _validation(self, names: list[str], has_params: bool) -> dict[str, str]:
@@ -156,7 +156,7 @@ class Policies:
 
 
 def compare_policies(count: int, seed: int, kubeconfig: str) -> Counter[str]:
-    """Draw policies, ask both, print what differs; how many compared how."""
+    """Draw policies, ask both sides, and print the differences; return the number of each result."""
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)
         for param in PARAMS:

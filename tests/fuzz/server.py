@@ -1,8 +1,8 @@
 """Get the values of random expressions from a live API server, and compare them with ours.
 
 Each expression becomes a ValidatingAdmissionPolicy that always denies: its validation fails for every value, and its
-messageExpression shows the value. A dry-run create of an object with the policy's label tells value or error. The
-server reports a refusal, or drops the connection, when the policy is created.
+messageExpression shows the value. A dry-run create of an object with the policy's label shows the value or the error.
+The server reports a refusal, or drops the connection, when the policy is created.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _answer(told: Told) -> Answer:
 
 
 def difference(own: Answer, theirs: Answer) -> str:
-    """How two answers compare: `same …`, `text of …` where only words differ, else what differs."""
+    """How two answers compare: `same …`, `text of …` if only words differ, otherwise the difference."""
     if own.phase != theirs.phase:
         return f"{theirs.phase} there, {own.phase} here"
     if own.phase == "crashed" or own.text == theirs.text:
@@ -107,7 +107,7 @@ def difference(own: Answer, theirs: Answer) -> str:
 
 
 def compare(count: int, seed: int, kubeconfig: str, shown: int = 3) -> Counter[str]:
-    """Draw expressions, ask both, print what differs; how many compared how."""
+    """Draw expressions, ask both sides, and print the differences; return the number of each result."""
     expressions, outcomes = Expressions(seed), Counter[str]()
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)

@@ -1,4 +1,4 @@
-"""`claimgate replay` and a running server answer the same: recorded reviews, cases of suites, random ones.
+"""`claimgate replay` and a running server answer the same: recorded reviews, cases of suites, random reviews.
 
 `python -m tests.fuzz.doors 10000` does the same for longer.
 """

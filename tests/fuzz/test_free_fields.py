@@ -23,7 +23,7 @@ STORED = (
     b'{"a":' * 9_900 + b"1" + b"}" * 9_900,
     rb'{"\ud800":1e999}',
 )
-"""Texts of a user of three kilobytes or less, and the deepest that an API server reads."""
+"""Texts of a user of at most three kilobytes, and the deepest JSON that an API server reads."""
 
 
 def test_any_json_in_a_free_field_changes_no_verdict():
@@ -35,7 +35,7 @@ def test_any_json_in_a_free_field_changes_no_verdict():
 
 @pytest.mark.parametrize(("version", "kind", "spec"), DENIED, ids=[kind for _, kind, _ in DENIED])
 def test_no_review_of_a_denied_object_is_an_http_error(version, kind, spec):
-    """Through a server, on the loop and in a worker: what an API server stores in `managedFields` hides nothing."""
+    """Through a server, on the loop and in a worker: content of `managedFields` hides no problem."""
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "managedFields": "here"}, "spec": spec}
     sent = json.dumps(review_of_attributes(attributes_of_object(obj, TABLE.row))).encode()
     served = Served()

@@ -17,7 +17,7 @@ from webhook.yamltext.reading import parse_documents
 
 
 def told(text: str, read: Any) -> tuple[Any, ...]:
-    """Everything that is known of a text: its values with the places of all their paths, and what is wrong."""
+    """The result of reading a text: its values with the places of all their paths, and its mistakes."""
     places, repeated = yamltext.Places(text), list[yamltext.YamlError]()
     values: list[Any] = []
     error = None
@@ -33,7 +33,7 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
 
 
 def compare(text: str) -> bool:
-    """Whether both readers say the same; only the quick reader falls back to the other."""
+    """Whether both readers give the same result. The quick reader may leave a text to the other reader."""
     return told(text, yamltext.read_documents) == told(text, parse_documents)
 
 

@@ -1,4 +1,4 @@
-"""Random YAML texts in the styles that manifests are written in, and texts that are nearly such."""
+"""Random YAML texts in the styles that manifests are written in, and texts that are nearly in these styles."""
 
 from collections.abc import Iterator, Sequence
 from random import Random

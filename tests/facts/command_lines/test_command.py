@@ -25,7 +25,7 @@ NOTHING = LaunchedProgram(by="")._asdict()
 
 
 def said(command: object, **rest: object) -> dict:
-    """The results for a command other than nothing."""
+    """The results for a command, without empty results."""
     found = launch({"command": command, **rest})._asdict()
     return {name: value for name, value in found.items() if value != NOTHING[name]}
 
@@ -72,7 +72,7 @@ def mpirun(**words: object) -> dict:
         (["torchrun", "--nproc_per_node=", "t.py"], torchrun()),
         (["torchrun", "--nproc_per_node=1", "--nproc_per_node=2", "t.py"], torchrun(per_node="?")),
         (["torchrun", "--nproc_per_node=2", "--nproc-per-node", "2", "t.py"], torchrun(processes=2, per_node="2")),
-        # words that are still to be filled in
+        # placeholders
         (["torchrun", "$ARGS", "t.py"], {"by": "torchrun"}),
         (["torchrun", "--nproc_per_node=$N", "t.py"], torchrun(per_node="$N")),
         (["torchrun", "--nproc_per_node={{ n }}", "t.py"], torchrun(per_node="{{ n }}")),
@@ -205,7 +205,7 @@ def test_commands_determine_how_processes_start(command: object, expected: dict)
             ["mpirun", "--mca", "btl", "tcp", "--mca", "rmaps_base_oversubscribe", "1", "-np", "8", "a"],
             mpirun(ranks=8, oversubscribed=True),
         ),
-        # its own hosts
+        # hosts that the command names
         (["mpirun", "-np", "8", "-H", "a:8", "a"], mpirun(ranks=8, hosts=True, named_hosts="a:8")),
         (["mpirun", "-np", "8", "--hostfile", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
         (["mpirun", "-np", "8", "--hostfile", "/etc/mpi/hostfile", "a"], mpirun(ranks=8)),

@@ -1,4 +1,4 @@
-"""Shell scripts as commands: words, what encloses them, and what is known of variables while they pass."""
+"""Shell scripts as commands: words, the constructs around them, and the known variables at each word."""
 
 from __future__ import annotations
 

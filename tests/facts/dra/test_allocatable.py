@@ -46,7 +46,7 @@ SLICES = st.fixed_dictionaries(
 
 
 def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
-    """The devices of slices of a pool each."""
+    """The devices of slices, each of its own pool."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
     slices = [
@@ -62,12 +62,13 @@ def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
 
 
 def given_by(devices: list[PooledDevice]) -> int:
-    """The computed maximum of a node."""
+    """The maximum that claimgate computes for a node."""
     return devices_remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 
 def fit(devices: tuple[PooledDevice, ...]) -> bool:
-    """Whether the counters of their pools suffice for all of these; a set that is not published is unknown."""
+    """Whether the counters of the pools suffice for all these devices; a counter set that is not published is
+    unknown."""
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
         for name, counters in each.consumed_counters().items():

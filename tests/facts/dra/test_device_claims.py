@@ -72,7 +72,7 @@ def test_names_that_are_not_labels_are_compared_too() -> None:
 def test_a_class_in_resources_is_looked_up() -> None:
     path = f'spec.containers[0].resources.limits["{CLASS}"]'
     assert broken(pod([], user(**{CLASS: 1})), device_class(GPU)) == []
-    assert unchecked(pod([], user(**{CLASS: 1}))) == []  # NVIDIA's driver brings it
+    assert unchecked(pod([], user(**{CLASS: 1}))) == []  # NVIDIA's driver installs the class
     own = user(**{"deviceclass.resource.kubernetes.io/own.acme.io": 1})
     assert unchecked(pod([], own)) == [("class-exists", "DeviceClass own.acme.io not found")]
     assert broken(pod([], user(**{CLASS: "500m"})), device_class(GPU)) == [("class-amount", path)]

@@ -1,4 +1,4 @@
-"""Which claims of pods are their group's, and which only look like it."""
+"""Which claims of pods belong to their pod group, and which only look like claims of the group."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def of(
     is_whole: bool = False,
     sees_all: bool = False,
 ) -> dict:
-    """The fact, as expressions see it."""
+    """The fact, as expressions get it."""
     held = cluster or FilesCluster(context, is_whole=is_whole)
     asked = replace(subject(obj), cluster=ClusterView(held, namespace, sees_all_namespaces=sees_all))
     result = asked.fact_result("dra")

@@ -1,4 +1,4 @@
-"""Devices are found as the scheduler finds them, for any content of the slices."""
+"""claimgate reads the devices of slices as the scheduler does, whatever the slices contain."""
 
 from __future__ import annotations
 

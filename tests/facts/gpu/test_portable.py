@@ -1,4 +1,5 @@
-"""The portable name `gpu`: which places ask for it, for how many devices, and what it means in a namespace."""
+"""The portable name `gpu`: the places that request it, the numbers of devices, and the resource that it means in a
+namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects with the answers of the real Kueue (tests/data/kueue), with the cluster that it had."""
+"""Objects with the answers of the real Kueue (tests/data/kueue), and the cluster in which it ran."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def judged(row: dict[str, Any]) -> Verdict:
 
 
 def with_old(attributes: Any, old: JSON) -> Any:
-    """The same request as an update."""
+    """The request as an update."""
     return replace(attributes, operation="UPDATE", old_object=old)
 
 
 def settle(job: JSON, objects: list[JSON]) -> None:
-    """Admit a job as Kueue did, or leave it pending: the status of its ClusterQueue at that time."""
+    """Admit a job as Kueue did, or leave it pending; this sets the status of its ClusterQueue."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
@@ -97,7 +97,7 @@ def status_of(name: str, objects: list[JSON]) -> JSON:
 
 
 def reserve(wanted: PodSetQuotaRequest, fitting: JobInClusterQueue, status: JSON) -> None:
-    """Write down what a pod set uses: of the first flavor that has enough free."""
+    """Add the usage of a pod set to the first flavor that has enough free."""
     free = wanted.flavors_with_capacity(lambda pair: fitting.tree.available_quota(fitting.node, pair))
     resources = [
         {"name": name, "total": f"{value}m" if name == "cpu" else str(value)} for name, value in wanted.requests.items()

@@ -9,7 +9,7 @@ from webhook.rules.decisions import Verdict
 
 DIFFERENT = {
     "kueue/jobset/portable-gpu": "never, and denied besides because the API server refuses its pods",
-    "kueue/deployment/labelled": "unmanaged only because no controller made its pods there, each of which is queued",
+    "kueue/deployment/labelled": "unmanaged only because no controller created its pods in the test; Kueue queues each pod",
 }
 FIELD = re.compile(r"(?:spec|metadata)(?:[.][a-zA-Z]+|\[[^\]]+\])*")
 

@@ -1,4 +1,4 @@
-"""The immutable part of an AdmissionCheck, and the message for a user who changes it."""
+"""The immutable fields of an AdmissionCheck, and the message for a user who changes them."""
 
 from __future__ import annotations
 

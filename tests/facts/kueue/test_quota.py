@@ -25,7 +25,7 @@ MANY = settings(max_examples=2 * settings().max_examples)
 @MANY
 @given(members(), st.data())
 def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
-    """In an empty tree, with the current usage, and without the usage of one ClusterQueue."""
+    """The bounds in an empty tree, with the current usage, and without the usage of one ClusterQueue."""
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]
@@ -53,7 +53,7 @@ def test_more_quota_never_lowers_what_is_possible(tree: list[Member], data: st.D
 
 
 def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaRequest]:
-    """Pod sets that want so much of one resource each, of any of these flavors."""
+    """Pod sets that each request this amount of one resource, from any of these flavors."""
     group, listed = QuotaGroup(("gpu",), flavors), []
     for amount in requests:
         pods = PodSet(name=str(len(listed)), path=(), template={})
@@ -73,7 +73,7 @@ def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaReq
 
 @cache
 def possible(requests: tuple[int, ...], capacities: tuple[int, ...]) -> bool:
-    """Whether any way to choose a flavor for each fits, by trying all."""
+    """Whether any choice of flavors fits; this tries every choice."""
     if not requests:
         return True
     first, *rest = requests
@@ -92,7 +92,7 @@ def possible(requests: tuple[int, ...], capacities: tuple[int, ...]) -> bool:
 def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
     requests: list[int], flavors: list[tuple[int, int]]
 ) -> None:
-    """For a flavor there is so much, and once so much more."""
+    """A flavor has this amount, and another time a greater amount."""
     capacities, grown = [each for each, _ in flavors], [each + more for each, more in flavors]
     asked = wanted(requests, tuple(map(str, range(len(capacities)))))
     fits = not pod_sets_not_fitting_together(asked, lambda pair: capacities[int(pair[0])])

@@ -1,4 +1,5 @@
-"""How many pods of a pod set the nodes of a topology could hold, by level, slice and what keeps pods away."""
+"""How many pods of a pod set the nodes of a topology could hold, by level, slice, and the reasons that keep pods
+away."""
 
 from __future__ import annotations
 
@@ -143,7 +144,7 @@ def test_several_pod_sets_lack(sets: list[PodPlacement], level: str, expected: R
 
 
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
-    """Without hosts as the lowest level, Kueue counts the nodes of a rack as one."""
+    """If hosts are not the lowest level, Kueue counts the nodes of a rack as one node."""
     racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
     view = ClusterView(
         FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),

@@ -1,4 +1,4 @@
-"""Random trees of cohorts, and by brute force what a ClusterQueue of one could have: for tests of quota."""
+"""Random trees of cohorts, and the quota of a ClusterQueue in a tree by brute force, for tests of quota."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMITS = st.none() | AMOUNTS
 
 @dataclass(eq=False)
 class Member:
-    """A node as the brute force knows it: plain numbers, and where it hangs."""
+    """A node for the brute force: plain numbers, and the parent."""
 
     nominal: int
     borrowing: int | None
@@ -36,7 +36,7 @@ class Member:
 
     @cached_property
     def in_use(self) -> int:
-        """All that is in use in the whole tree."""
+        """The usage of the whole tree."""
         return self.parent.in_use if self.parent else self._below()
 
     def _below(self) -> int:
@@ -49,7 +49,7 @@ class Member:
 
 @st.composite
 def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
-    """A tree: the root first, each other node below one before it that is a cohort."""
+    """A tree: the root is first, and the parent of each other node is an earlier cohort."""
     made = [Member(draw(AMOUNTS), None, None, 0, is_cohort=True)]
     for _ in range(draw(st.integers(1, most))):
         above = draw(st.sampled_from([each for each in made if each.is_cohort]))
@@ -62,7 +62,7 @@ def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
 
 
 def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
-    """The same tree in the form for calculation."""
+    """The tree in the form that claimgate computes with."""
     nodes = []
     for index, each in enumerate(tree):
         quota = FlavorQuota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)
@@ -88,7 +88,7 @@ def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
 
 
 def most(node: Member, *, is_empty: bool) -> int:
-    """The largest amount that fits, tried one by one from below all that is in use."""
+    """The largest amount that fits, found by trying each amount, from the current usage on."""
     amount = -node.in_use - 1
     while fits(node, amount + 1, is_empty=is_empty):
         amount += 1

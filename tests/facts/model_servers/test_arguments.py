@@ -59,19 +59,20 @@ def test_flags_of_sglang_are_read_as_by_its_parser(words, values):
     ],
 )
 def test_the_model_is_found_beside_flags_of_vllm(words, positional):
-    """The answers of `AsyncEngineArgs.add_cli_args` of vllm 0.11.0 for these words; --headless is of `vllm serve`."""
+    """The answers of `AsyncEngineArgs.add_cli_args` of vllm 0.11.0 for these words; --headless is a flag of `vllm
+    serve`."""
     assert read("vLLM", *words).positional == positional
 
 
 @pytest.mark.parametrize("word", ["--pp", "--dist", "--nccl", "--attention"])
 def test_beginnings_that_sglang_refuses(word):
-    """argparse of sglang 0.5.23 calls each of them ambiguous."""
+    """argparse of sglang 0.5.23 calls each of these flags ambiguous."""
     assert read("SGLang", word, "2").ambiguous == (word,)
 
 
 @pytest.mark.parametrize("word", ["--tp_size", "--tensor_parallel_size", "--node_rank", "-tp"])
 def test_spellings_that_sglang_does_not_know(word):
-    """argparse of sglang 0.5.23 calls each of them unrecognized; vLLM reads `_` as `-`."""
+    """argparse of sglang 0.5.23 calls each of these flags unrecognized; vLLM reads `_` as `-`."""
     assert list(read("SGLang", word, "2").mistaken) == [word]
 
 

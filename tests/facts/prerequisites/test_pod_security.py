@@ -1,4 +1,4 @@
-"""The demands of Pod Security are in a message of bounded length, for any template."""
+"""The message about Pod Security has a bounded length for any template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The references of sandboxes: whether the object exists, and which Pool a template finds."""
+"""The references of sandboxes: whether the object exists, and which Pool a template uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from webhook.facts.sandbox.checks import (
 from webhook.rules.problem import Problem
 
 WHOLE: JSON = {}
-"""Among the objects of a cluster: there are no others."""
+"""A cluster with exactly these objects."""
 
 
 def pool(name: str, namespace: str = "team", most: JSON = 3, **spec: JSON) -> JSON:

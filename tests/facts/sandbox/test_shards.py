@@ -33,7 +33,7 @@ TEMPLATE = {
 
 
 def solid(value: JSON) -> JSON:
-    """Without what Go leaves out of JSON or reads as nothing, and without directives that it does not know."""
+    """An object without fields that Go omits from JSON or reads as empty, and without directives unknown to Go."""
     if isinstance(value, dict):
         made = {name: solid(inner) for name, inner in value.items() if not name.startswith("$")}
         return {name: inner for name, inner in made.items() if inner not in (None, {}, [], "", False, "0")}

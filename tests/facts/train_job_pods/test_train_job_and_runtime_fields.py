@@ -1,4 +1,5 @@
-"""The table of Kubeflow Trainer's fields agrees with its published CRDs, and tells what a release does not have."""
+"""The table of Kubeflow Trainer's fields agrees with its published CRDs, and names the fields that a release does not
+have."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Made:
     problems: list[Problem]
 
     def rules(self, *names: str) -> list[str]:
-        """The rules of the group train-job that are broken: all, or of some."""
+        """The broken rules of the group train-job: all, or those of a given list."""
         found = [each.code.removeprefix("train-job/") for each in self.problems]
         return [each for each in found if not names or each in names]
 

@@ -53,7 +53,7 @@ def said(trainjob: dict[str, Any]) -> str:
 
 
 def spoken(*verdicts: Verdict) -> str:
-    """The strongest word of some verdicts."""
+    """The strictest of some verdicts."""
     if not all(verdict.allowed for verdict in verdicts):
         return "deny"
     return "warn" if any(verdict.warnings for verdict in verdicts) else "none"
@@ -100,7 +100,7 @@ def _default_job(job: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Without what is empty, which Go leaves out; an empty volume is a volume."""
+    """An object without empty values, which Go omits; an empty volume stays, because it is a volume."""
     if isinstance(value, dict):
         made = {name: _shown(held) for name, held in value.items()}
         return {name: held for name, held in made.items() if name == "emptyDir" or held not in ({}, [], None, "")}

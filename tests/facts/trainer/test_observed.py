@@ -13,7 +13,7 @@ from webhook.apimachinery.attributes import Phase
 
 ROWS = rows("observed")
 NAMED_LATER = {"t1406"}
-"""Its name is generated, so that addresses cannot be known."""
+"""The name of the job is generated, so addresses are not known."""
 
 
 def test_every_job_set_is_predicted() -> None:
@@ -29,7 +29,7 @@ def test_every_job_set_is_predicted() -> None:
 
 
 def test_findings_match_the_observed_outcome() -> None:
-    """A job that runs is never denied, and nearly every other one has a finding."""
+    """A job that runs is never denied, and nearly every other job has a finding."""
     told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
     assert told[True, "deny"] <= FALSE_DENIALS
     assert told[False, "none"] <= SILENT

@@ -67,7 +67,7 @@ def test_the_plugin_of_a_runtime_is_named() -> None:
 
 
 def test_resources_per_node_alone_are_counted() -> None:
-    """Pods keep the runtime's GPUs on 2.3, the count does not see them (kubeflow/trainer#3974)."""
+    """On 2.3, pods keep the runtime's GPUs, but Trainer does not count them (kubeflow/trainer#3974)."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4, "memory": "1Gi"}}), step="trainer"))
     fact = of(job(trainer={"resourcesPerNode": {"limits": {"memory": "2Gi"}}}), base)
     assert fact.job.processes.per_node == "1"

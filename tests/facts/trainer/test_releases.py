@@ -70,7 +70,7 @@ def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where
     ],
 )
 def test_torch_of_2_0_reads_resources_per_node_alone(asked: object, resources: object, expected: tuple) -> None:
-    """release-2.0 torch.go calculateNumProcPerNode: without requests it gives one, for any setting."""
+    """release-2.0 torch.go calculateNumProcPerNode: without requests it returns 1, for any setting."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4}}), step="trainer"))
     own = job(trainer={"numProcPerNode": asked, "resourcesPerNode": resources})
     found = of(own, base, version=(2, 0)).job.processes

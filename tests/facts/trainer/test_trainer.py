@@ -1,4 +1,4 @@
-"""The result of a TrainJob on its runtime, per release of Kubeflow Trainer."""
+"""The result of a TrainJob with its runtime, for each release of Kubeflow Trainer."""
 
 from __future__ import annotations
 

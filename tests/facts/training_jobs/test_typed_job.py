@@ -1,4 +1,4 @@
-"""Jobs of the Training Operator and the MPI Operator as their rules read them: settings, and roles with their pods."""
+"""Typed jobs of the Training Operator and the MPI Operator: settings, and roles with their pods."""
 
 from __future__ import annotations
 

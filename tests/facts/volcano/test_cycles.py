@@ -1,4 +1,4 @@
-"""Which names of a graph wait for each other."""
+"""The names in a graph that wait for each other."""
 
 from __future__ import annotations
 

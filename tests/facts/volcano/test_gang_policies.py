@@ -1,4 +1,4 @@
-"""Which trainings get the finding that their other pods wait after one is lost."""
+"""The trainings for which claimgate reports that the other pods wait after one pod is lost."""
 
 from __future__ import annotations
 

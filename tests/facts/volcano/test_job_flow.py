@@ -1,4 +1,4 @@
-"""The JobTemplates that a JobFlow names: the refusals of the Jobs that are made from them."""
+"""The JobTemplates that a JobFlow names: the refusals of the Jobs that JobTemplates create."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def verdicts(number: int) -> tuple[Verdict, ...]:
 
 
 def said(number: int) -> str:
-    """The strongest word of them: `deny`, `warn` or `none`."""
+    """The strictest result: `deny`, `warn` or `none`."""
     answers = verdicts(number)
     if not all(answer.allowed for answer in answers):
         return "deny"
@@ -117,7 +117,7 @@ FIELDS = (
 
 
 def named(row: dict[str, Any]) -> Iterator[str]:
-    """Patterns of the paths that Volcano's message, or the API server's, is about."""
+    """Patterns of the paths in messages of Volcano or the API server."""
     answer = row["observed"]
     text = answer.get("webhookMessage") or answer["message"]
     own = re.findall(r"(?:requestBody\.|^|[ \[;])(?:spec|metadata)\.[^ :]*(?=: )", text)
@@ -172,7 +172,7 @@ def _mutated(row: dict[str, Any]) -> Any:
 
 
 def normal(value: Any) -> Any:
-    """Without what is empty, which Go leaves out, and with amounts as numbers."""
+    """An object without empty values, which Go omits, and with amounts as numbers."""
     if isinstance(value, dict):
         made = {name: normal(held) for name, held in value.items() if name not in (*UNDECLARED, "status")}
         made = {name: held for name, held in made.items() if held not in ({}, None) and (name, held) != ("replicas", 0)}

@@ -1,4 +1,4 @@
-"""The tree of Volcano's queues with the most that each could have."""
+"""The tree of Volcano's queues, with the greatest amount that each queue could have."""
 
 from webhook.cluster.files import FilesCluster
 from webhook.facts.view import ClusterView

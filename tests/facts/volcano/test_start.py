@@ -14,7 +14,7 @@ from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_de
 from webhook.facts.volcano.sent_job import read_job
 
 EXAMPLES = 10_000 if settings().max_examples > 1_000 else 300
-"""A few hundred in the normal run, 10,000 under the profile `fuzz`."""
+"""A few hundred examples in the normal run, 10,000 with the profile `fuzz`."""
 NAMES = "abcdef"
 
 
@@ -22,7 +22,7 @@ NAMES = "abcdef"
 class Simulation:
     """One Job. Every round the controller creates pods, and the scheduler places the gang, until nothing changes.
 
-    Nodes have room for everything, so that pods which are placed run.
+    Nodes have room for everything, so placed pods run.
     """
 
     spec: JSON
@@ -40,13 +40,14 @@ class Simulation:
         return len(self.running) == len(self.spec["tasks"])
 
     def may_be_created(self, task: JSON) -> bool:
-        """The controller waits until as many pods of the tasks that are named run as these need."""
+        """Whether enough pods of the named tasks run for the controller to continue."""
         depends = task.get("dependsOn", {})
         ready = [self.runs(name) >= self.task(name)["minAvailable"] for name in depends.get("name", [])]
         return any(ready) if len(ready) > 1 and depends.get("iteration") == "any" else all(ready)
 
     def is_gang_valid(self) -> bool:
-        """The scheduler counts the existing pods: all of them, and if all minima count, those of each task."""
+        """The scheduler counts the existing pods: all pods of the Job, and also the pods of each task if all minima
+        count."""
         pods = {task["name"]: task["replicas"] for task in self.spec["tasks"] if task["name"] in self.created}
         needs = {task["name"]: task["minAvailable"] for task in self.spec["tasks"]}
         if sum(pods.values()) < self.spec["minAvailable"]:

@@ -1,4 +1,4 @@
-"""Tiers of HyperNodes against the topologies of gangs and their parts."""
+"""Tiers of HyperNodes, compared with the topologies of gangs and their parts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_gang_is_placed_within_an_existing_tier() -> None:
         "by a wrong name": (told({"highestTierName": "zone"}, rack, row), ["tier-name"]),
         "by a name that is filled in later": (told({"highestTierName": "${TIER}"}, rack), []),
         "without HyperNodes": (told({"highestTierAllowed": 1}), ["tier?"]),
-        "where there are none": (told({"highestTierAllowed": 1}, ROOT), []),
+        "no HyperNodes exist": (told({"highestTierAllowed": 1}, ROOT), []),
         "a HyperNode without a tier": (told({"highestTierName": "zone"}, hyper_node(None)), []),
         "a part below the lowest": (told(None, row, part={"highestTierAllowed": 1}), ["tier"]),
         "a part wider than the gang": (

@@ -1,1 +1,2 @@
-"""One long-lived process against a fresh evaluation of every review: what is remembered must not change an answer."""
+"""One long-lived process, compared with a fresh evaluation of every review: a remembered value must not change an
+answer."""

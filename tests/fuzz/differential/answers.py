@@ -1,7 +1,6 @@
-"""Answers to the reviews of an epoch: by one long-lived process, and each by a fresh one.
-
-Fresh is a child forked for each review from a process that has loaded the policies and reviewed nothing. Both read the same
-bytes and see the same cluster; neither has a deadline.
+"""Answers to the reviews of an epoch: by one long-lived process, and each by a fresh process. A fresh process is a
+child that is forked for each review from a process that has loaded the policies and reviewed nothing. Both read the
+same bytes and see the same cluster; neither has a deadline.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _FORK = get_context("fork")
 
 @dataclass(frozen=True)
 class View:
-    """The cluster at a moment. In one that is complete, the namespace of every request exists."""
+    """The cluster at a moment. In a complete cluster, the namespace of every request exists."""
 
     objects: tuple[JSON, ...]
     is_complete: bool
@@ -63,8 +62,7 @@ class Epoch:
 def load(policies: Sequence[Path]) -> PolicySet:
     """The policies of files and folders with all their expressions compiled.
 
-    Raises:
-        PolicyError: what is wrong with them.
+    Raises: PolicyError: the mistakes of the policies.
     """
     loaded = assembly.assemble_policies_and_context(Settings(only=tuple(policies))).policies
     loaded.compile_ahead_of_requests()
@@ -80,7 +78,7 @@ def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
 
 
 def _shown(verdict: Verdict) -> str:
-    """Everything but times, and the places of faults: a line for the answer to an API server, and one for each
+    """Everything except times, and the places of faults: a line for the answer to an API server, and one for each
     decision.
     """
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
@@ -98,11 +96,11 @@ class Warm:
         self._process.start()
 
     def begin(self, epoch: Epoch) -> None:
-        """Let it work on an epoch."""
+        """Start the work on an epoch."""
         self._connection.send(epoch)
 
     def answers(self) -> list[str]:
-        """Its answers to the epoch that it began last."""
+        """Return the answers to the epoch that began last."""
         found: list[str] = self._connection.recv()
         return found
 
@@ -118,7 +116,7 @@ def _answer_epochs(connection: Connection) -> None:
 
 
 def warm_answers(epoch: Epoch) -> Iterator[str]:
-    """Answers of this very process, one after the other."""
+    """The answers of the current process, one after the other."""
     yield from _in_turn(epoch, epoch.steps, load(epoch.policies))
 
 

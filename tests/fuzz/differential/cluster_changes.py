@@ -1,4 +1,5 @@
-"""A random cluster that changes between reviews: namespaces, parameters and what workloads refer to come, change and go."""
+"""A random cluster that changes between reviews: namespaces, parameters, and objects that workloads name appear, change
+and disappear."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.bench import job_traffic
 from webhook.apimachinery.attributes import JSON
 
 NAMESPACES: Final = ("a", "b", "team-0")
-"""Namespaces that exist at times; reviews also come from other namespaces."""
+"""Namespaces that exist some of the time; reviews also come from other namespaces."""
 _SITE: Final = "claimgate-system"
 _SHIPPED_PARAMS: Final = (
     ("gpu-limits", ({"tolerations": "nvidia.com/gpu"}, {"tolerations": ""}, {})),
@@ -20,7 +21,7 @@ _SHIPPED_PARAMS: Final = (
 
 
 class Clusters:
-    """A cluster, one change after the other; an unchanged object stays the identical one."""
+    """A cluster after each change; an unchanged object stays the identical Python object."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -30,11 +31,11 @@ class Clusters:
             self.change()
 
     def objects(self) -> tuple[JSON, ...]:
-        """Its current objects."""
+        """The current objects."""
         return tuple(self._objects.values())
 
     def change(self) -> None:
-        """Let one object appear, change or vanish."""
+        """Create, change or delete one object."""
         random = self._random
         obj = random.choice((self._namespace, self._namespace, self._param, self._param, self._shipped, self._other))()
         key = obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

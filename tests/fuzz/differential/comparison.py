@@ -29,7 +29,7 @@ class Difference:
     cause: Step | None
 
     def told(self) -> str:
-        """In words: the answers, the earlier review, and the policies."""
+        """The difference as text: the answers, the earlier review, and the policies."""
         changed = difflib.unified_diff(self.fresh.split("\n"), self.warm.split("\n"), "fresh", "warm", n=0, lineterm="")
         before = "no single earlier review of this epoch" if self.cause is None else _shown(self.cause)
         written = [file.read_text() for file in self.epoch.policies if file.is_file()] or ["the shipped ones"]

@@ -19,7 +19,7 @@ _MOST_POLICIES: Final = 6
 
 
 class Epochs:
-    """A stream of epochs; the same seed gives the same ones."""
+    """A stream of epochs; the same seed gives the same epochs."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self._random = Random(seed)
@@ -29,7 +29,7 @@ class Epochs:
         self._drawn = 0
 
     def draw(self, reviews: int) -> Epoch:
-        """An epoch of so many reviews."""
+        """An epoch with this number of reviews."""
         random, self._drawn = self._random, self._drawn + 1
         policies = self._set()
         drawn, views, steps = Reviews(random), list[View](), list[Step]()
@@ -51,7 +51,7 @@ class Epochs:
         return tuple(places)
 
     def _written(self, count: int) -> Path:
-        """A file of so many policies that the API server would take."""
+        """A file with this number of policies that the API server would accept."""
         items: list[JSON] = []
         while count:
             policy = self._policies.draw(f"site-{count}")

@@ -1,6 +1,5 @@
-"""Random reviews: objects that API servers sent, users wrote and suites know, with small changes, in some operation.
-
-Few objects are drawn from at a time, and few changes there are, so that objects often are alike in what a policy reads.
+"""Random reviews: objects of API servers, users and suites, with small changes, in some operation. At a time there are
+few objects and few changes, so that objects are often equal in the fields that a policy reads.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from webhook.workloads import table
 
 _ROOT: Final = Path(__file__).parents[3]
 _LARGEST: Final = 20_000
-"""Characters of an object: larger recorded ones add nothing."""
+"""The most characters of an object: larger recorded objects add nothing."""
 
 
 @cache
@@ -54,7 +53,7 @@ def _manifests() -> Iterator[JSON]:
     for file in sorted((_ROOT / "tests/data/manifests").rglob("*.yaml")):
         try:
             yield from yaml.safe_load_all(file.read_text())
-        except yaml.YAMLError:  # templates, which the suites of manifests tell of
+        except yaml.YAMLError:  # templates of the suites about manifests
             continue
 
 

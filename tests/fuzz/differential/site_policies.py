@@ -1,7 +1,7 @@
 """Random policies as sites write them, over every variable that a policy may read, each with its bindings.
 
-The pools are small, so that policies share expressions and objects look alike to them: what remembers answers must meet
-the same question in another place.
+The pools are small, so that policies share expressions and objects look alike to them: a cache of answers would then
+get the same question in another place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _COSTLY: Final = tuple(
         "object.?spec.?containers.orValue([])",
     )
 )
-"""Near the limit of one expression, or of the budget of a binding where a policy has a dozen, if an object has many."""
+"""Expressions that come near the cost limit of an expression, or with a dozen of them near the budget of a binding, if
+an object has many elements."""
 _PARAMS: Final = (
     "params.data.k == 'v'", "has(params.data) && has(params.data.n)", "int(params.data.n) < 3", "params == null",
     "params != null && params.metadata.name != 'p2'", "params.?data.?n.orValue('') != 'x'",
@@ -87,12 +88,13 @@ class SitePolicies:
         self._random = random
 
     def draw(self, name: str) -> list[JSON]:
-        """A policy of that name, and its bindings."""
+        """The policy with this name, and its bindings."""
         return _Policy(self._random, name).objects()
 
 
 class _Policy:
-    """One policy while it is drawn. Its inputs are chosen first: many policies have few features, some have most."""
+    """One policy while it is drawn. Its inputs are chosen first: many policies have few features, some have most
+    features."""
 
     def __init__(self, random: Random, name: str) -> None:
         self._random = random

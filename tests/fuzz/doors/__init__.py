@@ -1,1 +1,1 @@
-"""The machinery of `claimgate replay` against a running server: the same review and context give the same response."""
+"""Compares `claimgate replay` with a running server: the same review and context give the same response."""

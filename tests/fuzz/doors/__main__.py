@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.doors [REVIEWS [SEED]]        10,000 reviews when not said otherwise
 
-Recorded reviews, the cases of suites and random ones, as reviews and as plain objects, each with the same policies and the
-same context in both doors. Whole response documents are compared. Exits 1 when there was a difference.
+Recorded reviews, the cases of suites and random reviews, as reviews and as plain objects. `replay` and the server get
+the same policies and the same context. Whole response documents are compared. Exits 1 when there was a difference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.fuzz.doors.comparison import compare
 
 
 def main() -> int:
-    """Read the command line, compare, and tell."""
+    """Read the command line, compare, and print the result."""
     flags = argparse.ArgumentParser(prog="python -m tests.fuzz.doors")
     flags.add_argument("reviews", type=int, nargs="?", default=10_000)
     flags.add_argument("seed", type=int, nargs="?", default=1)

@@ -1,4 +1,5 @@
-"""The input of both doors: recorded reviews, the cases of suites, and random reviews, each with its context."""
+"""The input of `replay` and of the server: recorded reviews, the cases of suites, and random reviews, each with its
+context."""
 
 from __future__ import annotations
 
@@ -38,12 +39,12 @@ class Group:
 
     @property
     def has_shipped_policies(self) -> bool:
-        """Whether the policies are those of the repository, and not random ones that may read any field."""
+        """Whether the policies are those of the repository. Random policies may read any field."""
         return self.policies == _SHIPPED
 
 
 def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
-    """Groups of at least so many fixtures in all: half of them at most from files, the rest random.
+    """Groups with at least this number of fixtures in total: at most half of them from files, the rest random.
 
     Args:
         reviews: how many fixtures.
@@ -91,7 +92,7 @@ def _of_suites() -> Iterator[Group]:
 
 
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
-    """A case as a file; None if it is about an object that no server gets."""
+    """A case as a file; None if no server gets an object like its object."""
     operation = Operation(case.get("operation", "CREATE"))
     if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked
@@ -116,7 +117,7 @@ def _random(seed: int, folder: Path) -> Iterator[Group]:
 
 
 def _drawn(sent: JSON, random: Random) -> JSON:
-    """A review unchanged, or its object as a user writes one."""
+    """A review unchanged, or its object as a user writes it."""
     obj = sent["request"]["object"]
     if obj is not None and random.random() < 0.3:
         holders = [*_holders(obj)]

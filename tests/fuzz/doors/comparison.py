@@ -1,4 +1,4 @@
-"""Asks both doors, and compares the documents that they answer with."""
+"""Asks `replay` and the server, and compares the documents of their answers."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ SETTINGS: Final = (
     ReportSettings(enforcement_action="warn", docs_address="https://docs.example"),
     ReportSettings(enforcement_action="audit"),
 )
-"""Settings that change answers, for one group of fixtures each in turn."""
+"""Settings that change answers; each group of fixtures has the next one."""
 TIMEOUT_S: Final = 30.0
-"""The longest timeout of a webhook: no review of these needs it, on any machine."""
+"""The longest timeout of a webhook, so that no review runs out of time on a slow machine."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A fixture that the doors answer differently."""
+    """A fixture that `replay` and the server answer differently."""
 
     fixture: JSON
     group: Group
@@ -61,7 +61,7 @@ class Difference:
     served: JSON
 
     def told(self) -> str:
-        """In words: both answers, the fixture, the context."""
+        """The difference as text: both answers, the fixture, the context."""
         parts = {
             "replay": self.replayed,
             "server": self.served,
@@ -90,7 +90,7 @@ class Served:
         self._state: ServedState | None = None
 
     def hold(self, policies: PolicySet, held: Sequence[JSON], settings: ReportSettings = SETTINGS[0]) -> None:
-        """Take up policies, context and settings, as after a restart."""
+        """Load policies, context and settings, as after a restart."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
         self._state = ServedState(kept, view, None, settings)
 
@@ -105,7 +105,7 @@ def _unchanging(value: Any) -> ReloadableValue[Any]:
 
 
 def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
-    """Draw fixtures, and compare the answers of both doors.
+    """Draw fixtures, and compare the answers of `replay` and the server.
 
     Args:
         reviews: how many are drawn at least.
@@ -186,8 +186,8 @@ def _sent(fixture: JSON) -> JSON | None:
 def _loses_fields(made: Attributes) -> bool:
     """Whether an object of Trainer has a field that some release lacks: API servers of that release send it without.
 
-    `replay` reports the effect of such a field in a file; of a review, that an API server which sends it has another
-    release.
+    `replay` reports the effect of such a field in a file; for a review it reports that the API server which sent it has
+    another release.
     """
     return any(
         any(check_fields_exist_in_release(made.object, made.kind.kind, release, RUNTIME_FIELD_RULES, Deadline()))
