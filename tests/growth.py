@@ -1,4 +1,4 @@
-"""Objects with one list of any length: each list that a user can lengthen, for what must not grow faster than it.
+"""Objects with one list of any length, for each list that a user can lengthen: work must not grow faster than the list.
 
 `LISTS` has a function for each list: a number of items gives an object. Every item has a unique name, so that no scan
 ends early. The objects are as valid as possible, so that policies read all of them.
@@ -40,7 +40,7 @@ def review(obj: JSON, operation: str = "CREATE", old: JSON = None) -> JSON:
 
 
 def longest(make: Make, size: int) -> int:
-    """How many items make an object of about so many bytes, a multiple of four."""
+    """How many items make an object of about this size; a multiple of four."""
     number = 256
     while len(json.dumps(make(number))) < size:
         number *= 4
@@ -53,7 +53,7 @@ def named(number: int, prefix: str = "n", **fields: Any) -> list[JSON]:
 
 
 def container(name: str = "main", **fields: Any) -> JSON:
-    """A container as most are."""
+    """An ordinary container."""
     return {"name": name, "image": "registry.example/team/image:1", **fields}
 
 
@@ -69,12 +69,12 @@ def obj(api_version: str, kind: str, spec: JSON, **metadata: Any) -> JSON:
 
 
 def pod(**spec: Any) -> JSON:
-    """A Pod; one container unless given."""
+    """A Pod, with one container by default."""
     return obj("v1", "Pod", {"containers": [container()], **spec})
 
 
 def template(**spec: Any) -> JSON:
-    """A pod template; one container unless given."""
+    """A pod template, with one container by default."""
     return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container()], **spec}}
 
 

@@ -83,7 +83,7 @@ def shipped_policies(*folders):
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):
-    """A request about an object; the resource is the kind's plural unless given."""
+    """A request about an object; by default the resource is the kind's plural."""
     known = obj or old
     group, _, version = known["apiVersion"].rpartition("/")
     kind = GroupVersionKind(group, version, known["kind"])

@@ -35,7 +35,7 @@ def page() -> str:
 
 
 def _command(command, path: str) -> Iterator[str]:
-    """A verb, and those below it."""
+    """A verb, and the verbs below it."""
     inner = getattr(command, "commands", {})
     yield from (".SS " + _escaped(path), *map(_escaped, _paragraphs(command.help or "")))
     for line in () if inner else EXAMPLES[command.path]:
@@ -55,7 +55,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text escaped for roff: no line is a request."""
+    """Text escaped for roff, so that no line is a roff request."""
     if text == ".PP":
         return text
     made = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")

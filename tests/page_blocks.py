@@ -1,6 +1,7 @@
 """The code blocks of the pages: read, run in order in one shell of each page, and rewritten.
 
-A page has its own copy of the checkout, so a block may write files. The language says what is done with a block:
+A page has its own copy of the checkout, so a block may write files. The language of a block decides what happens with
+it:
 
 - `console`: the commands after `$ ` are run, and the output below each is compared. `…` matches any text, and a line
   `…` any number of lines;
@@ -40,7 +41,7 @@ PAGES = sorted(
 )
 COPIED = ("deploy", "examples", "policies")
 COLUMNS = "100"
-"""How wide the terminal is that pages show."""
+"""The width of the terminal in pages."""
 MARK = "\036"
 """The output of the shell between two commands: the record separator, which no command prints."""
 BLOCK = re.compile(

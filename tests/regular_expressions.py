@@ -23,9 +23,9 @@ class Expression:
     """A regular expression.
 
     Attributes:
-        home: its module, such as `webhook.apimachinery.names`, and its name or, where it has none, its line of code.
-        pattern: it compiled; None if the program makes it while it runs.
-        uses: the methods that are called; "match from" for `match` with a place to begin at, "" if it is passed on.
+        home: its module, such as `webhook.apimachinery.names`, and its name, or its line of code without a name.
+        pattern: the compiled expression; None if the program builds it at run time.
+        uses: the called methods; "match from" for `match` with a start position, "" if the expression is passed on.
     """
 
     home: str
@@ -34,7 +34,7 @@ class Expression:
 
     @property
     def use(self) -> Use:
-        """Return how it is used, by the most demanding method."""
+        """Return the use of the expression, by the most demanding method."""
         if not self.uses or self.uses & {"", "match from", *_ANYWHERE}:
             return Use.ANYWHERE
         return Use.WHOLE if "fullmatch" in self.uses else Use.BEGINNING
@@ -42,7 +42,7 @@ class Expression:
 
 @cache
 def find_expressions() -> dict[str, Expression]:
-    """Return every expression by where it is."""
+    """Return every expression by its module and name."""
     texts = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
         for folder in ("webhook", "claimgate", "certs")

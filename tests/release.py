@@ -61,7 +61,7 @@ def lock_of_release(wheel: Path) -> str:
     """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and the wheel in the same
     folder.
 
-    The wheel is named by its file: public indexes have another package of the name claimgate.
+    The wheel is named by its file, because public indexes have another package with the name claimgate.
     """
     dependencies = (ROOT / "requirements.lock").read_text()
     return f"./{wheel.name} \\\n    --hash=sha256:{_sha256(wheel)}\n{dependencies}"
@@ -82,7 +82,7 @@ def check(lock: Path) -> None:
 
 
 def _tracked(*names: str) -> list[str]:
-    """The files of the repository below some names."""
+    """The files of the repository below some folders."""
     listed = subprocess.run(["git", "ls-files", *names], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return listed.splitlines()
 

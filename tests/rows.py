@@ -15,9 +15,9 @@ import pytest
 
 Row = TypeVar("Row")
 TOLD = 3
-"""Failures with their traceback; of the others the last line is enough."""
+"""The number of failures with a traceback; other failures show the last line only."""
 LONGEST = 80
-"""Characters of a row's name that is made of its values."""
+"""The most characters of a row's name that is built from its values."""
 
 
 def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:

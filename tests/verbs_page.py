@@ -33,7 +33,7 @@ def page() -> str:
 
 
 def _verb(command: Any, path: str, level: str) -> Iterator[str]:
-    """A verb, and those below it."""
+    """A verb, and the verbs below it."""
     context = typer.Context(command, info_name=path)
     below = getattr(command, "commands", {})
     yield f"{level} {path}\n"

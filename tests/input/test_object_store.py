@@ -1,4 +1,4 @@
-"""Addresses of stores, and which of them are refused."""
+"""Addresses of stores, and the refused addresses."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from webhook.input import object_store
     "address", ["file://{}", "local://{}", "FILE://{}", "dir::file://{}", "simplecache::file://{}"]
 )
 def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path, address):
-    """Else the store walks it, and follows each link to wherever it leads."""
+    """Otherwise the store walks the folder, and follows each link to any place."""
     (tmp_path / "secret.yaml").write_text("token: hunter2")
     folder = tmp_path / "audited"
     folder.mkdir()

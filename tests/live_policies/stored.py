@@ -52,7 +52,7 @@ def view(*values: dict[str, Any]) -> StoredPolicies:
 
 
 def of(*values: dict[str, Any]) -> tuple[StoredPolicy, ...]:
-    """Objects in the order in which they count."""
+    """Objects in the order in which claimgate uses them."""
     return view(*values).list_oldest_first()
 
 

@@ -112,7 +112,7 @@ def with_status(
 def test_the_last_generation_that_compiled_is_in_force_for_every_replica() -> None:
     good, bound = policy("p", "object.metadata.name == 'a'"), binding("b", "p")
     broken = with_status(policy("p", "nonsense"), 2, good)
-    for made in (live(broken, bound), live(broken, bound)):  # a process that started later has only the status
+    for made in (live(broken, bound), live(broken, bound)):  # a process that started later knows only the status
         (one,) = made.policies.validating
         assert one.rules[0].expression.source == "object.metadata.name == 'a'"
         assert message(made, "p").endswith("generation 1 is evaluated, the last that compiled")
@@ -207,7 +207,7 @@ def test_kinds_that_are_not_served_have_no_objects() -> None:
 
 
 class Slow:
-    """A processor clock on which each read counts as some seconds of work."""
+    """A processor clock that advances by some seconds at each read."""
 
     def __init__(self) -> None:
         self.now = self.step = 0.0
@@ -266,7 +266,8 @@ def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
 
 
 def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
-    """A policy that is too large to be compiled is held by name and size; others together up to a bound."""
+    """A policy that is too large to be compiled is held by name and size; the other policies are held up to a common
+    bound."""
     server, kinds = ApiServer(), ("ValidatingPolicy", "MutatingPolicy", "PolicyBinding")
     paths = [f"/apis/claimgate.dev/v1alpha1/{plural_of_kind(kind)}" for kind in kinds]
     server.answers["/apis/claimgate.dev/v1alpha1"] = resources(*((plural_of_kind(kind), kind, False) for kind in kinds))

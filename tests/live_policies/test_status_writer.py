@@ -1,4 +1,4 @@
-"""Status is written by as few writes as say what is true, and never as a fight."""
+"""Status is written with as few writes as possible, and replicas do not overwrite each other again and again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAD = ({**create_condition("Compiled", holds=False, reason="Invalid", message="1
 
 
 class ApiServer:
-    """Keeps what is applied, as an API server merges conditions by their types."""
+    """Keeps the applied objects, and merges conditions by their types, as an API server does."""
 
     def __init__(self, *values: dict[str, Any]) -> None:
         self.objects = {value["metadata"]["name"]: value for value in values}
@@ -43,7 +43,7 @@ class ApiServer:
 
 
 class Clock:
-    """A clock that is moved by hand."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""Log lines as text: one line for any name, and fields that can be split again."""
+"""Log lines as text: one line for any content, with fields that a program can separate."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A thread writes lines in batches; a caller neither waits nor fails, in any state of stderr."""
+"""A thread writes lines in batches; a caller neither waits nor fails, whatever the state of stderr."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_a_full_pipe_loses_only_log_lines(pipe: tuple[int, int]) -> None:
     assert made.describe_dropped_lines() == ""
     os.set_blocking(pipe[0], False)
     kept = b""
-    while made._thread.is_alive() or select.select([pipe[0]], [], [], 0)[0]:  # the reader is back: waiting lines arrive
+    # the reader reads again, so waiting lines arrive
+    while made._thread.is_alive() or select.select([pipe[0]], [], [], 0)[0]:
         if select.select([pipe[0]], [], [], 0.01)[0]:
             kept += os.read(pipe[0], 1 << 20)
     lines = [json.loads(line) for line in kept.splitlines()]

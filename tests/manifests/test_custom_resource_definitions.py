@@ -1,4 +1,5 @@
-"""The schemas of the kinds of claimgate.dev are structural, and take what the models take; tests/e2e applies them."""
+"""The schemas of the kinds of claimgate.dev are structural, and accept what the models accept; tests/e2e applies
+them."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_value_has_one_type_and_a_bound(kind: str) -> None:
-    """As the API server demands of structural schemas; `$ref` and `anyOf` of types are refused."""
+    """The API server demands this of structural schemas; it refuses `$ref` and `anyOf` of types."""
     for path, node in nodes(schema(kind)["properties"]["spec"]):
         assert isinstance(node["type"], str), path
         assert not {"$ref", "anyOf", "title", "default"} & node.keys(), path
@@ -47,7 +48,7 @@ def test_the_fields_are_those_of_the_model(kind: str) -> None:
 
 
 def test_conditions_are_merged_by_their_types() -> None:
-    """Two writers own a condition each."""
+    """Two writers each own a condition."""
     conditions = schema("ValidatingPolicy")["properties"]["status"]["properties"]["conditions"]
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 

@@ -1,4 +1,4 @@
-"""PolicyExceptions: what their owners may write, and what the bounds of the operator leave of it."""
+"""PolicyExceptions: what owners may write, and which of it the bounds of the operator allow."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_operator_bounds_rules_namespaces_and_days(allowed: list[dict[str, A
 def test_each_of_its_rules_must_be_allowed() -> None:
     allowed = {"rules": ["pods/a"], "maxDays": 30}
     assert effect(stored(rules=["pods/a", "pods/b"]), allowed) == "NotAllowed"
-    assert effect(stored(rules=["pods"]), allowed) == "NotAllowed"  # a group is more than one of its rules
+    assert effect(stored(rules=["pods"]), allowed) == "NotAllowed"  # a group is wider than one of its rules
     shorter = {"rules": ["pods/b"], "maxDays": 5}
     assert effect(stored(rules=["pods/a", "pods/b"]), allowed, shorter) == "TooLong"
 

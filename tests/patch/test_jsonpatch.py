@@ -1,4 +1,4 @@
-"""Patches apply as the API server applies them, and change nothing they are given."""
+"""Patches apply as the API server applies them, and do not change their input."""
 
 import copy
 import json

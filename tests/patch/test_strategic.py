@@ -147,7 +147,8 @@ def patch_of(*names):
 
 
 def reference(old, patch):
-    """The order in which k8s.io/apimachinery sorts a merged list: by the patch, the others at their old places."""
+    """The order in which k8s.io/apimachinery sorts a merged list: by the patch; items that the patch does not name keep
+    their places."""
     wanted, stood = list(dict.fromkeys(patch)), {name: place for place, name in enumerate(old)}
     others, ordered = deque(name for name in old if name not in wanted), []
     for name in wanted:
@@ -172,7 +173,7 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
 
 
 def test_many_patches_that_add_a_variable_each_take_linear_work():
-    """Counted, not timed: what a merge charges to its deadline does not grow with what was merged before."""
+    """The work that a merge charges to its deadline does not grow with earlier merges. Work is counted, not timed."""
     for where, names in PLACES.items():
         merged, indexes, spent = patch_of("first", "last"), ListIndexes(), []
         for number in range(1_500):
@@ -190,7 +191,7 @@ PLACES = {
     "between two": lambda number: ("first", f"E{number}", "last"),
     "between two that change places": lambda number: ("last", f"E{number}", "first"),
 }
-"""The names of patches that add a variable each, by where they put it."""
+"""Patches that each add a variable, by the place of the variable."""
 
 
 def test_a_list_with_no_number_left_between_two_items_is_numbered_again():

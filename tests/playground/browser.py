@@ -1,4 +1,4 @@
-"""A headless Chromium driven over WebDriver: enough of it to test a page like a user.
+"""A headless Chromium driven over WebDriver, with the functions that tests of a page need.
 
 Knows Debian's `chromium` and `chromedriver`; without them, these tests are skipped.
 """
@@ -72,7 +72,7 @@ class Browser:
         return self._post("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def look(self, width: int, scheme: str) -> None:
-        """Have a window of a width, and prefer light or dark."""
+        """Set the width of the window, and prefer light or dark."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
         )

@@ -103,7 +103,7 @@ def test_a_long_evaluation_is_stopped_and_others_are_answered():
     names = "".join(f"- {{name: c{number}, image: i}}\n" for number in range(20000))
     large = {"object": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n{names}"}
     begun = time.monotonic()
-    response = evaluated(large, timeout_s=0.001)  # no child has answered by then, on any machine
+    response = evaluated(large, timeout_s=0.001)  # no child can have answered yet, on any machine
     assert (response.status_code, response.json()["reason"]) == (504, "Timeout")
     assert "was stopped" in response.json()["message"]
     assert time.monotonic() - begun < 30
@@ -128,7 +128,7 @@ def test_an_evaluation_with_too_much_memory_is_stopped():
 
 
 def test_names_come_back_as_they_are():
-    """The page shows them as text: tests/playground/test_page.py looks."""
+    """The page shows hostile texts as text; tests/playground/test_page.py checks this."""
     name = "<img src=x onerror=alert(1)>"
     (review,) = evaluated({"object": POD.replace("{name: p}", f'{{name: "{name}"}}')}).json()["reviews"]
     assert name in review["object"]

@@ -1,4 +1,4 @@
-"""The page in a real browser: it can be used, also after hostile input, and axe finds no barrier in it.
+"""The page in a real browser: it works, also after hostile input, and axe finds no barrier.
 
 `make browser` runs these; pictures of every sample go to CLAIMGATE_PICTURES, and axe-core is read from CLAIMGATE_AXE.
 """

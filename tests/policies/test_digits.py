@@ -1,4 +1,5 @@
-"""Texts of digits that no int() reads, in fields whose numbers rules compare: no rule fails, and so none hides others."""
+"""Texts of digits that int() cannot read, in fields with numbers that rules compare: no rule fails and hides other
+rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The shipped policies refuse of claims, classes, taint rules and pod groups what kube-apiserver 1.36.1 refuses, and no more.
+"""The shipped policies refuse exactly the claims, classes, taint rules and pod groups that kube-apiserver 1.36.1
+refuses.
 
 tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.dra_verdicts` asks again.
 """
@@ -40,7 +41,7 @@ UNSEEN = {
     "claim v1beta1: selectors [] beside firstAvailable",
 }
 IGNORED_NULLS = {
-    # the API server counts a field that it does not know even where it is null
+    # the API server also counts an unknown field that is null
     "template v1beta1: exactly null",
     "claim v1: choice with adminAccess None",
     "template v1beta1: choice with adminAccess None",
@@ -57,7 +58,7 @@ def judge(obj: Any) -> PhasesOutcome:
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places of everything in an object that may be something else."""
+    """The places in an object where a test puts another value."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in entries:
         if at or key not in ("apiVersion", "kind", "metadata"):
@@ -66,7 +67,7 @@ def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
 
 
 def instead(value: Any, at: tuple[str | int, ...], other: Any) -> Any:
-    """The value with another at a place."""
+    """The value with another value at a place."""
     if not at:
         return other
     held = copy(value)
@@ -99,7 +100,7 @@ def test_only_claims_that_kubernetes_refuses_are_refused(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(8))
 def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
-    """The first place of theirs, or one just above or below it."""
+    """Whether the first place of the API server is this place, or directly above or below it."""
     wrong = []
     for name in list(OBJECTS)[chunk::8]:
         status = judged(name).verdict.status
@@ -135,7 +136,7 @@ ODD = (None, "", 0, -1, 1.5, True, [], {}, "x", ["x"], {"a": 1}, [None], {"a": N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_value_of_any_shape_causes_an_error(seed: int) -> None:
-    """With any value at any place, the policies on these kinds report it in words, never by a failed expression."""
+    """With any value at any place, the policies for these kinds report the value, and no expression fails."""
     pick = random.Random(seed)
     objects = [obj for obj in OBJECTS.values() if len(str(obj)) < 2000]
     for _ in range(250):

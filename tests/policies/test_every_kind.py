@@ -1,7 +1,8 @@
-"""Every kind of the workload table against every shipped policy: claims are held to their rules in each template, null is nothing.
+"""Every kind of the workload table against every shipped policy: the rules of claims apply in each template, and null
+counts as absent.
 
 The API server checks claims in its own kinds only; a CRD with a PodSpec does not require exactly one source of a claim,
-and one without a schema requires nothing. Controllers written without omitempty store null at any level.
+and a CRD without a schema requires nothing. Controllers written without omitempty store null at any level.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def answer(obj: JSON) -> PhasesOutcome:
 
 
 def workload(row: Row, version: str, rule: PodSetRule, spec: JSON) -> JSON:
-    """The least object of a kind with this PodSpec in the template of a rule."""
+    """The smallest object of a kind with this PodSpec in the template of a rule."""
     template: JSON = {"spec": spec}
     if rule.embeds == "podSpec":
         template = spec
@@ -65,7 +66,7 @@ def test_a_claim_has_exactly_one_source(row: Row, version: str, rule: PodSetRule
 
 
 def nulled(value: JSON) -> Iterator[JSON]:
-    """The value once for each of its fields and elements, with null there; apiVersion, kind and metadata stay."""
+    """Copies of the value, each with null at another field or element; apiVersion, kind and metadata stay."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if step in ("apiVersion", "kind", "metadata", "name"):

@@ -1,4 +1,4 @@
-"""A review leaves nothing that only the collector of garbage finds: collecting stops a server for tens of milliseconds."""
+"""A review leaves no cycles for the garbage collector, because a collection stops a server for tens of milliseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.suites.case import Case, run_case
 
 @pytest.fixture
 def collected_by_hand() -> Iterator[None]:
-    """Nothing is collected but by `gc.collect`."""
+    """Only `gc.collect` collects."""
     gc.disable()
     yield
     gc.enable()
@@ -21,9 +21,9 @@ def collected_by_hand() -> Iterator[None]:
 
 
 def _cycles(case: Case) -> int:
-    """Objects in cycles of references that a case leaves, once its policies have made their functions."""
+    """Objects in reference cycles that a case leaves, after its policies have compiled their functions."""
     run_case(case)
-    gc.freeze()  # or each collection would walk the whole process
+    gc.freeze()  # otherwise each collection would walk the whole process
     run_case(case)
     return gc.collect()
 

@@ -1,5 +1,5 @@
-"""The statements of docs/gitops.md are true: custom kinds stay as they were sent, and the difference rule covers what
-is changed elsewhere.
+"""The statements of docs/gitops.md are true: custom kinds are stored as sent, and the rule of the page for differences
+covers the changes to other kinds.
 """
 
 import copy
@@ -96,7 +96,7 @@ def test_the_pods_that_their_controllers_make_are_translated():
 
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_the_gitops_ignore_rule_covers_all_changed_fields(kind):
-    """As Argo CD applies it: the paths are deleted from both sides, and the rest is compared."""
+    """The comparison of Argo CD: the paths are deleted from both sides, and the rest is compared."""
     if shutil.which("jq") is None:
         pytest.skip("needs jq")
     sent = fixtures.attributes_of_object(built_in(kind), TABLE.row).object

@@ -61,7 +61,7 @@ def test_each_uncovered_failure_has_a_topic_and_a_reason() -> None:
 
 
 def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> None:
-    """The examples that docs/rules shows, where everything is on."""
+    """The examples that docs/rules shows, with all rules switched on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []
     for suite in find.find_suites([Path(shipped.policies_folder())]):
@@ -78,7 +78,7 @@ def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> N
 
 
 def _said(case: CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
-    """The rules that all policies together say are broken, and those by which they deny."""
+    """The rules that the policies report as broken, and the rules that deny."""
     told, denied = set(), set()
     for decision in answer_of_case(own.request_of_case(case, suite, shipped_policies, OPTIONS)).verdict.decisions:
         if decision.evaluation == "deny":

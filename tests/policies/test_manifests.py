@@ -41,7 +41,7 @@ INVALID = {
     "kubeflow/kep2782/june-06f52b006-3.yaml": "manager `user` without a domain, on that runtime",
     "kubeflow/trainer-05-multi-step.yaml": "initializer without its volumeMount, refused since Trainer 2.3",
     "opensandbox/sandbox_v1alpha1_batchsandbox-with-task.yaml": "a number among the arguments of a task, which are texts",
-    "volcano/volcano__invalid_jobs_duplicatedTaskName-webhook-deny.yaml": "two tasks with one name, as upstream's test has it",
+    "volcano/volcano__invalid_jobs_duplicatedTaskName-webhook-deny.yaml": "two tasks with one name, as in upstream's test",
 }
 
 
@@ -54,7 +54,7 @@ def objects(folder: str) -> Iterator[tuple[str, dict]]:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of one policy for one object, other than a plain pass."""
+    """The result of one policy for one object, if it is not a pass."""
 
     file: str
     about: str

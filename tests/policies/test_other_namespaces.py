@@ -1,8 +1,9 @@
-"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit also names the
-others.
+"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit also names objects of
+other namespaces.
 
-Each case of each suite gets more objects in another namespace: a copy of every object of the case, and for each kind
-that policies look up one with each name in the object of the case, unchanged and slightly changed.
+Each case of each suite gets more objects in another namespace: a copy of every object of the case. For each kind that
+policies look up, it also gets an object for each name in the object of the case, with this name and with a similar
+name.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from webhook.suites.files import Suite
 FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/suite.yaml"))
 SECRET = "takeover-of-acme"
 NEARLY = "q9"
-"""The suffix of a name, so that a check suggests it as the intended one."""
+"""A suffix that makes a name similar, so that a check suggests it as the intended name."""
 KINDS = sorted(
     {(each.gvk.group, each.gvk.version, each.gvk.kind) for each in shipped_policies().interests()}
     - {(NAMESPACE.group, NAMESPACE.version, NAMESPACE.kind)}
@@ -98,7 +99,7 @@ def test_admission_names_no_objects_of_other_namespaces(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["dra-claims", "trainer"])
 def test_an_administrator_sees_other_namespaces(folder: str) -> None:
-    """The control: the same objects, where the reader may see them."""
+    """The control: the same objects in the namespace of the reader."""
     told = [
         said(request, ReviewOptions(advice=True, sees_all_namespaces=True))
         for _, request in requests_of(Path(shipped.policies_folder()) / folder)

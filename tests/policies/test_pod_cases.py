@@ -1,4 +1,5 @@
-"""Kubernetes' own table of pod claims and resources: every row is refused here too, on a Pod and inside a template."""
+"""Kubernetes' own table of pod claims and resources: claimgate also refuses every row, on a Pod and inside a
+template."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The executed OpenSandbox tables against gpu-portable, in templates and in shard patches.
-
-The same answers, but where a GPU would be lost or guessed unseen.
+"""Tables of results of OpenSandbox's code, compared with gpu-portable, in templates and in shard patches. The answers
+are the same, except where a GPU would be lost or guessed without a message.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ DIFFERS = {
     "2": 2,
     "0": None,
     "1.5": None,
-    # which is no count at all
+    # not a count
     "True": -1,
 }
-"""Where a value has another count than upstream; -1 is `all`, or a value of another type."""
+"""Values with another count than upstream; -1 means `all`, or a value of another type."""
 
 
 def is_nothing(value: object) -> bool:
@@ -41,7 +40,7 @@ def is_nothing(value: object) -> bool:
 
 
 NONE_OF_A_SHARD = ("0", "-0")
-"""In a patch of a template these remove its devices; in a template itself they request nothing."""
+"""In a patch of a template these values remove its devices; in a template itself they request nothing."""
 
 
 def review(limits: dict, place: str) -> tuple[str, dict]:
@@ -67,8 +66,8 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
 
 
 def without_nulls(limits: dict) -> dict:
-    """In a patch a null removes the value of the template, so the renamed key keeps the null; in a template it is
-    nothing.
+    """In a patch a null removes the value of the template, so the renamed key keeps the null; in a template a null
+    requests nothing.
     """
     return {name: amount for name, amount in limits.items() if amount is not None}
 
@@ -91,7 +90,7 @@ def test_values_of_gpu_are_parsed_as_in_the_table(value: object, parsed: object,
 
 
 TRANSLATE_DIFFERS = {
-    # one of two contradicting counts would win unseen: refused instead
+    # refused, because one of two contradicting counts would win without a message
     '{"gpu": "2", "nvidia.com/gpu": "4"}': "400",
     # a JSON number is as good as a text
     '{"gpu": 2, "cpu": "1"}': {"cpu": "1", VENDOR: "2"},

@@ -81,13 +81,13 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
         "kind": row.kind,
         "metadata": {"name": "x", **({"namespace": "team-a"} if row.namespaced else {})},
     }
-    if rule.when and not rule.when.startswith(rule.template):  # a field that must be there: some other template
+    if rule.when and not rule.when.startswith(rule.template):  # a required field: some other template
         obj = merged(obj, planted(rule.when, {"spec": {"containers": [{"name": "other", "image": "x"}]}}))
     return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
 
 
 def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
-    """The findings about an object that is created, or that had another value before."""
+    """The findings about a new object, or about an update with a changed value."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
     return run_phases(
@@ -134,7 +134,7 @@ def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
 
 
 def wrapped(obj: JSON) -> JSON:
-    """An AppWrapper around it."""
+    """An AppWrapper around the object."""
     metadata = {"name": "wrapper", "namespace": "team-a"}
     spec = {"components": [{"template": {**obj, "metadata": {"name": "x"}}}]}
     return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": spec}

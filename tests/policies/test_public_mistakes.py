@@ -1,4 +1,5 @@
-"""The shipped policies report mistakes of public manifests, and not the nearest correct form (public_mistakes.yaml)."""
+"""The shipped policies report mistakes of public manifests, and nothing for the corrected form
+(public_mistakes.yaml)."""
 
 from __future__ import annotations
 

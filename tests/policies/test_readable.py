@@ -32,7 +32,7 @@ def files(folder: str) -> Iterator[Path]:
 
 
 def broken(folder: str) -> Iterator[str]:
-    """Every limit that a folder does not keep."""
+    """Every limit that a folder exceeds."""
     for path in files(folder):
         lines = path.read_text().splitlines()
         yield from (

@@ -1,8 +1,8 @@
 """gpu-limits agrees with kube-apiserver 1.36.1 about resources: tests/data/policies/resources.jsonl, recorded by
 tests/e2e.
 
-A spec is refused here if and only if the API server refuses a Pod with it; where the two differ is listed, and why. Templates
-are judged as the pods that are made of them.
+A spec is refused here if and only if the API server refuses a Pod with it; each difference is listed with its reason.
+Templates are checked like the pods that controllers create from them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS = [
 
 
 def difference(row: Any) -> str:
-    """Why a spec that the API server refuses is not refused here, "" without a reason."""
+    """The reason why claimgate does not refuse a spec that the API server refuses; "" without a reason."""
     spec, text = row["spec"], json.dumps(row["spec"])
     if any(f'"{amount}"' in text for amount in (*HUGE, "9223372036854775.5", "9223372036854775807.5")):
         return "Go's thousandths overflow above 9e15, which no cluster has"
@@ -51,7 +51,7 @@ def difference(row: Any) -> str:
 
 
 def judged(obj: Any) -> tuple[bool, list[str]]:
-    """Whether the object is allowed, and why not."""
+    """Whether the object is allowed, and otherwise the reason."""
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     outcome = run_phases(
         attributes, "validate", LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster()))

@@ -75,14 +75,14 @@ def test_an_example_belongs_to_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue refuses a second rule of an id, and so does each rules.yaml: groups must differ."""
+    """A catalogue and a rules.yaml refuse a second rule with the same id: groups must differ."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []
 
 
 def test_a_title_says_what_is_wrong() -> None:
-    """As a finding does: no full stop, and one line of a report."""
+    """A title has the form of a finding: no full stop, and at most one line of a report."""
     titles = {name: entry.rule.title for name, entry in RULES.items()}
     assert {name: title for name, title in titles.items() if title.endswith(".") or len(title) > 90} == {}
 

@@ -1,7 +1,7 @@
-"""An object that breaks a rule and is stored already still takes updates of what the rule does not read.
+"""A stored object that breaks a rule still accepts updates of fields that the rule does not read.
 
 Every bad example of every suite is stored and then changed: its finalizers, labels and annotations, its status, its
-number of replicas, as controllers and people do who want to be rid of it. A field that a rule may read (an image, a
+number of replicas, as controllers and people do before they delete it. A field that a rule may read (an image, a
 number) can be changed beside the problem, too, unless the webhook of its API or the API server refuses that as well.
 """
 
@@ -31,7 +31,7 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
-    """During its deletion: its controller removes the finalizer."""
+    """An update during the deletion: the controller removes the finalizer."""
     gone = {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     return {**obj, "metadata": gone}, {**obj, "metadata": {**gone, "finalizers": ["example.org/x"]}}
 
@@ -49,7 +49,7 @@ def with_status(obj: JSON) -> tuple[JSON, JSON]:
 
 
 def with_replicas(obj: JSON) -> tuple[JSON, JSON] | None:
-    """As `kubectl scale --replicas=0` or its scale sub-resource leaves it."""
+    """The object after `kubectl scale --replicas=0` or an update of its scale subresource."""
     spec = obj.get("spec")
     replicas = spec.get("replicas") if isinstance(spec, dict) else None
     if type(replicas) is not int or replicas < 1:
@@ -113,7 +113,7 @@ def with_new_field(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
-    """As a user scales a Job of Volcano, which has the number of pods in its tasks."""
+    """A Job of Volcano that a user scales; its tasks have the numbers of pods."""
     spec = obj.get("spec")
     tasks = spec.get("tasks") if isinstance(spec, dict) and obj.get("kind") == "Job" else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
@@ -166,13 +166,13 @@ def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> Non
         ("training-job/image-required", "MPIJob", False),  # no webhook of the Training Operator or the MPI Operator
         ("training-job/mpi-workers", "MPIJob", False),
         ("train-job/tune-model", "TrainJob", True),
-        ("train-job/claim-count", "TrainJob", False),  # the CustomResourceDefinition, which reads what changed
+        ("train-job/claim-count", "TrainJob", False),  # the CRD compares with the old object
         ("training-runtime/one-policy", "TrainingRuntime", False),
         ("volcano-job/min-available", "Job", True),
         ("volcano-job/task-name-twice", "Job", False),  # validateJobUpdate reads only numbers of pods
         ("volcano-pod-group/queue-open", "PodGroup", False),  # the webhook is registered only for CREATE
         ("volcano-queue/quantity", "Queue", True),
-        ("volcano-queue/parent-exists", "Queue", False),  # read where the parent changed
+        ("volcano-queue/parent-exists", "Queue", False),  # read if the parent changed
         ("kueue-queue/preemption", "ClusterQueue", True),
         ("resource-claims/admin-access", "ResourceClaim", False),  # the spec cannot change
         ("device-classes/selector", "DeviceClass", True),

@@ -48,7 +48,8 @@ def _actions(action: str) -> Actions:
 
 
 def test_the_actions_of_shipped_rules_match_the_pages() -> None:
-    """As docs/rules says: the level of a rule, a param that switches it off, and a binding, which is the most."""
+    """As docs/rules says: the level of a rule, a param that switches the rule off, and a binding that limits the
+    level."""
     done = shipped_actions()
     assert done["gpu-portable-refused", "gpu-portable/all"] == "Deny"
     assert set(Counter(done.values())) == {"Deny", "Warn"}

@@ -1,4 +1,4 @@
-"""Every shipped policy: its suite passes and is complete, and the policy says what it is for."""
+"""Every shipped policy: its suite passes and is complete, and the policy has a description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def test_its_suite_passes(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_suite_has_every_outcome(folder: Path) -> None:
-    """One allowed, one denied or with a warning, one that cannot be evaluated, one that is skipped."""
+    """A suite has a case that is allowed, one that is denied or warned about, one that cannot be evaluated, and one
+    that does not match."""
     suite = document(folder / "suite.yaml")["cases"]
     expected = [case["expect"] for case in suite]
     assert any(e["allowed"] and not e.get("warnings") for e in expected)

@@ -1,7 +1,7 @@
 """Training jobs with any value at any place: every rule is evaluated, and its text is readable.
 
-Each node of the published manifests is replaced by null and by a value of every other type, one at a time. A null is as
-good as absent; of another type the API server takes nothing, which an audit of files should say in words.
+Each node of the published manifests is replaced by null and by a value of every other type, one at a time. A null
+counts as absent. The API server refuses a value of another type, and an audit of files should report it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def jobs() -> Iterator[JSON]:
 
 
 def changed(value: JSON) -> Iterator[JSON]:
-    """The value once for every node and type, with something else there."""
+    """Copies of the value, one for each place and type, with a value of the type at the place."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         for other in (*(each for each in OTHERS if type(each) is not type(inner)), *changed(inner)):

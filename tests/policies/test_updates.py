@@ -1,4 +1,4 @@
-"""workload-updates is about exactly the kinds with changed templates that reach only later pods."""
+"""workload-updates is about exactly the kinds for which a changed template reaches only later pods."""
 
 from pathlib import Path
 

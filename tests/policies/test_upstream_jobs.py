@@ -1,4 +1,5 @@
-"""The policies on training jobs refuse what the operators' own code refuses, and beyond it only what fails later.
+"""The policies on training jobs refuse the jobs that the operators' own code refuses, and otherwise only jobs that fail
+later.
 
 tests/data/training/upstream.jsonl has random jobs and the result of upstream's validation for each.
 """

@@ -1,6 +1,6 @@
 """With any value at any place, a review ends with an answer, and no rule about pods fails with a CEL error. Every place
-of one large pod template gets every shape, in a kind with a free schema and in a built-in kind. In a cluster, a schema
-refuses most of these values. Audited files have no schema.
+of one large pod template gets values of every type, in a kind without a schema and in a built-in kind. In a cluster, a
+schema refuses most of these values. Audited files have no schema.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ NAMES = ("pod-template-shape", "gpu-limits", "gpu-portable", "opensandbox", "cla
 POLICIES = shipped_policies(*NAMES)
 WRONG: tuple[JSON, ...] = (None, "text", 7, True, [], {}, [None], ["a"], [[]], {"a": 1})
 FIXED = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace")}
-A_FILE = 12  # of a manifest's nodes and values, at random
+A_FILE = 12  # a random choice of places and values of a manifest
 
 CONTAINER = {
     "name": "main",

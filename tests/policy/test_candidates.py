@@ -1,4 +1,4 @@
-"""A policy with checks about parts that a Pod does not have is answered without running them, and with no change."""
+"""If a Pod lacks the parts that the checks of a policy are about, the checks do not run, and the answer is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Habits from other languages get a hint, and valid expressions get none."""
+"""An expression in the style of another language gets a hint, and a valid expression gets none."""
 
 from __future__ import annotations
 

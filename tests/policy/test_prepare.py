@@ -1,5 +1,5 @@
-"""The work of a server before its first review: nothing of it is left for a review, because each worker would repeat
-the work.
+"""The work of a server before its first review: no review does a part of this work, because each worker would repeat
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Versions that one policy has the webhook asked about and another cannot be given: reported before the first review."""
+"""Versions for which one policy registers the webhook, and which cannot be converted for another policy: reported
+before the first review."""
 
 from tests.literals import policies, shipped_policies, validating
 from tests.rows import all_rows

@@ -1,7 +1,7 @@
-"""How often each rule speaks of the manifests of some folders, for a person who judges it: `python -m tests.precision`.
+"""How often each rule reports manifests of some folders, for a person who judges the rule: `python -m tests.precision`.
 
-Each folder below those that are given is audited alone, with advice, so that nothing of one means anything for another.
-Earlier judgements are shown beside it (judged.yaml). The repository itself keeps no manifests of others.
+Each folder below the given folders is audited separately, with advice, so that folders do not affect each other. The
+output also shows earlier judgements (judged.yaml). The repository keeps no manifests of others.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Ite
 
 
 def folders_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """The folders below some folders; one without any is one itself."""
+    """The folders below some folders; a folder without folders counts itself."""
     for path in paths:
         inside = sorted(each for each in path.iterdir() if each.is_dir())
         yield from inside or [path]

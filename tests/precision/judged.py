@@ -23,12 +23,12 @@ class Judged(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The three numbers."""
+        """Check the three numbers."""
         return self[:3]
 
     @property
     def is_useful(self) -> bool:
-        """Whether half of them or more were useful."""
+        """Whether at least half of the warnings were useful."""
         return 2 * self.useful >= sum(self.counts)
 
 

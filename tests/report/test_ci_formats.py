@@ -28,7 +28,7 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """A Pod that is denied for its second label, one that is not, and in another file one that only has its name."""
+    """A Pod that is denied because of its second label, an allowed Pod, and in another file a Pod with only a name."""
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})

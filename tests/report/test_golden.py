@@ -34,7 +34,7 @@ CASES = [
 ]
 
 WHOLE = (("replay", "json"), ("replay", "ndjson"))
-"""These have the objects and responses themselves, on request; no other output has values of env."""
+"""These outputs have the objects and responses on request; no other output has values of env."""
 
 
 def written(arguments, monkeypatch, capsys):

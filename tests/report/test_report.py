@@ -162,7 +162,7 @@ def skipped(policy, *missing, name="p", path=""):
 
 
 def test_the_text_report_names_a_missing_object_once():
-    """Each missing object once with the count, where it is missed first."""
+    """Each missing object once, with the count, at its first place."""
     gpu, nic = (MissingObject(kind="DeviceClass", name=name) for name in ("gpu", "nic"))
     unread = MissingObject(kind="Runtime", name="u", why="not looked up: a, b")
     found = (

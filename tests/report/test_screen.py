@@ -1,4 +1,4 @@
-"""Which screens have colours, signs and a width: what variables of the environment and the terminal say."""
+"""Which screens have colours, signs and a width: the variables of the environment and the terminal decide."""
 
 import io
 import os
@@ -60,7 +60,7 @@ def test_words_are_never_cut():
         ("at:\n | spec\n | x", ["at:", " | spec", " | x"]),
         ("all of\n* a\n* b\nand more", ["all of", "* a", "* b and more"]),
         (" \n ", ["no message"]),
-        # A policy writes messages, of blanks as well; begun at each of them, a search would never end here.
+        # A policy may write a message of blanks only; a search that begins at each blank would never end here.
         (f"a{' ' * 300_000}b", [f"a{' ' * 300_000}b"]),
     ],
     ids=["wrapped", "source", "items", "nothing", "many blanks"],
@@ -95,7 +95,7 @@ def shown(*, width, **variables):
 def _read(terminal):
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # the other end has no writer any more
+    except OSError:  # the other end is closed
         return b""
 
 

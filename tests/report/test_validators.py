@@ -1,6 +1,5 @@
-"""Validators of the formats: schemas and programs of their owners, in a folder (docs/formats.md).
-
-The golden files are validated, so that what is written at any time equals something that was. `make formats` runs it.
+"""Validators of the formats: schemas and programs of the owners of the formats, in a folder (docs/formats.md). They
+validate the golden files. `make formats` runs it.
 """
 
 import json
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.nightly
 FOLDER = Path(os.environ.get("CLAIMGATE_VALIDATORS") or "/nonexistent")
 GOLDEN = Path(__file__).parents[1] / "data" / "reports" / "golden"
 SEVERITIES = {"info", "minor", "major", "critical", "blocker"}
-"""Of the specification of Code Climate (codeclimate/platform spec/analyzers/SPEC.md, Issues)."""
+"""From the specification of Code Climate (codeclimate/platform spec/analyzers/SPEC.md, Issues)."""
 
 
 def validator(name):

@@ -336,7 +336,7 @@ def test_the_examples_of_the_readme_compile(example):
 
 
 def test_a_bug_in_a_check_is_reported_as_a_bug():
-    """It must be reported itself, not as a missing attribute that CEL's `||` absorbs."""
+    """The error must be reported itself, and not as a missing attribute, which CEL's `||` absorbs."""
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
     for loaded, error in ((policies(), "AttributeError"), (absorbs, "RuntimeError")):

@@ -1,4 +1,4 @@
-"""Decoding: what comes out of a value that is to have a type, and what is said of the rest."""
+"""Decoding: the decoded value for a type, and the messages about parts that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background work that fails is noted, counted, started again, and spoken of for a while."""
+"""Background work that fails is noted, counted, started again, and reported for a while."""
 
 from __future__ import annotations
 
