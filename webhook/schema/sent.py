@@ -9,7 +9,7 @@ v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-ap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, get_args
 
 from msgspec import Struct
 
@@ -19,10 +19,12 @@ from webhook.deadline import Deadline
 from webhook.patch.schema import is_builtin
 from webhook.schema.decode import decode, zero_value_of_type
 from webhook.schema.kinds import type_of
-from webhook.schema.types import Fields, Items, Type
+from webhook.schema.types import Fields, Items, Scalar, Type
 
 _ABSENT: Final = object()
 _SCALARS: Final = ("text", "number", "truth")
+_UNCHANGED: Final = frozenset(get_args(Scalar)) - {"quantity"}
+"""The types of values that Go writes as they are, null aside."""
 _UNJUDGED: Final = "status"
 """The field that controllers write; types of kinds leave it out (kinds.py)."""
 _BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")}
@@ -86,6 +88,8 @@ class _ApiServerEncoder(Struct, frozen=True):
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
         self.deadline.spend(len(value))
+        if of.item in _UNCHANGED and None not in value:
+            return value
         empty = zero_value_of_type(of.item)
         made = [self.encode_value(empty if item is None else item, of.item) for item in value]
         return _same_value_or_new(value, made, zip(value, made, strict=True))
@@ -93,6 +97,8 @@ class _ApiServerEncoder(Struct, frozen=True):
     def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
         others = of.others or "any"
+        if others in _UNCHANGED and None not in value.values():
+            return value
         made = {key: self._entry(item, others) for key, item in value.items()}
         return _same_value_or_new(value, made, zip(value.values(), made.values(), strict=True))
 
@@ -103,19 +109,22 @@ class _ApiServerEncoder(Struct, frozen=True):
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
-        made = {}
+        made, is_same = {}, True
         for name, item in value.items():
             field = of.fields.get(name, of.others)
             if field is None and name != _UNJUDGED and self.is_strict:
                 raise ValueError(f"{name} is not a field")
             if item is None or (not item and not (name in of.always or name in of.kept) and _is_omitted(item, field)):
                 continue
-            made[name] = item if (of.name, name) in _BYTES else self.encode_value(item, field or "any")
+            if field is None or field in _UNCHANGED or (of.name, name) in _BYTES:
+                made[name] = item
+                continue
+            made[name] = self.encode_value(item, field)
+            is_same = is_same and made[name] is item
         if self.is_whole:
-            made |= {name: empty for name, empty in of.always.items() if name not in made}
-        if made.keys() != value.keys():
-            return made
-        return _same_value_or_new(value, made, ((item, made[name]) for name, item in value.items()))
+            for name, empty in of.always.items():
+                made.setdefault(name, empty)
+        return value if is_same and len(made) == len(value) and made.keys() == value.keys() else made
 
     def _canonical_quantity(self, value: JSON) -> JSON:
         read = quantity.read_quantity_or_none(value)

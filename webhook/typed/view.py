@@ -109,8 +109,9 @@ class Typed:
         """
         for text in texts:
             self.charge_search(text)
-            if any(word in text for word in words):
-                return True
+            for word in words:
+                if word in text:
+                    return True
         return False
 
     def charge_search(self, text: str) -> None:
