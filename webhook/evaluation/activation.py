@@ -79,9 +79,12 @@ class Activation(dict[str, Any]):
 
     __slots__ = ("__weakref__", "of")
 
-    def __init__(self, invocation: Invocation, match: Match) -> None:
-        """Set the variables that all expressions of a policy share."""
-        self["object"], self["oldObject"] = invocation.target.objects_for_expressions(invocation.context.deadline)
+    def __init__(self, invocation: Invocation, match: Match, *, reads_objects: bool = True) -> None:
+        """Set the variables that all expressions of a policy share. A template is encoded only for expressions that
+        read it.
+        """
+        if reads_objects:
+            self["object"], self["oldObject"] = invocation.target.objects_for_expressions(invocation.context.deadline)
         self["namespaceObject"] = None
         if invocation.policy.param_kind is not None:
             self["params"] = invocation.param.object

@@ -32,6 +32,7 @@ from webhook.typed.pod_parts import CLAIMS, PORTABLE
 from webhook.typed.pods import Pod
 from webhook.typed.view import ReadingContext
 
+_OBJECTS: Final = frozenset(("object", "oldObject"))
 _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """Resources that are not devices."""
 
@@ -103,7 +104,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     gate, context = invocation.gate, invocation.context
     if gate is None:
         return True
-    names = Activation(invocation, _match_as_requested(invocation.target, context))
+    reads_objects = gate.spec_changes is not None or not gate.needs.isdisjoint(_OBJECTS)
+    names = Activation(invocation, _match_as_requested(invocation.target, context), reads_objects=reads_objects)
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:
