@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from webhook.logs.structured import LEVELS, LIBRARY_LINES_PER_S, Log, capture_library_logs
+from webhook.logs.structured import LEVELS, LINES_PER_S, Log, capture_library_logs
 from webhook.text.terminal import one_line
 
 
@@ -100,4 +100,4 @@ def test_repeated_lines_of_a_library_are_limited(monkeypatch):
     finally:
         root.handlers[:], root.level = before
     said = lines(stream)
-    assert [line.get("left_out") for line in said] == [None] * LIBRARY_LINES_PER_S + [15] + [None] * 4
+    assert [line.get("left_out") for line in said] == [None] * LINES_PER_S + [15] + [None] * 4

@@ -18,8 +18,8 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
+from webhook.logs.structured import LINES_PER_S
 from webhook.server import operating_system
-from webhook.server.handshake_log import LINES_PER_S
 from webhook.server.tls import key_warning
 
 

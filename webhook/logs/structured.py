@@ -31,7 +31,10 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 Format: TypeAlias = Literal["json", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-LIBRARY_LINES_PER_S: Final = 5
+Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
+"""Writes a line with its level, message and fields."""
+LINES_PER_S: Final = 5
+"""How many lines that clients can cause are written in a second. Five show the cause; a line has about 500 bytes."""
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 _LEVEL: Final = 7
@@ -122,6 +125,34 @@ def _second_as_rfc_3339(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
+class LimitedLog:
+    """Writes a few lines a second with one message, and counts the others. Used on the event loop only."""
+
+    def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
+        """Limit the lines with `message`; `write` takes level, message and fields."""
+        self._write = write
+        self._message = message
+        self._period_s = period_s
+        self._lines = self._left_out = 0
+
+    def write(self, level: Level, fields: dict[str, Any]) -> None:
+        """Write the line, or count it when the period has enough lines already."""
+        if not self._lines:
+            import asyncio  # only a server has a loop
+
+            asyncio.get_running_loop().call_later(self._period_s, self._end_period)
+        self._lines += 1
+        if self._lines <= LINES_PER_S:
+            self._write(level, self._message, fields)
+        else:
+            self._left_out += level != "debug"
+
+    def _end_period(self) -> None:
+        left_out, self._lines, self._left_out = self._left_out, 0, 0
+        if left_out:
+            self._write("warning", self._message, {"left_out": left_out})
+
+
 def capture_library_logs(log: Log) -> None:
     """Send what libraries log through the standard library to `log`, and errors in finalizers and callbacks too.
 
@@ -152,7 +183,7 @@ class _LibraryLogHandler(logging.Handler):
         if not 0 <= now - self._second < 1:
             self._second, self._lines = now, 0
         self._lines += 1
-        if self._lines > LIBRARY_LINES_PER_S:
+        if self._lines > LINES_PER_S:
             self._left_out += 1
             return
         level: Level = "debug"

@@ -23,11 +23,11 @@ from typing import Any, Final, TypeAlias, cast
 import uvicorn
 
 from webhook.errors import ConfigurationError
-from webhook.logs.structured import Log
+from webhook.logs.structured import LimitedLog, Log
 from webhook.server import operating_system
 from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.connection_limit import ConnectionLimit, abort_overdue, close_idle_connections
-from webhook.server.handshake_log import HandshakeLog, LimitedLog
+from webhook.server.handshake_log import HandshakeLog
 from webhook.server.http_connection import HttpConnection, Port
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS

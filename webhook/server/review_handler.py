@@ -18,9 +18,8 @@ from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
 from webhook.errors import CallError, InlineBudgetSpent
-from webhook.logs.structured import Level
+from webhook.logs.structured import Level, LimitedLog
 from webhook.rules.decisions import DenialStatus
-from webhook.server.handshake_log import LimitedLog
 from webhook.server.namespace_arrivals import WAIT_S, NamespaceArrivals
 from webhook.server.request_body import LargeBody
 from webhook.server.review_endpoint import read_head

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from webhook.logs.structured import Level
-from webhook.server.handshake_log import LINES_PER_S, LimitedLog
+from webhook.logs.structured import LINES_PER_S, Level, LimitedLog
 
 
 def test_a_log_period_has_a_few_lines_and_the_number_of_omitted_lines():
