@@ -19,7 +19,6 @@ import httptools
 from webhook.apimachinery.attributes import Phase
 from webhook.server import operating_system
 from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
-from webhook.server.handshake_log import HandshakeLog, certificate_names
 from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
 from webhook.server.request_body import FREE_BYTES
 from webhook.server.request_head import (
@@ -32,7 +31,7 @@ from webhook.server.request_head import (
 from webhook.server.review_log import fault
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
-from webhook.server.tls_stream import TlsStream
+from webhook.server.tls_stream import HandshakeLog, TlsStream, certificate_names
 from webhook.server.usage import handshake_tenant
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}

@@ -27,12 +27,12 @@ from webhook.logs.structured import LimitedLog, Log
 from webhook.server import operating_system
 from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.connection_limit import ConnectionLimit, abort_overdue, close_idle_connections
-from webhook.server.handshake_log import HandshakeLog
 from webhook.server.http_connection import HttpConnection, Port
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
+from webhook.server.tls_stream import HandshakeLog
 from webhook.settings.serving import DEFAULTS
 
 _OTHER_FILES: Final = 200
