@@ -1,4 +1,5 @@
-"""The edits of the shipped ConfigMaps that the next upgrade reverts: `claimgate webhook-config --check --live`.
+"""What `claimgate webhook-config --check --live` says of ConfigMaps with parameters: mistakes, and edits of the shipped
+ones that the next upgrade reverts.
 
 Reads the shipped ConfigMaps with parameters, and the manager of each key (metadata.managedFields). Values of the
 installing tool are not edits, also if they differ from the shipped ones: a folder or Helm values of the site set them.
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import get, path_as_text
 from webhook.cluster.lookup import namespace_and_name
 from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_site, is_below_site
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -45,6 +47,26 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
             if key in (shipped.get("data") or {}) and f"{name}.{key}" not in site:
                 told = f"ConfigMap {namespace}/{name}: `{key}` was set by {manager}"
                 yield f"{told}: {_fix(name, key, is_chart=is_chart)}"
+
+
+def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
+    """Yield each key or rule that does not exist, in the ConfigMaps where claimgate runs, as the log of a server does.
+
+    Args:
+        cluster: where to look.
+        loaded: the policies, with the shipped ConfigMaps.
+        namespace: where claimgate runs in this cluster, which need not be the one that the policies name.
+
+    Raises:
+        LookupFailed: the cluster cannot be read.
+    """
+    rules = ParamRuleChecker(loaded.policies, loaded.registry, loaded.params, own_namespace=loaded.own_namespace)
+    for stored in cluster.items(f"/api/v1/namespaces/{namespace}/configmaps"):
+        name = stored["metadata"]["name"]
+        param = {"apiVersion": "v1", "kind": "ConfigMap", "data": stored.get("data") or {}}
+        param["metadata"] = {**stored["metadata"], "namespace": loaded.own_namespace}
+        for path, text in rules.mistakes_if_object_is_param(param):
+            yield f"ConfigMap {namespace}/{name}: {path_as_text(path)}: {text}"
 
 
 def _fix(name: str, key: str, *, is_chart: bool) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _DOMAIN: Final = ".claimgate.dev"
+_SOUND: Final = "nothing is missing: configurations, certificate, rights, replicas and parameters are right"
 _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACTION")
 
 
@@ -114,7 +115,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         version: the Kubernetes version of the API server.
     """
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
-    from webhook.commands.edited_params import edited_params
+    from webhook.commands.edited_params import edited_params, mistaken_params
     from webhook.commands.enforcing import (
         ClusterReader,
         prefix_lines_with_name,
@@ -151,12 +152,13 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     notes = notes_about_opt_out(cluster, ours, namespaces)
     own = _own_namespace(ours) or loaded.own_namespace
     idle = prefix_lines_with_name("enforcement", _idle_servers(cluster, own, stored))
+    wrong = prefix_lines_with_name("without effect", mistaken_params(cluster, loaded, own))
     edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded, own))
     old = prefix_lines_with_name("left over", leftovers(cluster, own))
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
-    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *expired, *edits, *old]
-    sound = ("nothing is missing", f"if no replica answered, {requests_without_replica(stored)}")
+    sentences = [*lacks, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
+    sound = (_SOUND, f"if no replica answered, {requests_without_replica(stored)}")
     title = "with failurePolicy: Fail and no replica that answers, these requests are refused:"
     refused = sentences_about_refused_requests(ours, title)
     return _print_and_return_exit_code(sentences, (*sound, *refused), (*notes, *ends))

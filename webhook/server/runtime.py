@@ -136,7 +136,7 @@ def serve(
     scheduler.is_warm.clear()
     parts.readiness.checks = {
         **watching.checks(),
-        "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done",
+        "warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled",
     }
 
     async def warm() -> None:
