@@ -124,3 +124,14 @@ def test_the_reason_why_no_node_fits_is_read_from_the_scheduler(message, says):
 def test_a_whole_context_needs_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["why", "job/train", "--context-is-whole"]) == 2
     assert "--context-is-whole is about the files of --context" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+@pytest.mark.parametrize("story", RECORDED[:6], ids=[each["story"] for each in RECORDED[:6]])
+def test_each_line_fits_the_terminal(story, columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    run_command_line(["why", story["ask"], "-n", "team", "--context", str(WHY / "recorded" / story["folder"])])
+    first, *others = capsys.readouterr().out.splitlines()
+    long_names = [line for line in others if " " not in line.strip()]
+    assert [line for line in (first, *others) if len(line) > int(columns) and line not in long_names] == []
+    assert " ".join([first, *(line.strip() for line in others)]).startswith(story["first"])

@@ -23,6 +23,8 @@ _MARGIN: Final = " " * (_WIDEST + 6)
 _MOST: Final = 12
 _HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
 """Kinds that policies look up for themselves: parameters, releases, selectors."""
+_AFTER_SIGN: Final = "  "
+"""As wide as a sign and the blank after it."""
 
 
 def text(simulation: Simulation, screen: Screen) -> str:
@@ -31,18 +33,24 @@ def text(simulation: Simulation, screen: Screen) -> str:
 
 
 def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
-    sign = screen.symbol_of_result(_SIGNS[simulation.can_start])
-    about = screen.styled(terminal.one_line(str(simulation.about)), "bold")
     colon = ":" if simulation.answer == "nothing-found" else ""
-    first, *others = screen.wrapped(terminal.one_line(simulation.headline), "", "  ")
-    yield f"{sign} {about}{colon} {first}"
-    yield from others
+    sign = _SIGNS[simulation.can_start]
+    yield from lines_of_headline(sign, str(simulation.about), f"{colon} {simulation.headline}", screen)
     yield f"  {terminal.one_line(simulation.place.file_line_and_column)}"
     yield ""
     yield from lines_of_aspects(simulation, screen)
     yield ""
     for title, said in titled_details(simulation):
         yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+
+
+def lines_of_headline(sign: str, about: str, headline: str, screen: Screen) -> Iterator[str]:
+    """Yield the sign of a result, the object in bold, and what follows it, in lines that fit."""
+    named = terminal.one_line(about)
+    first, *others = screen.wrapped(terminal.one_line(f"{named}{headline}"), _AFTER_SIGN)
+    styled = first.removeprefix(_AFTER_SIGN).replace(named, screen.styled(named, "bold"), 1)
+    yield f"{screen.symbol_of_result(sign)} {styled}"
+    yield from others
 
 
 def lines_of_aspects(simulation: Simulation, screen: Screen) -> Iterator[str]:

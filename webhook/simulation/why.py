@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from webhook.report.screen import Screen
 from webhook.simulation.outcome import ANSWERS, WAITS, Answer, Simulation
-from webhook.simulation.text import lines_of_aspects, simulation_as_json, titled_details
+from webhook.simulation.text import lines_of_aspects, lines_of_headline, simulation_as_json, titled_details
 from webhook.status.explanation import Explanation, State
 from webhook.status.statement import ObjectName, Statement
 from webhook.text import terminal
@@ -78,11 +78,8 @@ def why_as_text(why: Why, screen: Screen) -> str:
 
 def _lines(why: Why, screen: Screen) -> Iterator[str]:
     explanation = why.explanation
-    sign = screen.symbol_of_result(_SIGNS[explanation.state])
-    about = screen.styled(terminal.one_line(str(explanation.about)), "bold")
-    first, *others = screen.wrapped(terminal.one_line(explanation.headline), "", "  ")
-    yield f"{sign} {about} {first}"
-    yield from others
+    sign = _SIGNS[explanation.state]
+    yield from lines_of_headline(sign, str(explanation.about), f" {explanation.headline}", screen)
     made_by = "".join(f", made by {each}" for each in explanation.made_by)
     yield from screen.wrapped(terminal.one_line(f"{why.source}{made_by}"), "  ")
     for number, statement in enumerate(explanation.statements[:_MOST_STATEMENTS]):
