@@ -5,7 +5,7 @@ it:
 
 - `console`: the commands after `$ ` are run, and the output below each is compared. `…` matches any text, and a line
   `…` any number of lines;
-- `bash`: run; a command that exits with 2 or more fails the test;
+- `bash`: run; a command that fails fails the test, except claimgate with findings (exit code 1);
 - `python`, `yaml`: written to the file that a comment before the block names, so that a later block uses the file;
 - `text`, `cel`: shown, never run.
 
@@ -115,12 +115,18 @@ def outputs_of(blocks: list[Block], checkout: Path) -> Iterator[tuple[Block, lis
         yield block, [next(printed, "the shell ended before this command\n") for _ in block.commands]
 
 
+_REPORT_FAILURE = (
+    'code=$?; case "$code $BASH_COMMAND" in "1 claimgate "*) ;; *) echo "exit code $code: $BASH_COMMAND" ;; esac'
+)
+"""claimgate exits with 1 for findings, which are no failure of the page."""
+
+
 def _script(blocks: list[Block]) -> Iterator[str]:
     for block in blocks:
         if block.marker == "file":
             yield f"mkdir -p \"$(dirname '{block.reason}')\" && cat > '{block.reason}' <<'END OF BLOCK'\n{block.text}END OF BLOCK\n"
         elif block.is_run:
-            trap = "trap 'code=$?; [ $code -lt 2 ] || echo \"exit code $code: $BASH_COMMAND\"' ERR\n"
+            trap = f"trap '{_REPORT_FAILURE}' ERR\n"
             yield trap if block.language == "bash" else "trap - ERR\n"
             for command in block.commands:
                 yield f"printf '{MARK}'\n{command}"

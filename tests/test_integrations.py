@@ -17,6 +17,7 @@ import yaml
 
 from tests import hostile_folder as hostile_folder_files
 from tests import man_page, release, verbs_page
+from tests.page_blocks import blocks_of
 from webhook.typer_application import VERBS
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,23 @@ def test_an_audit_that_cannot_start_does_not_publish_a_report_from_the_checkout(
     sarif.write_text("{}")
     done = audit_step(tmp_path, paths=GOOD, policies="no/such/folder", sarif=str(sarif))
     assert (done.returncode, sarif.exists()) == (2, False)
+
+
+def test_the_examples_of_the_page_use_inputs_hooks_and_variables_that_exist():
+    """docs/integrations.md shows the action, the GitLab job and the hooks; each name in its YAML is declared here."""
+    page = (ROOT / "docs" / "integrations.md").read_text()
+    workflow, inputs, gitlab, hooks = [
+        yaml.safe_load(block.text) for block in blocks_of(page) if block.language == "yaml"
+    ]
+    [step] = [each for each in workflow["steps"] if each["uses"] == "OWNER/claimgate@TAG"]
+    assert {**step["with"], **inputs["with"]}.keys() <= ACTION["inputs"].keys()
+    [upload] = [each for each in workflow["steps"] if "upload-sarif" in each["uses"]]
+    assert upload["with"]["sarif_file"] == ACTION["inputs"]["sarif"]["default"]
+    assert (ROOT / "deploy" / "ci" / gitlab["include"][0]["local"]).is_file()
+    assert gitlab["claimgate"]["variables"].keys() <= GITLAB["variables"].keys()
+    assert {each["id"] for each in hooks["repos"][0]["hooks"]} <= HOOKS.keys()
+    named = re.findall(r"^\| `([a-z-]+)` \|[^|]*\| `?([^|`]*)`?", page.split("## GitLab")[0], re.MULTILINE)
+    assert {name for name, _ in named} <= ACTION["inputs"].keys()
 
 
 def test_the_action_annotates_and_writes_sarif(tmp_path):
