@@ -58,11 +58,22 @@ QUOTA = next(each for each in STORIES if each["story"] == "no quota in Kueue")
         ("job/none", "why: none does not exist in namespace team (resources jobs.batch, jobs.batch.volcano.sh)"),
         ("podd/train", "why: kind `podd` is not known: did you mean `pod`?"),
         ("train", "why: `train` does not name an object: write KIND/NAME, such as job/train"),
+        (
+            "jobs/train.yaml",
+            "why: `jobs/train.yaml` is a file, and not an object of the cluster: `claimgate simulate FILE`",
+        ),
     ],
 )
 def test_a_name_that_is_not_an_object_is_refused(asked, says, tmp_path, capsys):
     code, said = ask({**GATED, "ask": asked}, tmp_path, capsys)
     assert (code, said.err.startswith(f"error: {says}")) == (2, True), said.err
+
+
+def test_a_file_is_refused_before_a_cluster_is_looked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert run_command_line(["why", "job.yaml"]) == 2
+    assert capsys.readouterr().err.startswith("error: why: `job.yaml` is a file")
 
 
 def test_the_json_answer_has_state_and_reasons(tmp_path, capsys):

@@ -30,7 +30,7 @@ from webhook.simulation.outcome import Simulation, failure_moment_of_rule
 from webhook.simulation.simulated_job import ObjectPlace, simulate_job
 from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
 from webhook.status.explanation import explain
-from webhook.status.named_objects import find_named_object
+from webhook.status.named_objects import find_named_object, split_object_name
 from webhook.status.owned_objects import OwnedObjects
 from webhook.status.sources import ClusterReading, FileSource, ObjectSource
 from webhook.text import terminal
@@ -88,6 +88,7 @@ def command(
     not exist or cannot be read, and 3 if something that decides is not known.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
+    split_object_name(name)  # before the cluster is read
     if (kubeconfig or kube_context) and settings.context:
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
         raise ConfigurationError(f"why: {flag} names a cluster, and --context files: leave one out")

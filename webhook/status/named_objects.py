@@ -41,6 +41,24 @@ _OTHERS: Final = (
     GroupVersionKind("", "v1", "PersistentVolumeClaim"),
 )
 """Kinds that hold no pods and say why others wait."""
+_ENDS_OF_FILES: Final = (".yaml", ".yml", ".json")
+
+
+def split_object_name(text: str) -> tuple[str, str]:
+    """Return the kind and the name of `KIND/NAME`.
+
+    Raises:
+        ConfigurationError: the text is not such a name.
+    """
+    kind, slash, name = text.partition("/")
+    if text.endswith(_ENDS_OF_FILES):
+        raise ConfigurationError(
+            f"why: `{text}` is a file, and not an object of the cluster: `claimgate simulate FILE` says whether the job "
+            "of a file can start"
+        )
+    if not slash or not name or "/" in name or not kind:
+        raise ConfigurationError(f"why: `{text}` does not name an object: write KIND/NAME, such as job/train")
+    return kind, name
 
 
 def find_named_object(text: str, namespace: str, reading: ClusterReading, table: Table) -> JSON:
@@ -55,9 +73,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
     Raises:
         ConfigurationError: the text is not such a name, or the object does not exist.
     """
-    kind_text, slash, name = text.partition("/")
-    if not slash or not name or "/" in name or not kind_text:
-        raise ConfigurationError(f"why: `{text}` does not name an object: write KIND/NAME, such as job/train")
+    kind_text, name = split_object_name(text)
     kinds = list(_kinds_of_text(kind_text.lower(), table))
     if not kinds:
         known = nearest_name(kind_text.lower(), {each.kind.lower() for each in _known_kinds(table)}) or ""
