@@ -53,8 +53,8 @@ def split_object_name(text: str) -> tuple[str, str]:
     kind, slash, name = text.partition("/")
     if text.endswith(_ENDS_OF_FILES):
         raise ConfigurationError(
-            f"why: `{text}` is a file, and not an object of the cluster: `claimgate simulate FILE` says whether the job "
-            "of a file can start"
+            f"why: `{text}` is a file, and not an object of the cluster: `claimgate simulate FILE` says whether the "
+            "job of a file can start"
         )
     if not slash or not name or "/" in name or not kind:
         raise ConfigurationError(f"why: `{text}` does not name an object: write KIND/NAME, such as job/train")
