@@ -12,12 +12,13 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.errors import InputError, InputProblem
+from webhook.errors import InputError, InputProblem, UnreadPartError
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.rules.actions import OFF_IN_QUOTES
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import AnyFile, as_input_file
+from webhook.yamltext.unread import refuse_unread_part
 
 NAME: Final = "claimgate.yaml"
 
@@ -78,7 +79,9 @@ def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str
         raise InputError(InputProblem(message=f"expected one document with a map of fields, found {held}", file=file))
     (document,) = documents
     try:
-        value = FileConfiguration.model_validate_json(json.dumps(document.value))
+        value = FileConfiguration.model_validate_json(json.dumps(document.value, default=refuse_unread_part))
+    except UnreadPartError as error:
+        raise InputError(document.problem((), str(error))) from None
     except ValidationError as error:
         raise InputError(*_problems_of_error(document, error)) from None
     return ConfigurationFile(value, document, root)

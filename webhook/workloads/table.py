@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from webhook.apimachinery.attributes import JSON, parse_group_kind
-from webhook.errors import InputError, InputProblem
+from webhook.errors import InputError, InputProblem, UnreadPartError
 from webhook.workloads import mistakes
 from webhook.workloads.rows import Row
 from webhook.yamltext import yamlfile
+from webhook.yamltext.unread import refuse_unread_part
 
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 """Volcano makes one for pods, and operators for theirs, owned by what owns the pods: pkg/controllers/podgroup."""
@@ -79,7 +80,10 @@ def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProbl
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(tuple[Row, ...]).validate_json(json.dumps(_with_factors_as_maps(document.value))), []
+        text = json.dumps(_with_factors_as_maps(document.value), default=refuse_unread_part)
+        return TypeAdapter(tuple[Row, ...]).validate_json(text), []
+    except UnreadPartError as error:
+        return (), [document.problem((), str(error))]
     except ValidationError as error:
         return (), mistakes.shape_mistakes(document, error.errors(include_url=False))
 

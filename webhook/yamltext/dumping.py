@@ -9,6 +9,7 @@ import yaml
 from webhook.apimachinery.attributes import JSON
 from webhook.text.terminal import escape_ci_commands_in_quotes, has_ci_command, is_graphic
 from webhook.yamltext import scalars
+from webhook.yamltext.unread import Unread, refuse_unread_part
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _UNLIMITED: Final = 1 << 30
@@ -21,6 +22,9 @@ def dump(value: JSON) -> str:
 
     A text with characters that a terminal obeys, or that are invisible, has escapes for all characters outside ASCII.
     If a line could be a command of a CI system, texts are in double quotes on one line, with an escape in the command.
+
+    Raises:
+        UnreadPartError: the value has a part that was not read.
     """
     text = _dumped(value, _Dumper)
     is_ascii = not is_graphic(text.replace("\n", ""))
@@ -60,5 +64,11 @@ def _stays_text(text: str) -> bool:
         return False
 
 
+def _represent_unread_part(_: Any, part: Unread) -> Any:
+    """Refuse a part that no YAML reader here would read back."""
+    refuse_unread_part(part)
+
+
 _Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(Unread, _represent_unread_part)
 _QuotingDumper.add_representer(str, _represent_text_in_quotes)
