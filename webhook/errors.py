@@ -161,7 +161,7 @@ class CompileError(CelError):
         lines = self.source.split("\n")
         printed = [self._issue_as_cel_go_prints(issue, lines) for issue in self.issues]
         more = self.count - len(self.issues)
-        return "\n".join([*printed, f"and {more if more < 1_000_000 else 'millions'} more"] if more else printed)
+        return "\n".join([*printed, f" | and {more if more < 1_000_000 else 'millions'} more"] if more else printed)
 
     def _issue_as_cel_go_prints(self, issue: CompileIssue, lines: Sequence[str]) -> str:
         message = issue.message

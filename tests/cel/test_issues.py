@@ -11,6 +11,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.syntax.issues import IssueList
 from webhook.cel.types import INT, optional_of
 from webhook.errors import CompileError
+from webhook.text.terminal import message_lines
 
 ENVIRONMENT = Environment(variables={"x": INT, "maybe": optional_of(INT)})
 
@@ -36,8 +37,9 @@ def test_ten_issues_are_printed_with_a_part_of_their_line(source: str, count: in
     assert error.count == count
     assert len(error.issues) == 10
     lines = str(error).splitlines()
-    assert lines[-1] == f"and {count - 10} more"
+    assert lines[-1] == f" | and {count - 10} more"
     assert max(map(len, lines)) < 500
+    assert message_lines(str(error)) == lines  # a terminal shows the same lines
 
 
 def test_a_line_that_is_short_is_printed_whole() -> None:

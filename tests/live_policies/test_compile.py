@@ -254,7 +254,7 @@ def test_thousands_of_mistakes_are_summarized_and_other_policies_stay() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [each.reason for each in made] == ["Compiled", "Invalid"]
-    assert made[1].errors[0].splitlines()[-1] == "and 7990 more"
+    assert made[1].errors[0].splitlines()[-1] == " | and 7990 more"
     assert sum(map(len, made[1].errors)) < len(names) + 5_000
     assert most < 80 << 20
 
