@@ -7,6 +7,7 @@ status.typeChecking for the rows of TYPED, and nothing for the rows of UNSEEN.
 from tests.literals import PODS, mutating, validating
 
 DEPLOYMENTS = {**PODS, "apiGroups": ["apps"], "resources": ["deployments"]}
+TRAIN_JOBS = {**PODS, "apiGroups": ["trainer.kubeflow.org"], "apiVersions": ["*"], "resources": ["trainjobs"]}
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 PARAM = {"paramKind": MAPS, "binding": {"paramRef": {"name": "limits", "parameterNotFoundAction": "Deny"}}}
 
@@ -17,6 +18,10 @@ def on_pods(expression, **spec):
 
 def on_deployments(expression, **spec):
     return validating(expression, rule=DEPLOYMENTS, **spec)
+
+
+def on_train_jobs(expression, **spec):
+    return validating(expression, rule=TRAIN_JOBS, **spec)
 
 
 def with_rule(**rule):
@@ -137,6 +142,14 @@ UNSEEN = {
     "a label that may be missing": (
         on_pods("has(object.metadata.labels) && object.metadata.labels['team'] != ''"),
         'write `object.metadata.labels[?"team"].orValue(…)`, or ask `"team" in object.metadata.labels` first',
+    ),
+    "labels of a custom kind that may be missing": (
+        on_train_jobs("object.metadata.labels.team != ''"),
+        "spec.validations[0].expression: fails on the smallest valid TrainJob: `object.metadata.labels` is not set there",
+    ),
+    "a label of a custom kind that may be missing": (
+        on_train_jobs("!has(object.metadata.labels) || object.metadata.labels['team'] != ''"),
+        'fails on a valid TrainJob: `object.metadata.labels` has no "team" there',
     ),
     "a field of containers that may be missing": (
         on_pods("object.spec.containers.all(c, has(c.securityContext) && c.securityContext.runAsNonRoot)"),

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from tests.commands.policy_mistakes import QUANTITIES, TYPED, UNSEEN
+from tests.commands.policy_mistakes import QUANTITIES, TYPED, UNSEEN, on_train_jobs
 from tests.literals import CONFIG_MAPS, mutating, validating
 from webhook.cli import run_command_line
 from webhook.yamltext import yamlfile
@@ -78,6 +78,24 @@ def test_a_policy_that_fails_for_every_object_fails_the_check(manifests, told, t
 def test_a_policy_that_may_work_passes_the_check(manifests, tmp_path, capsys):
     code, text = checked(manifests, tmp_path, capsys)
     assert (code, "fails for every object" in text) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "object.spec.suspend == true",  # whether it is set is not known
+        "has(object.spec.suspend) || object.metadata.labels.team != ''",
+        "object.metadata.labels.team != '' || has(object.spec.suspend)",
+        "object.metadata.labels.team != '' || variables.suspended",
+        "object.metadata.labels.team != '' || [object].exists(o, has(o.spec.suspend))",
+        "!has(object.metadata.labels) || 'team' in object.metadata.labels",
+        "object.metadata.?labels[?'team'].orValue('') != '' && object.status.ready",
+    ],
+)
+def test_nothing_is_said_of_unknown_fields_of_a_custom_kind(expression, tmp_path, capsys):
+    spec = {"variables": [{"name": "suspended", "expression": "has(object.spec.suspend)"}]}
+    code, text = checked(on_train_jobs(expression, **spec), tmp_path, capsys)
+    assert (code, "fails on" in text) == (0, False), text
 
 
 def test_a_field_in_has_is_not_a_failure(tmp_path, capsys):

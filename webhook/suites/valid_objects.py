@@ -40,10 +40,11 @@ class ValidObjects(Struct, frozen=True):
     def as_sent(self, obj: JSON, namespace: str) -> JSON:
         """Return one of the objects with what an API server and its plugins set."""
         metadata = {"namespace": namespace} if namespace else {}
-        return _merged(_merged(obj, {"metadata": metadata | _SET_BY_SERVER}), self.filled)
+        return _merged(_merged(obj, {"metadata": metadata | SET_BY_SERVER}), self.filled)
 
 
-_SET_BY_SERVER: Final = {"uid": "5bbe1e60-7f6c-4a0f-9d4b-8a4d3a3b7c11", "creationTimestamp": "2026-01-01T00:00:00Z"}
+SET_BY_SERVER: Final = {"uid": "5bbe1e60-7f6c-4a0f-9d4b-8a4d3a3b7c11", "creationTimestamp": "2026-01-01T00:00:00Z"}
+"""The metadata that an API server sets in every object."""
 
 
 def _merged(value: JSON, others: JSON) -> Any:
