@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden import compare_with_golden_file
+from tests.literals import validating
 from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
@@ -291,6 +292,43 @@ spec:
     (tmp_path / "service.yaml").write_text(service)
     code, [told] = simulated(capsys, tmp_path / "service.yaml")
     assert (code, told["unknown"][0]["what"]) == (3, "the pods of spec.predictor are not read")
+
+
+@pytest.mark.parametrize(
+    ("expression", "annotations", "told", "has_fix"),
+    [
+        (
+            "authorizer.group('x').resource('ys').check('use').allowed()",
+            {},
+            "expression 'authorizer.group('x').resource('ys').check('use').allowed()' resulted in error: authorizer: ",
+            False,
+        ),
+        ("namespaceObject.metadata.name == 'a'", {}, "Namespace team is in no file", True),
+        ("true", {"expand": "pods"}, "InferenceService has no whole pod template at spec.predictor (v)", False),
+    ],
+)
+def test_a_policy_of_a_site_that_is_not_evaluated_leaves_the_answer_open(
+    expression, annotations, told, has_fix, tmp_path, capsys
+):
+    rule = {"apiGroups": ["", "serving.kserve.io"], "apiVersions": ["*"], "operations": ["CREATE"]}
+    every = {**rule, "resources": ["pods"] if annotations else ["inferenceservices"]}
+    policies = validating(expression, rule=every, annotations=annotations)
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, policies)))
+    spec = {"predictor": {"model": {"modelFormat": {"name": "vllm"}}}}
+    metadata = {"name": "a", "namespace": "team"}
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    (tmp_path / "service.yaml").write_text(yamlfile.dump(service))
+    files = ["--only", str(tmp_path / "policy.yaml"), str(tmp_path / "service.yaml")]
+    assert run_command_line(["simulate", *files]) == 3
+    text = capsys.readouterr().out
+    assert "✔ admission" not in text
+    assert f"\nnot known: {told}" in text
+    assert ("--context" in text) is has_fix
 
 
 @pytest.mark.parametrize(

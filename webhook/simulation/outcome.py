@@ -191,6 +191,12 @@ def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str,
     """Yield each missing thing once, with the rules that would need it."""
     rules: dict[str, dict[str, None]] = {}
     for finding in unknown:
-        for text in map(str, finding.missing) if finding.missing else (" ".join(finding.message.split()),):
+        for text in map(str, finding.missing) if finding.missing else (_told(finding),):
             rules.setdefault(text, {})[finding.rule.id] = None
     yield from ((text, tuple(ids)) for text, ids in rules.items())
+
+
+def _told(finding: Finding) -> str:
+    """Return why a rule without a missing object was not evaluated."""
+    message = " ".join(finding.message.split())
+    return message.partition("not evaluated: ")[2] or message

@@ -147,13 +147,14 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
         yield "looked at", _first_names_as_text(looked_at)
     for said, rules in missing_things_with_rules(simulation.unknown):
         yield "not known", f"{said} ({_first_names_as_text(rules)})"
-    if simulation.unknown and not simulation.looked_at.is_whole():
+    is_absent = any(each.is_absent for finding in simulation.unknown for each in finding.missing)
+    if is_absent and not simulation.looked_at.is_whole():
         yield "fix", "add the files of these objects to --context, or say --context-is-whole where it has everything"
     if simulation.left_out:
         title, _, said = str(simulation.left_out).partition(": ")
         yield title, said
-    for finding in simulation.excepted:
-        yield "excepted", f"{finding.rule.id}: {finding.exception_reason}"
+    for said in dict.fromkeys(f"{each.rule.id}: {each.exception_reason}" for each in simulation.excepted):
+        yield "excepted", said
     for finding in simulation.besides:
         yield "besides", f"{' '.join(finding.message.split())} ({finding.rule.id})"
 
