@@ -98,6 +98,15 @@ def test_nothing_is_said_of_unknown_fields_of_a_custom_kind(expression, tmp_path
     assert (code, "fails on" in text) == (0, False), text
 
 
+def test_a_policy_that_ignores_bookkeeping_is_tried_on_new_objects_of_a_custom_kind(tmp_path, capsys):
+    """On an update, such a policy compares whole objects."""
+    policy, binding = on_train_jobs("object.metadata.labels.team != ''")
+    own = {**policy, "apiVersion": "claimgate.dev/v1alpha1", "kind": "ValidatingPolicy"}
+    bound = {**binding, "apiVersion": "claimgate.dev/v1alpha1", "kind": "PolicyBinding"}
+    code, text = checked([own, bound], tmp_path, capsys)
+    assert (code, "fails on the smallest valid TrainJob: " in text) == (1, True), text
+
+
 def test_a_field_in_has_is_not_a_failure(tmp_path, capsys):
     code, text = checked(validating("!has(object.spec.nodeNam)"), tmp_path, capsys)
     assert code == 0

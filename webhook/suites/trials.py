@@ -25,6 +25,7 @@ from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.errors import NoDecision
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.partial_objects import PartialObject
 from webhook.evaluation.validating import validating_decisions
@@ -211,11 +212,14 @@ def _errors(alone: PolicySet, attributes: Attributes) -> Iterator[str]:
     cluster = ClusterWithAssumedNamespaces(FilesCluster(alone.params), _NAMESPACE)
     authorizer = ListedAuthorizer({})
     decisions: Sequence[Decision]
-    if alone.mutating:
-        _, decisions = apply_mutating_policies(attributes, alone, cluster, authorizer=authorizer)
-    else:
-        phase = Phase.MUTATE if alone.validating[0].phase == "mutate" else Phase.VALIDATE
-        decisions = validating_decisions(attributes, alone, cluster, phase, authorizer=authorizer)
+    try:
+        if alone.mutating:
+            _, decisions = apply_mutating_policies(attributes, alone, cluster, authorizer=authorizer)
+        else:
+            phase = Phase.MUTATE if alone.validating[0].phase == "mutate" else Phase.VALIDATE
+            decisions = validating_decisions(attributes, alone, cluster, phase, authorizer=authorizer)
+    except NoDecision:  # the policy compares whole objects, which are not known of custom kinds
+        return
     for each in decisions:
         if each.evaluation == "error" and not each.message.startswith(_NOT_CONFIGURED):
             yield each.message
