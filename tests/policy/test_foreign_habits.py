@@ -91,6 +91,10 @@ OTHERS = {
     "request.object.metadata.name == 'a'": "the object is `object`",
     "object.metadata.creationTimestamp < now()": "no clock",
     "object.metadata.creationTimestamp < now": "no clock",
+    "object.metadata.creationTimestamp < time.now()": "no clock",
+    "object.metadata.creationTimestamp < datetime.now()": "no clock",
+    "object.metadata.name =~ '^a'": "write `x.matches('…')`",
+    "any c in object.spec.containers satisfies c.tty": "to walk a list",
     "object.metadata.name == $name": "nothing is replaced",
 }
 EVERY = {**PYTHON, **REGO, **OTHERS}

@@ -45,6 +45,7 @@ HABITS: Final[Mapping[str, str]] = {
     "for": _WALK,
     "lambda": "there are no functions of your own: write `list.filter(x, …)` or `list.map(x, …)`",
     "len (": _SIZE,
+    "any": _WALK,
     "any (": _WALK,
     "all (": _WALK,
     "sum (": "write `list.sum()`",
@@ -118,6 +119,9 @@ HABITS: Final[Mapping[str, str]] = {
     "request . oldObject": _OBJECT,
     "now": _CLOCK,
     "now (": _CLOCK,
+    "time . now (": _CLOCK,
+    "datetime . now (": _CLOCK,
+    "=~": _MATCHES,
     "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
 }
 """Habits of users, in tokens, and the form in CEL."""
@@ -159,5 +163,5 @@ def _tokens(source: str) -> Iterator[str]:
     columns = tokenize(source)
     read = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
     known = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in read if text != END]
-    others = [(offset, "=>" if text == "=>" else text[:1]) for text, offset in columns.unread]
+    others = [(offset, text if text in ("=>", "=~") else text[:1]) for text, offset in columns.unread]
     yield from (token for _, token in sorted(known + others))
