@@ -229,6 +229,14 @@ class BindingError(ClaimgateError):
     """A policy or binding cannot be used on this request: no such namespace, no parameters. The API server's text."""
 
 
+class MissingParams(BindingError):
+    """A binding demands a parameter that does not exist; `named` says which one, as an API server does not."""
+
+    def __init__(self, named: str) -> None:
+        super().__init__("no params found for policy binding with `Deny` parameterNotFoundAction")
+        self.named = named
+
+
 class LookupFailed(ClaimgateError):
     """The view could not say whether the object exists: the answer is unknown."""
 

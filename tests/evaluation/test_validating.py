@@ -7,6 +7,8 @@ from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
+from webhook.evaluation.request_context import request_context
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.validating import validating_decisions
 from webhook.rules.decisions import ValidationAction
 
@@ -104,6 +106,27 @@ def test_a_missing_param_denies_with_every_action():
     (found,) = decide(policies(validating("true", paramKind=KIND, binding=BY_NAME, actions=["Warn"])))
     assert (found.action, found.actions, found.index) == ("deny", (ValidationAction.DENY,), None)
     assert found.message.startswith("failed to configure binding: no params found")
+
+
+@pytest.mark.parametrize(
+    ("reference", "named"),
+    [
+        ({"name": "limits"}, "no ConfigMap `limits` in namespace `team`"),
+        ({"name": "limits", "namespace": "site"}, "no ConfigMap `limits` in namespace `site`"),
+        ({"selector": {"matchLabels": {"a": "b"}}}, "no ConfigMap with labels `a in (b)` in namespace `team`"),
+        ({"selector": {}}, "no ConfigMap in namespace `team`"),
+    ],
+)
+def test_a_missing_param_is_named_but_not_in_the_text_of_an_api_server(reference, named):
+    maps = {"apiVersion": "v1", "kind": "ConfigMap"}
+    binding = {"paramRef": {**reference, "parameterNotFoundAction": "Deny"}}
+    loaded = policies(validating("true", paramKind=maps, binding=binding))
+    (found,) = decide(loaded)
+    text = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    assert found.message == f"{text}: {named}"
+    context = request_context(loaded, request(POD), CLUSTER, options=ReviewOptions(api_server_text=True))
+    (found,) = decide(loaded, context=context)
+    assert found.message == text
 
 
 def test_an_unknown_param_is_an_error_of_the_binding_or_the_policy():

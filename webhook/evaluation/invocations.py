@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import Attributes
-from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed
+from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed, MissingParams
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.subject import Subject
@@ -76,7 +76,7 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iter
     try:
         targets = (candidate.is_own_alone and context.objects.typed_own) or _targets_of_policy(candidate, context)
     except (BindingError, LookupFailed, BudgetExceeded) as error:
-        yield _unusable_policy(policy, None, error)
+        yield _unusable_policy(policy, None, error, context)
         return
     if trace is not None:
         _record_targets_in_trace(candidate, targets, context)
@@ -95,11 +95,15 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iter
                 for target in bound if len(bound) == 1 else context.deadline.items_with_clock_checks(bound):
                     yield Invocation(context, policy, candidate.gate, binding, param, target)
         except (BindingError, LookupFailed, BudgetExceeded) as error:
-            yield _unusable_policy(policy, binding, error)
+            yield _unusable_policy(policy, binding, error, context)
 
 
-def _unusable_policy(policy: Policy, binding: Binding | None, error: Exception) -> UnusablePolicy:
+def _unusable_policy(
+    policy: Policy, binding: Binding | None, error: Exception, context: RequestContext
+) -> UnusablePolicy:
     text = str(error)
+    if isinstance(error, MissingParams) and not context.options.api_server_text:
+        text = f"{text}: {error.named}"
     if not isinstance(error, AmbiguousObject | BudgetExceeded):
         text = f"failed to configure {'binding' if binding else 'policy'}: {text}"
     return UnusablePolicy(policy, binding, text, error)

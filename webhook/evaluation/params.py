@@ -21,7 +21,7 @@ from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.packed import charge_for_objects
 from webhook.cluster.site_params import SITE, is_below_site, site_keys_of, with_keys
 from webhook.deadline import Deadline
-from webhook.errors import BindingError, UnknownNamespaceOrName
+from webhook.errors import BindingError, MissingParams, UnknownNamespaceOrName
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
@@ -141,8 +141,15 @@ def _params_named_or_selected(
         selected = _params_selected(kind, source, where, cluster, deadline)
         params = tuple(_param_with_kind(param, kind) for param in selected)
     if not params and source.denies_absence:
-        raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
+        raise MissingParams(_missing_params_in_words(kind, source, where))
     return params
+
+
+def _missing_params_in_words(kind: GroupVersionKind, source: ParamSource, namespace: str) -> str:
+    """Return which object is missing: no ConfigMap `limits` in namespace `team`."""
+    chosen = source.selector.text if source.selector is not None else ""
+    name = f" `{source.name}`" if source.name else f" with labels `{chosen}`" if chosen else ""
+    return f"no {kind.kind}{name}{f' in namespace `{namespace}`' if namespace else ''}"
 
 
 def _namespace_of_params(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
