@@ -119,7 +119,7 @@ def create_compile_options(chosen: Settings) -> Options:
 
 
 def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
-    """Return the folders of policies: the shipped ones and added ones, or only those of --only.
+    """Return the folders of policies: the shipped and the added folders, or only those of --only.
 
     Raises:
         ConfigurationError: the version does not have the CEL features that the shipped policies need.
@@ -152,7 +152,7 @@ def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
 
 
 def describe_policy_sets_unless_default(chosen: Settings) -> str:
-    """Return a line that names the sets of policies; "" if only the shipped ones or --only are in use."""
+    """Return a line that names the sets of policies; "" if only the shipped policies or those of --only are in use."""
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
@@ -179,7 +179,7 @@ def exceptions_at_their_end(file: ConfigurationFile, day: dt.date, *, notice_day
 def assemble_policies_and_context(
     chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True
 ) -> ReviewAssembly:
-    """Load policies (the shipped ones when none are named) and context.
+    """Load policies (by default the shipped policies) and context.
 
     Args:
         chosen: the settings of the command.
@@ -249,7 +249,7 @@ def assembly_with_files(
 
     Args:
         chosen: the settings of the command.
-        sources: what the policies were compiled from.
+        sources: the sources of the compiled policies.
         loaded: the policies.
         objects: the objects that the command is about, or those that policies look up, each with its file.
         files: all files that have objects, where not all objects are given.

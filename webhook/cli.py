@@ -1,7 +1,7 @@
 """The command line: runs a verb, and prints every error that a person can cause in one form, never as a traceback.
 
-Knows nothing of evaluation. A text that was written ahead is printed before Typer is imported, because that import is
-most of the time of a start. Knows which extra of the distribution brings a package that is missing.
+Knows nothing of evaluation. A text that was prepared in advance is printed before Typer is imported, because that
+import takes most of the time of a start. Knows which extra of the distribution brings a package that is missing.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class ConfigurationError(ClaimgateError):
 
 
 class DependencyChanged(ConfigurationError):
-    """An installed package lacks a private part that is used of it (a `private_api.py`)."""
+    """An installed package lacks a private part that claimgate uses (a `private_api.py`)."""
 
     def __init__(self, package: str, what: str) -> None:
         from importlib.metadata import version
@@ -137,7 +137,8 @@ class CompileIssue(Struct, frozen=True):
 class CompileError(CelError):
     """The first issues of one expression, printed as cel-go prints them: a line and a caret each.
 
-    cel-go prints all of them with the whole line; a user's expression may have thousands in a line of many kilobytes.
+    cel-go prints all of them with the whole line; a user's expression may have thousands of issues in a line of many
+    kilobytes.
     """
 
     _MOST_ISSUES: Final = 10

@@ -55,7 +55,7 @@ def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attrib
     no double holds; an API server stores all three, and sends them. Nothing may recurse into 10,000 levels.
 
     Raises:
-        CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
+        CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks a field that every
             request has.
         Exception: the deadline's, when it would pass while the body is read slowly.
     """
@@ -87,7 +87,7 @@ def decode_request_without_objects(body: bytes) -> Attributes | None:
     possible. The cost does not grow with these parts.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
-    For data about a review that is needed before, or without, decoding it whole: its uid, its user and its operation.
+    Use it for the uid, the user and the operation of a review if the objects are not decoded, or not yet.
     """
     key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
     if key is not None:

@@ -235,7 +235,7 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem: as a sentence with its rule, and with the field separate.
+    """The message of one problem: as a sentence with its rule, and with the field apart.
 
     `about` is the problem; without one, `said` is the message without the field.
     """
@@ -327,7 +327,8 @@ def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
     """Return warnings that an API server passes on unchanged: one line each, 4096 characters together, none twice.
 
-    The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
+    The last warning gives the number of the others. Beyond 4096 characters the API server would cut each warning at
+    256.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:

@@ -80,9 +80,9 @@ def attributes_of_fixture(
 
     Args:
         value: an AdmissionReview, a bare request or a plain object, parsed.
-        row: what is known of kinds; without it plurals are guessed.
-        operation: what a plain object is taken for; a review keeps its own.
-        namespace: where a plain object without a namespace goes.
+        row: returns the table's row of a kind; without it plurals are guessed.
+        operation: the operation for a plain object; a review keeps its own.
+        namespace: the namespace for a plain object without one.
         fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:

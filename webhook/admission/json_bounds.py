@@ -1,6 +1,5 @@
-"""Finds integers outside int64, and bodies with many numbers that take long to read.
-
-Runs of digits are looked for in the bytes, at a nanosecond each: only objects that may hold such an integer are walked.
+"""Finds integers outside int64, and bodies with many numbers that are slow to read. A search for runs of digits takes a
+nanosecond a byte, so only objects that may have such an integer are walked.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ _QUICK_BYTES: Final = 8 * 1024
 def takes_long_to_decode(body: bytes) -> bool:
     """Return whether numbers of a body that is larger than usual may take more than 3 ms to decode.
 
-    A double near the largest or the smallest one, as 1e308, takes 6 to 10 us where others take 20 ns: 127 KB of them
-    took 190 ms, and nothing interrupts a decoder. Only an exponent writes such a number in few bytes, so exponents are
-    counted, at two nanoseconds a byte.
+    A double near the largest or the smallest double, such as 1e308, takes 6 to 10 us; other numbers take 20 ns. 127 KB
+    of such numbers took 190 ms, and nothing interrupts a decoder. Only an exponent writes such a number in few bytes,
+    so exponents are counted, at two nanoseconds a byte.
     """
     if len(body) <= _QUICK_BYTES:
         return False
@@ -61,8 +60,7 @@ def takes_long_to_decode(body: bytes) -> bool:
 def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
     """Change integers outside int64 to doubles, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
-    Raises:
-        OverflowError: no double can hold one.
+    Raises: OverflowError: an integer does not fit a double.
     """
     for value in values:
         pending: list[JSON] = [value]

@@ -72,7 +72,7 @@ class PhasesOutcome(Struct, frozen=True, kw_only=True):
 
 
 def run_phases(attributes: Attributes, phase: PhaseName, door: ReviewAnswerer) -> PhasesOutcome:
-    """Run one phase, or with `auto` both; a denial in the first one ends the run."""
+    """Run one phase, or both with `auto`; a denial in the first phase ends the run."""
     if phase != "auto":
         return _combine_verdicts_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)

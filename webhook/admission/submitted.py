@@ -43,8 +43,7 @@ class Submissions:
         """Return the submitted object of one document: an object, or a recorded review, which has certain names and
         namespace.
 
-        Raises:
-            CallError: it is none of these.
+        Raises: CallError: the document is neither.
         """
         file, value = document.source, document.value
         if fixtures.is_review_or_request(value):

@@ -1,4 +1,4 @@
-"""The AdmissionReview as it is sent, and the messages about invalid ones.
+"""The AdmissionReview in its sent form, and the messages about invalid reviews.
 
 Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go), and not the meaning of the fields.
 Unknown fields are allowed and null means absent, as in Go's decoder; the objects inside stay plain JSON.

@@ -46,7 +46,7 @@ class GroupVersionKind(NamedTuple):
 
 
 CORE_GROUP: Final = "core"
-"""How the core group is written where it has to be named, as in `Service.core`."""
+"""The name of the core group where a group must be named, as in `Service.core`."""
 
 
 def parse_group_kind(text: str) -> tuple[str, str]:
@@ -120,7 +120,9 @@ class Attributes:
 
 
 def controller_name(obj: JSON) -> str:
-    """Return `Kind/name` of the controller that owns an object; "" if it has none, or one that cannot be read."""
+    """Return `Kind/name` of the controller that owns an object; "" if it has no controller, or if the reference cannot
+    be read.
+    """
     metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     for each in owners if isinstance(owners, Sequence) else ():

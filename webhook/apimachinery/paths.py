@@ -1,4 +1,4 @@
-"""Field paths: how people write them, how patches write them, and how a value is found by one.
+"""Field paths: the form for people, the form of patches, and the look-up of the value at a path.
 
 Knows no object kinds. The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go with one
 difference: a key with other characters than those of a word is quoted (`limits["nvidia.com/gpu"]`), so that a printed

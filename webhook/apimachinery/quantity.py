@@ -218,7 +218,7 @@ def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: For
     if base == 10:
         scale, factor, digits_left = exponent - len(fraction), 1, _FAST_DIGITS - len(digits)
     else:
-        # one binary digit is taken as 0.3 decimal ones
+        # one binary digit counts as 0.3 decimal digits
         scale, factor, digits_left = 0, 1 << exponent, -1 if fraction else 15 - len(whole) - exponent * 3 // 10 - 1
     if digits_left < 0 or scale < _NANO:
         return None

@@ -1,4 +1,6 @@
-"""Releases such as 1.36, and those of Kubernetes whose CEL is known: functions of the library say a `since` of them."""
+"""Releases such as 1.36, and the releases of Kubernetes with known CEL, which functions of the library name in
+`since`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def parse_supported_release(text: str) -> Release:
         raise ValueError(f"is not a version; write one such as `{release_as_text(DEFAULT)}`")
     if not OLDEST <= release <= NEWEST:
         raise ValueError(
-            f"is a release whose CEL is not known; write one from {release_as_text(OLDEST)} to "
+            f"is a release with unknown CEL; write a release from {release_as_text(OLDEST)} to "
             f"{release_as_text(NEWEST)}"
         )
     return release

@@ -1,4 +1,4 @@
-"""Runs expressions with known answers and reports those with another result. One JSON object per line:
+"""Runs expressions with known answers, and reports expressions with another result. One JSON object per line:
 
 expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone) or expect_error with
 error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container, disable_check,

@@ -56,7 +56,7 @@ class CostMeter:
 
     Args:
         limit: the most one expression may cost.
-        budget: what is left for all expressions together; below zero once it was overspent.
+        budget: the remaining cost for all expressions together; below zero if it was overspent.
         deadline: until when evaluation may run, or None.
 
     `due` is the budget at which the clock is to be read again.

@@ -81,8 +81,8 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
 
     Args:
         version: the Kubernetes version with these functions and macros.
-        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, found before the fields
-            of a shorter one.
+        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, and wins over the fields
+            of a shorter variable.
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
         functions: functions in addition to the libraries.
@@ -137,7 +137,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return self.version >= OPTIONALS
 
     def structure_named(self, name: str) -> Structure | None:
-        """Return the structure of that name. With mutation, `Object` and everything under it accepts any field."""
+        """Return the structure with this name. With mutation, `Object` and everything under it accepts any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
             if name == JSON_PATCH.name:

@@ -35,11 +35,10 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
     Args:
         left: the value with the type that decides what can be compared.
-        right: the other one.
-        deadline: what every entry of lists and maps is charged to.
+        right: the other value.
+        deadline: it is charged for every entry of lists and maps.
 
-    Raises:
-        NoSuchOverload: an opaque value is compared with one of another type.
+    Raises: NoSuchOverload: an opaque value is compared with a value of another type.
         UnreadPartError: an object or a list is compared with a part that was not read.
     """
     kind = type(left)
@@ -113,7 +112,7 @@ def are_identical(left: Any, right: Any, deadline: Deadline | None = None) -> bo
     if deadline is not None and isinstance(left, dict):
         deadline.spend(len(left))
     if type(left) is list:
-        return False  # a list upstream holds a function, and those are never equal
+        return False  # in Go, a list has a function, and functions are never equal
     if isinstance(left, dict):
         keys_agree = left.keys() == right.keys()
         return keys_agree and all(are_identical(item, right.get(key), deadline) for key, item in left.items())

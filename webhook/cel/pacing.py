@@ -1,7 +1,7 @@
 """Iterates over a long range and reads the clock after every hundred elements.
 
-Between two looks a loop runs over the iterator of a list as ever; one that is left asks how many elements remain, as it
-asks the iterator of a list. Knows no expressions and no cost.
+Between two reads of the clock, a loop runs over the iterator of a list as usual. A loop that ends early asks for the
+number of remaining elements, as with the iterator of a list. Knows no expressions and no cost.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ class Engine(Protocol):
 class CompiledProgram:
     """An expression as one Python function (compiler.py), which is generated when the expression is first evaluated.
 
-    Reading and checking an expression costs a fifth of making its function, and finds every mistake that it can have; a
-    replay of one review loads all policies and asks few of them.
+    Reading and checking an expression takes a fifth of the time of generating its function, and finds all its mistakes.
+    A replay of one review loads all policies and evaluates few of them.
     """
 
     __slots__ = (

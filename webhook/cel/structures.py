@@ -19,7 +19,7 @@ class Struct(dict[str, Any]):
     """An object built by an expression: Object{…}, Object.spec{…}. `name` is its type's name.
 
     Only a selection from a value that is known to be an object when the expression is checked reads its fields
-    (runtime.field_of). For everything else it has none, as upstream, where the value itself is not an indexer.
+    (runtime.field_of). For everything else it has no fields, as upstream, where the value itself is not an indexer.
     """
 
     __slots__ = ("name",)

@@ -1,7 +1,8 @@
 """Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
 The `kubernetes` package is imported here and only when a connection is made: it costs half a second. It finds the
-server, the credentials and the pool of connections; requests are plain ones, for objects stay plain JSON here.
+server, the credentials and the pool of connections. Requests are plain HTTP requests, because objects stay plain JSON
+here.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
     """Return a connection by kubeconfig, or by the pod's service account if no kubeconfig is named and there is one.
 
     Args:
-        kubeconfig: its file; None for the one of kubectl.
-        context: of the kubeconfig; None for its current one.
+        kubeconfig: the file; None for the kubeconfig of kubectl.
+        context: of the kubeconfig; None for its current context.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -285,7 +286,7 @@ class _HttpConnection(Struct, frozen=True):
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:
-    """Return the metav1.Status of a refusal; an empty one if the body has none."""
+    """Return the metav1.Status of a refusal; an empty Status if the body has none."""
     try:
         status = json.loads(response.data)
     except ValueError:

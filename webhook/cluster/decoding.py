@@ -23,7 +23,7 @@ LARGEST: Final = 16 << 20
 """The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this limit.
 """
 DEEPEST: Final = MAX_DEPTH
-"""The most levels of an object that is read, as of one in a review: code that walks objects may recurse so far."""
+"""The most levels of an object that is read, as in a review: code that walks objects may recurse to this depth."""
 _DIGITS: Final = 18
 """The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -67,7 +67,7 @@ ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
 class ListDecoder(Struct):
     """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
-    `read_item` decodes one item and returns what is kept of it. Raises ValueError if the text is not such a list.
+    `read_item` decodes one item and returns what is kept of it. Raises ValueError if the text is not a list of the API.
     """
 
     chunks: Iterator[bytes]

@@ -25,7 +25,7 @@ class FileTree:
     Args:
         objects: each object, or kustomization, with its file.
         context: objects that every cluster of these files has, with their files.
-        is_whole: whether there is nothing else.
+        is_whole: whether the cluster has no other objects.
         files: all files that have objects, if only the looked-up objects are given.
     """
 

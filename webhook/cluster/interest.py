@@ -44,11 +44,11 @@ EVERY: Final = ObjectScope()
 
 
 class Index(Struct, frozen=True):
-    """Finds objects of a namespace by a key, where the users of a namespace may make very many.
+    """Finds objects of a namespace by a key, because users of a namespace may create very many objects.
 
     Args:
-        name: the function that gives the keys of the index.
-        keys: returns the few keys of an object, from fields that its kind is held with.
+        name: the name of the function for the keys of the index.
+        keys: returns the few keys of an object, from the fields that the view holds for its kind.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Interest:
         scope: which objects.
         only: the scopes inside this one that are kept; () is all.
         indexes: the indexes by which objects are found, in addition to their names.
-        most_bytes: of one object as JSON; of a larger one only a stub is kept (object_reader.py).
+        most_bytes: the bound for one object as JSON; of a larger object only a stub is kept (object_reader.py).
     """
 
     gvk: GroupVersionKind

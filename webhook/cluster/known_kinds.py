@@ -1,8 +1,8 @@
-"""Kinds of Kubernetes and of other projects that are known without an API server, and which of them have no namespace.
+"""Kinds of Kubernetes and of other projects that are known without an API server, and their scope.
 
-The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are here where
-they have `scope: Cluster` and this project has policies for them. The workload table has the kinds that hold pods.
-Nothing is known of other kinds.
+The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are here if they
+have `scope: Cluster` and this project has policies for them. The workload table has the kinds with pods. Other kinds
+are unknown.
 
 Source: k8s.io/api v0.36.1, kinds marked `+genclient`; those marked `+genclient:nonNamespaced` have no namespace.
 """

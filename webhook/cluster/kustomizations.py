@@ -32,9 +32,9 @@ _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 class Kustomization(Struct, frozen=True, kw_only=True):
     """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
-    components: those of the folders whose settings also apply to everything that the kustomization includes. patches:
-    the files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, which it has also where
-    the names are not known.
+    components: the folders with settings that also apply to everything that the kustomization includes. patches:
+    the files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, also if the names are
+    not known.
     """
 
     folder: str
@@ -190,7 +190,9 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return the naming by kustomizations above the outermost certain one: unknown if one of them sets names."""
+        """Return the naming by kustomizations above the outermost certain kustomization: unknown if one of them sets
+        names.
+        """
         return (
             UNKNOWN
             if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))

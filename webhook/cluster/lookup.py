@@ -34,7 +34,7 @@ class Cluster(Protocol):
         """Return the objects of a namespace, or of all with None, by namespace and name.
 
         labels is a labelSelector as the API server reads it: the caller needs those that it selects and picks them out
-        itself, for a view may give more.
+        itself, because a view may return more objects.
 
         Raises:
             LookupFailed: it is not known.

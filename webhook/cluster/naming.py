@@ -26,8 +26,8 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     """The changes of an object's name by the kustomizations that use it.
 
     Args:
-        namespace: where it is put, "" for where it says.
-        prefix, suffix: what its name gets.
+        namespace: the namespace that it gets; "" if it keeps its own.
+        prefix, suffix: additions to its name.
         is_known: whether no other kustomization may give it another name.
     """
 

@@ -83,9 +83,8 @@ class ObjectReader:
         return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
 
     def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
-        """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
-
-        If an object cannot be read, only the reason is kept: no object may end the watch of the others.
+        """Return the place of an object, and its fields that are read, with the right apiVersion and kind. If an object
+        cannot be read, only the reason is kept, so that no object ends the watch of others.
         """
         place = _namespace_and_name_of_object(obj)
         try:

@@ -35,7 +35,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     """Return a function that reduces an object to these fields, name and namespace; None keeps all but field
     managers.
 
-    The function raises TooDeepObject where a field is too deep itself; what is below one may be so still
+    The function raises TooDeepObject if a field itself is too deep. A value below a field may still be too deep
     (`with_shared_keys`, `is_too_deep`). Other fields may have any depth.
     """
     if fields is None:

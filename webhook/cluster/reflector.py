@@ -152,7 +152,9 @@ class Reflector:
         return held.read() if isinstance(held, PackedObject) else held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all. Raises LookupFailed, also where one of them cannot be read."""
+        """Return the objects of a namespace or of all. Raises LookupFailed, also if one of the objects cannot be
+        read.
+        """
         answering = self._answering_reflector
         where = namespace if answering.is_namespaced else None
         listed = answering._store.list(where)  # noqa: SLF001 - of the same class

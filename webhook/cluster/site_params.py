@@ -1,7 +1,7 @@
 """ConfigMaps of the namespace where claimgate runs, and `claimgate-site` among them.
 
-Policies, bindings and facts write `claimgate-system` for this namespace. Where claimgate runs in another one, a policy
-set is loaded for that one (policy/load.py), and views hold the ConfigMaps of that one.
+Policies, bindings and facts write `claimgate-system` for this namespace. If claimgate runs in another namespace, a
+policy set is loaded for this namespace (policy/load.py), and views hold its ConfigMaps.
 
 claimgate ships a ConfigMap for each policy with parameters, and applies it at each upgrade. `claimgate-site` is not
 shipped or applied: it has the settings of an operator for the shipped parameters, so that no upgrade changes them. Its
@@ -28,7 +28,7 @@ SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(names
 
 
 def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interest:
-    """Return the interest with the namespace where claimgate runs, if it is in a ConfigMap of that namespace."""
+    """Return the interest with the namespace where claimgate runs, if it is about a ConfigMap of `claimgate-system`."""
     if (interest.gvk, interest.scope.namespace) != (CONFIG_MAP, OWN_NAMESPACE):
         return interest
     return replace(interest, scope=structs.replace(interest.scope, namespace=own_namespace))

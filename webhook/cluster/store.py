@@ -1,8 +1,8 @@
 """The objects of one watch: its thread writes them, any thread reads them.
 
 No reader waits: every step is one assignment or one change of a dict or a list, so a process that is forked at any
-moment, from any thread, has a readable view. An object that did not change in what is kept of it stays the same one,
-and so does the list of its namespace: a change costs the readers of other namespaces nothing. When the view is full,
+moment, from any thread, has a readable view. If the kept fields of an object do not change, the Python object and the
+list of its namespace stay the same: a change costs the readers of other namespaces nothing. When the view is full,
 threads of other watches also write here (view_memory.py); writers wait for each other.
 """
 
@@ -337,7 +337,7 @@ class ObjectStore:
         return [(index, key) for index in self._indexes for key in index.keys(obj)]
 
     def reuse_equal_object(self, place: Place, obj: HeldObject) -> HeldObject:
-        """Return the stored object if it equals this one, else this one."""
+        """Return the stored object if it equals the given object, otherwise the given object."""
         held = self.get(place)
         return held if held is not None and _is_same_json(held, obj) else obj
 

@@ -107,7 +107,7 @@ class ClusterBeforeChange:
         return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the view's revision; for the kind of the object this view, which never changes."""
+        """Return the view's revision; for the kind of the stored object this view itself, because it never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 

@@ -1,7 +1,7 @@
 """Groups files that are applied together, with the names of their objects.
 
-Files are applied together if one kustomization includes them, or if they are in one chart. Of other files it is only
-known that they are in one folder. Copies of other projects and test data are applied with nothing.
+Files are applied together if one kustomization includes them, or if they are in one chart. Other files are only known
+to be in one folder. Copies of other projects and test data are not applied together with other files.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Bounds what the watches of one view keep, and what they hold while they read.
-
-Above the bound, the namespace that has most loses the kind that it has most of: lookups of these objects then fail,
-which policies report as unknown, and other namespaces keep theirs. A Namespace counts as an object of its own
-namespace, because the user who creates a namespace may choose its labels. Administrators create the other objects
-without a namespace: such a kind is dropped only if these objects exceed the bound without the others. Knows namespaces
-and bytes, and nothing of objects.
+"""Bounds the memory of the watches of one view, also while they read. Above the bound, the namespace with the most
+bytes loses the kind with the most bytes: lookups of these objects then fail, which policies report as unknown, and
+other namespaces keep theirs. A Namespace counts as an object of its own namespace, because the user who creates a
+namespace may choose its labels. Administrators create the other objects without a namespace: such a kind is dropped
+only if these objects exceed the bound without the others. Knows namespaces and bytes, and nothing of objects.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ PLACE_BYTES: Final = 320
 
 
 class EvictableStore(Protocol):
-    """A store of one watch's objects, which can drop those of a namespace."""
+    """A store for the objects of one watch; it can drop the objects of a namespace."""
 
     def drop_namespace(self, namespace: str) -> None:
         """Drop the objects of a namespace, and answer from now on that they are not held."""
@@ -38,7 +36,7 @@ _LONGEST_SHARED: Final = 64
 class SharedKeys:
     """The shared keys of objects of a view: the first keys that arrive, which stay as long as the view.
 
-    They are names of fields, about a hundred. Users choose other keys, as many and as long as they like: those that are
+    They are names of fields, about a hundred. Users may choose any number of other keys of any length. Keys that are
     not here count for their objects.
     """
 

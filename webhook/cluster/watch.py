@@ -56,12 +56,12 @@ class WatchCluster:
         Args:
             connection: the API server.
             interests: what is looked up.
-            log: where failures go.
+            log: the log for failures.
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
             most_bytes: the bound for all kept objects, because users may write them; None for a command that reads its
                 own cluster.
-            failure_log: what several views share, so that an outage is logged once; None means a separate one.
+            failure_log: a log that several views share, so that an outage is logged once; None means a separate one.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
@@ -209,8 +209,7 @@ class WatchCluster:
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """Return the objects of a kind, by namespace and name; with a selector at least those that it selects.
 
-        Raises:
-            LookupFailed: not all of them are watched, the kind is not served, or not synced yet.
+        Raises: LookupFailed: not all of the objects are watched, or the kind is not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
         for wanted in (labels, ""):

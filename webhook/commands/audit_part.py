@@ -1,7 +1,7 @@
 """Audits one part of the input: returns its findings, and all other messages about it.
 
 The parts of a run are audited one after the other, in this process or in others. Their results are joined in the order
-of the input. Nothing of one part is needed for the next.
+of the input. No part needs results of another part.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class FindingLineEncoder(Struct, frozen=True):
 
     Args:
         formats: the formats of the report that write a finding without knowing the others.
-        filters: what is reported; without a baseline, which looks at all findings of a run.
-        shown: results that have rows in addition to those of a format.
+        filters: the reported findings, without a baseline, because a baseline needs all findings of a run.
+        shown: results with rows in addition to the results of a format.
     """
 
     formats: tuple[str, ...]

@@ -157,7 +157,7 @@ class AuditTotals:
         self._print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
-        """Return the exit code: unreadable input, failures, undecided rules if these fail, or none of these."""
+        """Return the exit code for unreadable input, failures, undecided rules if these fail, or otherwise 0."""
         denied, warned = self._found.results[Result.FAIL], self._found.results[Result.WARN]
         if self._problems:
             if count := self._found.with_findings:

@@ -59,10 +59,10 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
     Args:
         program: its name, which is looked for in PATH.
-        options: its subcommand and options, which never come from an audited file.
+        options: the subcommand and options, which never come from an audited file.
         operands: names and paths. None of them may begin with `-`.
-        separator: what ends the options; "" for a program that knows none.
-        environment: variables in addition to the fixed ones; No caller can remove one of them.
+        separator: the word that ends the options; "" for a program without one.
+        environment: variables in addition to the fixed variables, which no caller can remove.
         timeout_s: how long it may run.
         max_bytes: how much it may print.
         network: whether it may use the network.
@@ -178,7 +178,7 @@ class ExternalPrograms:
         return {name: value for name, value in variables.items() if value is not None}
 
     def _prefix_without_network(self) -> tuple[str, ...]:
-        """Return the command that starts another one in an empty network namespace; () if that is not possible."""
+        """Return the command that starts another command in an empty network namespace; () if that is not possible."""
         if self._network_prefix is None:
             self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
         return self._network_prefix

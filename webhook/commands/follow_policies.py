@@ -2,8 +2,8 @@
 --watch`.
 
 Reads the stored policies, and writes the webhook configurations, one ClusterRole and the condition Registered, each
-only where it differs. It makes and deletes nothing: what it changes was installed. If the stored objects are not known,
-nothing is changed.
+only if it differs. It creates and deletes no objects, and changes only installed objects. If the stored objects are not
+known, nothing is changed.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def split_registrable_policies(
     """Return the policies that may be registered, and the dangers of the others by the place of each object.
 
     Args:
-        policies: all in force.
-        stored: those of them that the cluster stores.
+        policies: all policies that are evaluated.
+        stored: the policies that the cluster stores.
         current: the registered configurations.
         render: how webhooks become configurations.
         any_pod: whether rules about any Pod are registered.
@@ -99,8 +99,8 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
     """Return the wanted configurations. A webhook that only the policies of files have is kept without rules.
 
-    A stored policy about any Pod makes the webhook about Pods of file policies needless. If it were removed, it would
-    lose its caBundle, and each upgrade would install it again without one.
+    With a stored policy about any Pod, the webhook for Pods of file policies is not needed. It is kept: removed, it
+    would lose its caBundle, and each upgrade would install it again without a caBundle.
     """
     by_kind = {one["kind"]: one["webhooks"] for one in of_files}
     return [
@@ -147,7 +147,7 @@ def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
 
 
 def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
-    """Return what rules of a role allow to be watched."""
+    """Return the grants that rules of a role give: objects that may be watched."""
     return frozenset(
         (group, resource, name)
         for rule in rules
@@ -165,7 +165,7 @@ def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> fr
 
 
 def is_grant_covered(grant: Grant, granted: Iterable[Grant]) -> bool:
-    """Return whether the granted ones cover a grant."""
+    """Return whether existing grants cover a grant."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
 

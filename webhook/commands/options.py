@@ -99,7 +99,7 @@ def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[
 
     Args:
         kind: the class of the settings.
-        names: which of them have a flag; all when none is named. The others are those of the environment.
+        names: the settings that get a flag; by default all. Other settings come from the environment.
     """
     return _add_flags(kind, [each for each in declared_settings(kind) if not names or each.name in names])
 

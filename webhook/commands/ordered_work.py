@@ -19,7 +19,7 @@ from webhook.errors import ConfigurationError
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD: Final = 3
-"""How many pieces are on their way for each worker: one at work, one waiting, one done."""
+"""The most pieces for each worker: one in work, one waiting, one done."""
 _work: Callable[[Any], Any] | None = None
 """The work of a worker, which inherits it by fork."""
 

@@ -120,7 +120,7 @@ class Report(Generic[Entry]):
                 self._drop_stream(stream, error)
 
     def add_texts(self, texts: Mapping[str, str]) -> None:
-        """Write the text of several entries, by format, to every output of that format."""
+        """Write the text of several entries, by format, to every output of this format."""
         for stream in tuple(self._streams) if texts else ():
             try:
                 stream.write(texts.get(stream.format, ""))
@@ -197,11 +197,9 @@ class _Stream(Generic[Entry]):
 def _open_for_writing(file: str) -> TextIO:
     """Open a file of a report, new or emptied.
 
-    A folder that is audited may have a link of that name, which leads anywhere.
-
-    Raises:
-        ConfigurationError: it is a link, and none of the system, such as /dev/stdout, or its path below the working
-            directory leads out of it.
+    An audited folder may have a link with the name of the report, which may lead to any place. Raises:
+    ConfigurationError: the file is a link, except links of the system such as /dev/stdout, or its path below the
+    working directory leads outside.
     """
     folder = Path(file).parent
     if leads_out_by_link(folder):

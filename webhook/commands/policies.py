@@ -37,7 +37,7 @@ Folders: TypeAlias = Annotated[
 
 
 def settings_with_named_policies(named: Sequence[Path] | None, settings: Settings) -> Settings:
-    """Return the settings, with the named policies in place of the shipped ones."""
+    """Return the settings, with the named policies in place of the shipped policies."""
     return replace(settings, only=tuple(named)) if named else settings
 
 
@@ -206,8 +206,8 @@ def convert(
     """Print policies of Kyverno, Gatekeeper and Kubewarden as native policies with their bindings.
 
     Reads ValidatingPolicy and MutatingPolicy of Kyverno, also namespaced ones, ClusterPolicy with `validate.cel`,
-    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. Names on stderr what
-    cannot be converted exactly, with the reason.
+    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. Names on stderr the
+    policies that cannot be converted exactly, with the reason.
 
     Exits with 0 if all policies are converted, 1 if one is not, and 2 if a file cannot be read or has no policy.
     """
@@ -239,7 +239,7 @@ def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> Po
 def _load_policies_and_exceptions(
     named: Sequence[Path] | None, settings: Settings
 ) -> tuple[PolicySet, list[dict[str, Any]]]:
-    """Return the named policies, of which there may be none beside PolicyExceptions, and what is known of these."""
+    """Return the named policies, and the known PolicyExceptions; there may be PolicyExceptions and no policies."""
     chosen = settings_with_named_policies(named, settings)
     how = assembly.create_compile_options(chosen)
     read = read_policy_documents(assembly.policy_folders_of_settings(chosen))

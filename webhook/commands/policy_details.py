@@ -28,7 +28,7 @@ from webhook.suites.trials import sentences_about_errors
 from webhook.yamltext import input_files
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""The policies that `export` rewrites, by kind and name, with what the rewritten ones do not cover."""
+"""The policies that `export` rewrites, by kind and name, with the objects that the rewritten policies do not cover."""
 
 
 def brief_details(policy: Policy) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def brief_details(policy: Policy) -> dict[str, Any]:
 
 
 def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
-    """Return the policies that `export` can rewrite, with what the rewritten ones do not cover."""
+    """Return the policies that `export` can rewrite, with the objects that the rewritten policies do not cover."""
     from webhook.commands.export import collect_exportable_policies as collect
 
     try:

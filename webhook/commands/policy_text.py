@@ -124,4 +124,4 @@ def _cost_as_text(worst: WorstCaseCost) -> str:
     if worst.within is None:
         return "not known: the estimate reaches a limit for any object; the API server stops an expression there"
     length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
-    return f"fine for ordinary objects, not bounded for huge ones: {length}"
+    return f"fine for ordinary objects, not bounded for huge objects: {length}"

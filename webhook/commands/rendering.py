@@ -160,7 +160,7 @@ def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kus
 
 
 def _enters(name: str) -> bool:
-    """Return whether a folder is looked through: hidden ones are not, as no file of them is audited."""
+    """Return whether a folder is searched. Hidden folders are not searched, because their files are not audited."""
     return not name.startswith(".")
 
 
@@ -276,9 +276,11 @@ def _render_folder(
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
-    """Copy the dependencies `file://…` of a chart where `helm dependency build` would put them, and theirs in turn.
+    """Copy the dependencies `file://…` of a chart to the place of `helm dependency build`, and also their own
+    dependencies.
 
-    `above` are the charts that depend on this one. helm reports what is left out because there are too many.
+    `above` are the charts that depend on this one. helm reports dependencies that are left out because there are too
+    many.
 
     Raises:
         ProgramError, OSError: as FolderCopies.add.

@@ -35,7 +35,7 @@ _FIX: Final = "keep one of them, or merge their values"
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _MOST_KEYS: Final = 5
-"""How many further keys of one mapping are named."""
+"""The most further keys of one mapping that are named."""
 
 
 class RepeatedKeys:
@@ -46,7 +46,7 @@ class RepeatedKeys:
         is_object: whether the value of an input is an object that is audited.
 
     Attributes:
-        elsewhere: those outside of such objects, which are reported too.
+        elsewhere: repeated keys outside of audited objects, which are also reported.
     """
 
     def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:

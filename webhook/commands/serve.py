@@ -102,7 +102,7 @@ def _server_limits(settings: ServerSettings) -> Limits:
 
 
 def _logs_denials(settings: ServerSettings) -> bool:
-    """Return whether the lines of refused reviews have the message: at its level and at more detailed ones."""
+    """Return whether the lines of refused reviews have the message: at its level and at more detailed levels."""
     wanted = settings.log_denials
     return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
 

@@ -307,11 +307,11 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
-    """Return the configurations, the validating one first; a phase without rules has none.
+    """Return the configurations, first the validating configuration; a phase without rules has none.
 
     Args:
         wanted: the webhooks of each phase.
-        registration: what both have in common.
+        registration: the settings that both have in common.
     """
     kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
     exempt = registration.exempt()

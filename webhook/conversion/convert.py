@@ -143,7 +143,7 @@ def _why_not_in_cel(value: JSON) -> str:
 
 
 def reason_as_text(error: NotConverted) -> str:
-    """Return why a policy is not converted: the path of the part, where there is one, and the reason."""
+    """Return why a policy is not converted: the path of the part, if there is one, and the reason."""
     return f"{path_as_text(error.path)}: {error.why}" if error.path else error.why
 
 

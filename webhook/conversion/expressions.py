@@ -1,4 +1,4 @@
-"""Rewrites expressions for an API server: plain functions of Kyverno's, and variables where it allows none.
+"""Rewrites expressions for an API server: functions of Kyverno, and variables at places without variables.
 
 An expression without these stays unchanged, to the last space.
 """

@@ -1,6 +1,6 @@
 """AdmissionPolicy and ClusterAdmissionPolicy of Kubewarden, where their module is `cel-policy`.
 
-The settings of that module are a spec of a ValidatingAdmissionPolicy, with the paramRef of a binding. The policy has
+The settings of the module are a spec of a ValidatingAdmissionPolicy, with the paramRef of a binding. The policy has
 the rules. Source: kubewarden/cel-policy 2b0d1f32 README.md and internal/settings.
 """
 

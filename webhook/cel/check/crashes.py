@@ -1,8 +1,8 @@
 """Finds expressions that make kube-apiserver 1.36 panic, so that it does not answer, when a policy is created or
 evaluated.
 
-None is a fault of the expression, and here they have values. Two are faults of cel-go v0.26.0: checker.go
-checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
+These are faults of the API server. claimgate gives such expressions a value. Two are faults of cel-go v0.26.0:
+checker.go checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
 interpreter/decorators.go builds a map of constants ahead although Go has no such key. The third is one of
 k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, and a list or a
 map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.

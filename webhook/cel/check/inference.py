@@ -91,7 +91,8 @@ class TypeInference:
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
         """Return types with their variables replaced, by the same keys; unbound variables become dyn.
 
-        The nested types of several of them are replaced once: in lists of lists, each type contains all those below it.
+        Nested types that several types share are replaced once: in lists of lists, each type contains all types below
+        it.
         """
         known: dict[int, tuple[Type, Type]] = {}
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}

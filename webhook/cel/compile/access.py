@@ -1,7 +1,7 @@
 """Compiles names, fields, indexes, has() and optional selections.
 
 A path `a.b[c].d` is one run of subscripts: on plain JSON their KeyError and TypeError are cel-go's errors. Cost: 1 for
-the path, 1 for every step that is tried; steps after an optional one only if they find something (cel-go v0.26.0
+the path, 1 for every step that is tried; steps after an optional step count only if they find a value (cel-go v0.26.0
 interpreter/attributes.go, runtimecost.go).
 """
 

@@ -156,7 +156,9 @@ def _is_string_constant(value: ast.expr) -> bool:
 
 
 class CallSignatures(NamedTuple):
-    """The signatures of a call: those that fit its static types, and those among which it chooses at run time."""
+    """The signatures of a call: those that fit its static types, and those between which the call chooses at run
+    time.
+    """
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]

@@ -101,7 +101,9 @@ def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *
 
 
 def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Return a loop that runs once, evaluates one operand after the other, and ends when one has decided."""
+    """Return a loop that runs once, evaluates one operand after the other, and ends when an operand decides the
+    result.
+    """
     decided = code.if_node(code.is_comparison_node(result, code.constant_node(decides)), [code.break_node()])
     row = [statement for body in bodies for statement in (*body, decided)]
     return [code.while_once_node([*row, code.break_node()])]

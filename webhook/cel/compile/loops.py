@@ -150,7 +150,7 @@ class LoopWriter:
                     )
                 )
             ]
-        # the elements left, each of which was counted, less the next one's condition
+        # the remaining elements, which were all counted, less the condition of the next element
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))

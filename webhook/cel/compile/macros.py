@@ -1,6 +1,6 @@
 """Compiles macros such as all, exists, map, filter, optMap and sortBy to Python loops.
 
-Errors are absorbed by all and exists as by && and ||; the others fail with the first one. Costs are those of cel-go's
+`all` and `exists` absorb errors, as && and || do; other macros fail with the first error. Costs are those of cel-go's
 expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulator and the loop's condition count too:
 
     all         3 each, 1 at the end        map          12 each (2 if the result is constant), 1 at the end

@@ -215,7 +215,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
     """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
     value.
 
-    It is the last one, and what asks for the value next is a branch anyway.
+    It is the last statement, and the code that next reads the value has a branch for both cases.
     """
     if not term.steps:
         return [], []

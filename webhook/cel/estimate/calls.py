@@ -2,7 +2,7 @@
 
 By overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as in the API server
 (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go checker/cost.go
-functionCost); a call that is in none of them costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
+functionCost); any other call costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def _estimate_worst_join(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_traversal(call: OverloadCall) -> Answer:
-    """Estimate a traversal: at run time the elements of elements are counted, here one level of them."""
+    """Estimate a traversal. At run time all nested elements are counted, here only one level."""
     container = call.first
     element = ONE if container.type.name == "string" else _known_size_of_elements(call) or container.size_range
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS

@@ -21,7 +21,7 @@ Cost: TypeAlias = Callable[..., int]
 
 The result is None when the call failed: a failed call costs too. Source of every formula: k8s.io/apiserver v0.36.1
 pkg/cel/library/cost.go CallCost, cel-go v0.26.0 ext/lists.go and ext/sets.go, and interpreter/runtimecost.go costCall
-for the standard functions. Without one a call costs 1.
+for the standard functions. Without a cost function a call costs 1.
 """
 
 

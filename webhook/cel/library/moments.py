@@ -109,7 +109,7 @@ def _sum_duration_terms(text: str, deadline: Deadline) -> int | None:
 
 @cache_for_short_texts(128 << 10)
 def time_zone(name: str) -> ZoneInfo | None:
-    """Return the time zone of that name; None for UTC."""
+    """Return the time zone with this name; None for UTC."""
     if name in ("", "UTC", "Local"):
         return None
     if not _ZONE_NAME.fullmatch(name) or name.startswith("/"):

@@ -68,7 +68,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 class NamedFormat(Struct, frozen=True, eq=False):
     """A format: its name upstream, the function that finds problems in a text, and the pattern length that costs count.
 
-    metered: its function takes the Deadline behind the text; those of the others search for a pattern in C.
+    metered: its function takes the Deadline after the text; functions of other formats search for a pattern in C.
     """
 
     cel_type: ClassVar[Type] = FORMAT
@@ -181,7 +181,7 @@ FORMATS = {
 
 
 def find_format_by_name(name: str) -> Optional:
-    """Return the format of that name as an optional."""
+    """Return the format with this name as an optional."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
 

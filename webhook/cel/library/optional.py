@@ -2,7 +2,7 @@
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
 The syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and
-`orValue` evaluate their argument only when they need it: the compiler sees to that, the implementations here are what
+`orValue` evaluate their argument only when they need it: the compiler ensures this, the implementations here are what
 is left.
 
 optional.of(T) -> optional_type(T)
@@ -153,9 +153,7 @@ def or_else(optional: Any, other: Any) -> Any:
 
 
 def or_value(optional: Any, other: Any) -> Any:
-    """Return the value of the optional, or the other value if it has none; return a value that is not optional
-    unchanged.
-    """
+    """Return the value of the optional, or `other` if the optional is empty. Return any other value unchanged."""
     if type(optional) is not Optional:
         return optional
     return optional.value if optional.present else other

@@ -206,12 +206,12 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 for a value with a type that has a size, else 0: comparing with an empty one costs that much less."""
+    """Return 1 for a value with a type that has a size, otherwise 0: a comparison with an empty value costs 1 less."""
     return 1 if type(value) in _SIZED else 0
 
 
 def equality_cost(left: Any, right: Any) -> int:
-    """Return what == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
+    """Return the cost of == or != of two values, less 1 (runtimecost.go, Equals)."""
     return -(-min(actual_size(left), actual_size(right)) // 10) - 1
 
 

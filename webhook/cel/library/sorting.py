@@ -1,9 +1,9 @@
 """Sorts many keys in parts, and reads the clock between the parts.
 
-Python's own sort is one call of C that nothing interrupts. So many keys are first divided into parts by random keys (a
-sample sort), and that call sorts each part. This takes about the same time and gives the same order, because equal keys
-go into one part in their order. Long texts are numbered first: a list may have the same text a hundred thousand times,
-and a comparison reads all of it. Knows no CEL values.
+Python's own sort is one call of C that nothing interrupts. A long list of keys is therefore divided into parts by
+random keys (a sample sort), and Python sorts each part. This takes about the same time and gives the same order,
+because equal keys go into one part in their order. Long texts are numbered first: a list may have the same text a
+hundred thousand times, and a comparison reads all of it. Knows no CEL values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Splits long texts and replaces parts of them piece by piece, and reads the clock between the pieces.
 
-Python does each in one call of C, which takes a tenth of a second for a few megabytes with a part at every character. A
-piece ends where the part is found, so that the pieces' results are the text's. A part that can overlap itself, such as
-`aa`, is left to the one call: there are half as many of it at most. Knows no CEL values.
+Python does this in one call of C, which takes a tenth of a second for a few megabytes with a part at every character. A
+piece ends where the part is found, so that the results of the pieces are the result of the text. A part that can
+overlap itself, such as `aa`, stays in one call, because it occurs at most half as often. Knows no CEL values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Calls for which cel-go counts the cost with a function that expects a list, and panics on another value.
+"""Calls for which cel-go counts the cost with a function that expects a list and panics on another value.
 
 This happens after the call in any case, also if its argument has failed: `object.spec.missing.distinct()` stops the
-whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other calls are counted
-with 1. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
+whole evaluation, and no `||` absorbs it. This applies only if the checker has left one signature, because other calls
+count 1. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
 """
 
 from __future__ import annotations

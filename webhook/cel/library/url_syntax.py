@@ -1,4 +1,4 @@
-"""Parses and writes URLs as Go's net/url does, whose rules Kubernetes uses.
+"""Parses and writes URLs by the rules of Go's net/url, which Kubernetes uses.
 
 Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https, at most
 10,000 query parameters. Python's urllib follows other rules: it accepts almost every text as a URL.
@@ -72,7 +72,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
     raw_fragment: str = ""
 
     def escaped_path(self, deadline: Deadline) -> str:
-        """Return the path with percent escapes, as it was written if that is valid."""
+        """Return the path with percent escapes: the original text if it is valid."""
         return _escaped_as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
@@ -306,7 +306,7 @@ def _percent_encoded(character: str) -> str:
 
 
 def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
-    """Return the escaped form as it was written if all its characters are allowed, else the usual one."""
+    """Return the original escaped form if all its characters are allowed, otherwise the usual form."""
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw

@@ -36,7 +36,7 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
     Args:
         frame: the bracket around the token.
         text: the token.
-        follows: the kind of the token after it: if an operand may begin with that, this one is too many.
+        follows: the kind of the next token. If an operand may begin with it, the current token is superfluous.
         is_optional: whether a `?` is before it.
     """
     expected = _STARTS

@@ -1,7 +1,7 @@
 """Collects the issues of one expression while it is read and checked.
 
 An expression can have as many mistakes as characters, and cel-go repeats the mistakes of an operand that a macro
-contains twice. So the first hundred are kept, and the others counted.
+contains twice. So the first hundred issues are kept, and the others are counted.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class VariableInliner:
         return self._inline_with_bound_names(node, _NONE)
 
     def _inline_with_bound_names(self, node: Node, known: frozenset[str]) -> Node:
-        """Return the expression, where the variables of these names are already bound."""
+        """Return the rewritten expression; the variables with these names are already bound."""
         self._written += 1
         if self._written > _MOST:
             raise RewriteTooLong
@@ -181,7 +181,7 @@ def variable_read_by(node: Node) -> str:
 
 
 def _lazy_child_indexes(node: Node) -> range:
-    """Return the indexes of the children that may not be evaluated, or whose failure another child may outweigh."""
+    """Return the indexes of the children that may not be evaluated, or with a failure that another child may absorb."""
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)
