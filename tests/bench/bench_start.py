@@ -81,7 +81,8 @@ def api_server() -> Iterator[int]:
 def start_once(folder: Path, port: int, policies: Path) -> Start:
     """Start a server, wait until it is ready, and end it.
 
-    Raises: RuntimeError: the server was not ready in time.
+    Raises:
+        RuntimeError: the server was not ready in time.
     """
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(bench_view.kubeconfig_for(port)))

@@ -60,7 +60,8 @@ def takes_long_to_decode(body: bytes) -> bool:
 def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
     """Change integers outside int64 to doubles, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
-    Raises: OverflowError: an integer does not fit a double.
+    Raises:
+        OverflowError: an integer does not fit a double.
     """
     for value in values:
         pending: list[JSON] = [value]

@@ -43,7 +43,8 @@ class Submissions:
         """Return the submitted object of one document: an object, or a recorded review, which has certain names and
         namespace.
 
-        Raises: CallError: the document is neither.
+        Raises:
+            CallError: the document is neither.
         """
         file, value = document.source, document.value
         if fixtures.is_review_or_request(value):

@@ -38,7 +38,8 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         right: the other value.
         deadline: it is charged for every entry of lists and maps.
 
-    Raises: NoSuchOverload: an opaque value is compared with a value of another type.
+    Raises:
+        NoSuchOverload: an opaque value is compared with a value of another type.
         UnreadPartError: an object or a list is compared with a part that was not read.
     """
     kind = type(left)

@@ -209,7 +209,8 @@ class WatchCluster:
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """Return the objects of a kind, by namespace and name; with a selector at least those that it selects.
 
-        Raises: LookupFailed: not all of the objects are watched, or the kind is not served or not synced yet.
+        Raises:
+            LookupFailed: not all of the objects are watched, or the kind is not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
         for wanted in (labels, ""):

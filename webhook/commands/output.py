@@ -197,9 +197,11 @@ class _Stream(Generic[Entry]):
 def _open_for_writing(file: str) -> TextIO:
     """Open a file of a report, new or emptied.
 
-    An audited folder may have a link with the name of the report, which may lead to any place. Raises:
-    ConfigurationError: the file is a link, except links of the system such as /dev/stdout, or its path below the
-    working directory leads outside.
+    An audited folder may have a link with the name of the report, which may lead to any place.
+
+    Raises:
+        ConfigurationError: the file is a link, except links of the system such as /dev/stdout, or its path below the
+            working directory leads outside.
     """
     folder = Path(file).parent
     if leads_out_by_link(folder):

@@ -91,7 +91,7 @@ class LazyVariables(dict[str, Any]):
         self._errors: dict[str, EvaluationError] = {}
         self._computed = 0
         self._spent = 0
-        self._idle: list[CostMeter] = []  # of variables that are evaluated; the next one takes one of them
+        self._idle: list[CostMeter] = []  # of evaluated variables; the next variable uses one of them
 
     def max_cost_of_reevaluation(self) -> int:
         """Return the most that evaluating all variables again costs: their cost before, or their limit."""

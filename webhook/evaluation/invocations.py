@@ -32,7 +32,7 @@ from webhook.policy.static_params import Param
 class Invocation(Struct):
     """One policy with one binding and parameter, to be evaluated on one object of a request. Treat it as immutable.
 
-    `gate` has the matchConditions that may not hold for the object, None if there are none.
+    `gate` has the matchConditions that may not hold for the object; None if there are none.
     """
 
     context: RequestContext

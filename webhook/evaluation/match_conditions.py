@@ -157,8 +157,8 @@ def first_false_condition(
     """Return the first condition that is false; None if all hold.
 
     Raises:
-        OutOfBudget: they cost too much.
-        EvaluationError: none is false, and some failed; all their texts.
+        OutOfBudget: the conditions cost too much.
+        EvaluationError: no condition is false, and some failed; it has all their texts.
     """
     budget, left = context.cost_budget(MATCH_CONDITIONS_BUDGET), len(conditions)
     errors: list[EvaluationError] = []

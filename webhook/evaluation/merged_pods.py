@@ -99,7 +99,7 @@ class PartialPod:
         return place, f"{place}{message}" if path else f"{place}: {message}"
 
     def pod(self, attributes: Attributes, deadline: Deadline) -> JSON:
-        """Return the pod as an API server would send it, as far as it is known."""
+        """Return the known part of the pod, as an API server would send it."""
         made = self.made
         told = f"{self.kind} does not say what `{{}}` of its pods is, which its controller makes"
         whole = with_api_defaults(pod_as_sent(_decoded_pod(made.pod, attributes, deadline), deadline), POD, deadline)

@@ -118,7 +118,7 @@ class MutationRun(Struct):
     round.
 
     `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
-    the CustomResourceDefinition of the object, where a policy asked for it. `reinvocable` are the keys of the policies
+    the CustomResourceDefinition of the object, if a policy asked for it. `reinvocable` are the keys of the policies
     that may run again. If the run `is_aborted`, no further policy is evaluated.
     """
 
@@ -163,7 +163,7 @@ class MutationRun(Struct):
         trace.evaluate_and_record(policy, binding, invocation.param, place, decisions)
 
     def _run_policy(self, invocation: Invocation) -> None:
-        """Run one policy on one target; an unexpected error becomes an error of that policy."""
+        """Run one policy on one target; an unexpected error becomes an error of the policy."""
         try:
             self._run_if_conditions_hold(invocation)
         except Exception as fault:
@@ -237,10 +237,8 @@ class MutationRun(Struct):
         return False
 
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
-        """Apply the mutations of a policy; return whether it reached the last. A failed one does not stop the
-        others.
-
-        `sent` is the object as it was when all policies were matched.
+        """Apply the mutations of a policy; return whether all were tried. A failed mutation does not stop the others.
+        `sent` is the object with which all policies were matched.
         """
         for index in range(len(invocation.policy.changes)):
             target = refresh_target(invocation.target, self.object, invocation.context.deadline)

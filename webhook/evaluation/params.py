@@ -58,10 +58,11 @@ class RequestParams:
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
     def params_of_binding(self, policy: Policy, binding: Binding) -> Sequence[Param]:
-        """Return the parameters to evaluate a policy with; () if none is found and the binding allows that.
+        """Return the parameters to evaluate a policy with; () if there is none and the binding allows this.
 
         Raises:
-            BindingError: the reference cannot be used for this request, or none is found and that is denied.
+            BindingError: the reference cannot be used for this request, or there is no parameter and the binding denies
+                this.
             LookupFailed: the objects are unknown.
         """
         params = self.static.get(binding)
@@ -120,8 +121,8 @@ def _with_configured_keys(
 def _with_own_keys(
     objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with other values of some keys; if there is no ConfigMap and some key is set, one with these
-    keys and the others.
+    """Return ConfigMaps with other values of some keys; if there is no ConfigMap and some key is set, a ConfigMap with
+    these and the other keys.
     """
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}

@@ -1,4 +1,4 @@
-"""Converts the values of mutation expressions to patches, and refuses those that the API server cannot convert.
+"""Converts the values of mutation expressions to patches, and refuses values that the API server cannot convert.
 
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; they can
 convert different values. In an `Object{…}` the origin of a list or a map matters: those of the objects that an

@@ -169,12 +169,11 @@ class RequestNamespace:
         return self._labels
 
     def assumed_labels(self) -> Labels | None:
-        """Return the labels of the namespace; one that no file has is taken for one without labels.
-
-        Policies that report problems of checks see these: for example, a label of a namespace enables a mesh.
+        """Return the labels of the namespace; a namespace that no file has counts as one without labels. Policies that
+        report problems of checks get these labels: for example, a label of a namespace enables a mesh.
 
         Raises:
-            LookupFailed: it is not known.
+            LookupFailed: the namespace is not known.
         """
         namespace = self._look_up_namespace()
         return labels_of(namespace) if isinstance(namespace, AssumedNamespace) else self.labels()
@@ -239,7 +238,7 @@ class RequestVariables:
 
     def request(self, match: Match) -> JSON:
         """Return the value of `request` for a match."""
-        for known, shown in self._of_matches:  # nearly always one: the request as it was sent
+        for known, shown in self._of_matches:  # nearly always one: the request as sent
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
         shown = request_as_cel_value(self._attributes, match.resource, match.kind)

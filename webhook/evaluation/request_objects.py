@@ -234,7 +234,7 @@ class RequestObjects:
         return self._pods
 
     def targets_outside_object(self) -> tuple[EvaluationTarget, ...]:
-        """Return the pods that are not in the object, such as those of a TrainJob, and one for all unknown pods.
+        """Return the pods that are not in the object, such as those of a TrainJob, and one entry for all unknown pods.
 
         Raises:
             LookupFailed: the installed release of Trainer is not known.

@@ -23,12 +23,13 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     """Options of a review. `advice` reports problems of that level too; `trace` records why policies report or not.
 
     `is_stored`: the object is in the cluster and its view, although it is reviewed as if it were created.
-    `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either. `sees_all_namespaces`:
-    messages may name objects of other namespaces, because an administrator reads them. `api_server_text`: denials are
-    written as the API server's own plugins write them. `docs_address`: where the documentation is published; denials
-    and warnings then link to the pages of rules. `warn_of_mutations`: users are warned of what mutating policies
-    changed. `authorizer`: says what users may do; without one, results that depend on it are not known. `rules`: ids of
-    the only rules, groups and policies that are reported; empty for all. `skip`: ids that are not reported.
+    `enforcement_action`: the strictest action of a failure; with `audit`, mutations also change nothing.
+    `sees_all_namespaces`: messages may name objects of other namespaces, because an administrator reads them.
+    `api_server_text`: denials are written as the API server's own plugins write them. `docs_address`: where the
+    documentation is published; denials and warnings then link to the pages of rules. `warn_of_mutations`: users are
+    warned of what mutating policies changed. `authorizer`: says what users may do; without one, results that depend on
+    it are not known. `rules`: ids of the only rules, groups and policies that are reported; empty for all. `skip`: ids
+    that are not reported.
     """
 
     advice: bool = False

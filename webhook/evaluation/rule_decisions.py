@@ -58,10 +58,11 @@ def message_or_empty(evaluated: object) -> str:
 
 
 def _shortened_list(text: str) -> str:
-    """Return as many sentences of a list as fit, and the number of the others; "" for a text that is not a list.
+    """Return as many sentences of a list as fit, and the number of the other sentences; "" for a text that is not a
+    list.
 
     Upstream falls back to `message` for every text that is too long. A list of sentences that begin with field paths,
-    `spec.a: no; spec.b: no`, is clearer than that, with any number of mistakes.
+    `spec.a: no; spec.b: no`, is clearer than `message`, whatever the number of mistakes.
     """
     root, *_ = paths.split_off_leading_path(text[:MAX_BYTES])[0] or ("",)
     beginning = f"; {root}"
@@ -197,7 +198,7 @@ class RuleDecisions:
     def _decisions_for_actions(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
-        """Return one decision for each action, with its problems: one that denies, one that warns, and so on."""
+        """Return one decision for each action, with the problems of the action: a denial, a warning, and so on."""
         decisions = []
         by_action: dict[Action, list[Problem]] = {}
         for problem, chosen in self._context.deadline.charge_for_items(listed):

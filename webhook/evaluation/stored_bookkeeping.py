@@ -1,9 +1,8 @@
-"""Which updates keep track of an object and change nothing that a policy is about.
+"""Which updates only do bookkeeping of an object, and change nothing that a policy is about. Only native policies of
+the API server get these updates.
 
-Policies as the API server knows them see these updates, and no others do.
-
-A Pod that is being deleted keeps its finalizer, and a Job never ends, where a policy refuses such updates of objects
-that were stored before the policy was applied.
+If a policy refuses such updates of objects that are older than the policy, a Pod that is being deleted keeps its
+finalizer, and a Job never ends.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def with_stored_as_warnings(
 ) -> Sequence[Decision]:
     """Return the decisions on an update, with warnings in place of denials for problems that were stored before.
 
-    Policies are evaluated on the old object only if one of them denies a problem that may pass.
+    Policies are evaluated on the old object only if a policy denies a problem that may pass.
     """
     policies = {
         each.policy.name: each.policy
@@ -140,9 +140,9 @@ def _key_of_decision(decision: Decision) -> _Asked:
 
 
 class _StoredProblems:
-    """The problems of the old object. A problem of the new object is the same one in three cases. Its field has the old
-    value. Its number is not further from the right value. Or it has the same text at another place, because items of a
-    list may have moved; then it counts as often as before.
+    """The problems of the old object. A problem of the new object is the same problem in three cases. Its field has the
+    old value. Its number is not further from the right value. Or it has the same text at another place, because items
+    of a list may have moved; then it counts as often as before.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")

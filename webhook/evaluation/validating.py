@@ -53,7 +53,7 @@ def validating_decisions(
     authorizer: Authorizer | None = None,
     context: RequestContext | None = None,
 ) -> tuple[Decision, ...]:
-    """Return the decisions of the validating policies of a phase, in the order of their names; () when none matches.
+    """Return the decisions of the validating policies of a phase, in the order of their names; () if no policy matches.
 
     Never raises for a policy's fault. `context` is that of the request, if the caller has one.
     """
@@ -135,7 +135,7 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
         if not policy.reports_problems:
             return Validator(invocation, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or invocation.subject()
-        parts = subject.pod_parts  # if a Pod has no field of the checks, none of them runs
+        parts = subject.pod_parts  # if a Pod has no field of the checks, no check runs
         if parts is None or not candidate.pod_parts or not candidate.pod_parts.isdisjoint(parts):
             for group in policy.checks:
                 if problems_of_group(group, subject) is not NOTHING:

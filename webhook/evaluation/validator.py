@@ -93,11 +93,10 @@ class Validator:
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
 
-        `rule_names` are the names that the rules read, `variables` is the most that their variables cost when they are
-        evaluated again.
-
-        The API server evaluates them all, and no rule counts if they run out of budget. Messages of other rules are
-        evaluated while the budget covers the remaining ones; their order does not matter for that.
+        `rule_names` are the names that the rules read, `variables` is the greatest cost of their variables in a second
+        evaluation. The API server evaluates all messages, and no rule counts if the messages exhaust the budget.
+        Messages of other rules are evaluated while the budget covers the remaining messages; their order does not
+        matter.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages

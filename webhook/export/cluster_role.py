@@ -1,8 +1,8 @@
 """The read access of the webhook: a ClusterRole for exactly what the loaded policies look up.
 
 Knows rbac.authorization.k8s.io/v1; the policies tell which kinds are looked up. The workload table, or the plural rule,
-tells the resource of a kind. A list or watch with the field selector `metadata.name` is one of that name for
-authorization (k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
+tells the resource of a kind. A list or watch with the field selector `metadata.name` counts as a request for this name
+in authorization (k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
 """
 
 from __future__ import annotations

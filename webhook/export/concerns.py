@@ -1,9 +1,9 @@
 """The parts of an object that concern a policy, as CEL that an API server evaluates.
 
-A policy names it in its annotation `concerns`. The expressions become matchConditions of webhooks, so that an object
-without any of it never leaves the API server. They are about kinds of Kubernetes with pods, which API servers send in
-their types: absent fields are read with `?`, and lists and maps that Go may encode as null are compared with null. So
-no expression can fail.
+A policy names the parts in its annotation `concerns`. The expressions become matchConditions of webhooks, so that the
+API server does not send an object without these parts. They are about kinds of Kubernetes with pods, which API servers
+send in their types: absent fields are read with `?`, and lists and maps that Go may encode as null are compared with
+null. So no expression can fail.
 
 Nor may one be stopped for its cost: under failurePolicy Ignore the API server then skips the webhook, and a user could
 make an object that no policy sees. So each part asks first whether something is large, which concerns every policy,
@@ -109,7 +109,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 
 def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
-    """Return CEL that is true of objects to which any of some words applies; "false" where it applies to none.
+    """Return CEL that is true for objects to which one of some words applies; "false" if no word can apply.
 
     Args:
         words: of MEANINGS.
@@ -141,11 +141,9 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 
 
 def bookkeeping_condition(fields: Iterable[str]) -> str:
-    """Return CEL that is false for updates of an object that is being deleted, and for those that change only some
-    fields.
-
-    Nothing in it depends on types: objects of any kind have metadata with a schema. A list of one value is compared
-    instead of the value, because the cost of a comparison is the number of items.
+    """Return CEL that is false for updates of an object that is being deleted, and for updates that change only some
+    fields. The expression does not depend on types: objects of any kind have metadata with a schema. A list of one
+    value is compared instead of the value, because the cost of a comparison is the number of items.
 
     Args:
         fields: of webhook.policy.compiled.BOOKKEEPING.

@@ -1,8 +1,9 @@
-"""A Pod policy that expands, as policies for the API server itself: one for pods, and one for each place of templates.
+"""Exports a Pod policy that expands as policies for the API server itself: one for Pods, and one for each place of
+templates.
 
 Kinds with one template at the same fixed place share a policy, all kinds with several share another, so that a policy
-becomes few. Only rewrites that keep the meaning are made: the rest is named with the reason. Knows the workload table
-and manifests; how the rules are rewritten is native_spec.py's.
+becomes few. Only rewrites that keep the meaning are made; other parts are named with the reason. Knows the workload
+table and manifests; native_spec.py rewrites the rules.
 """
 
 from __future__ import annotations

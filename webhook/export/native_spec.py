@@ -1,10 +1,11 @@
-"""The spec of a Pod policy as one about pod templates: the same rules, in which `object` is the template as a Pod.
+"""Rewrites the spec of a Pod policy as a spec about pod templates: the same rules, in which `object` is the template as
+a Pod.
 
 For a kind with one template at a fixed place, the template is the variable `pod`, and everything else stays unchanged.
-A kind with several gets them as a list, and each rule becomes one about all of them; the policy's variables, which
-differ from template to template, are written out in it. Its message is that of the first template that breaks the rule,
-and lacks the template's path if the messageExpression fails. A part that could change the verdict is refused. Manifests
-in, manifests out: knows neither tables nor bindings.
+A kind with several templates has them as a list, and each rule becomes a rule about all templates; the policy's
+variables, which differ from template to template, are written out in it. Its message is that of the first template that
+breaks the rule, and lacks the template's path if the messageExpression fails. A part that could change the verdict is
+refused. Manifests in, manifests out: knows neither tables nor bindings.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class ParsedPolicySpec:
 
     @property
     def workload_expression(self) -> str:
-        """Return CEL for the object that holds the templates: on DELETE the old one."""
+        """Return CEL for the object that has the templates: on DELETE the old object."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
 
     def virtual_pod_expression(self, template: str, *, bare: bool) -> str:
-        """Return CEL for the virtual Pod of a template, with what the policy may read of it."""
+        """Return CEL for the virtual Pod of a template, with the fields that the policy may read."""
         return templates.virtual_pod_expression_of_template(
             template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls
         )

@@ -121,8 +121,8 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook for resources with updates of bookkeeping that no policy is about, and one for those with every
-    update.
+    """Return a webhook for resources without updates of bookkeeping, if no policy is about these, and a webhook for
+    resources with every update.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
@@ -147,7 +147,7 @@ def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str]
 
 
 def _unseen_bookkeeping(policies: Iterable[Policy]) -> frozenset[str]:
-    """Return the fields of BOOKKEEPING that none of some policies looks at; none if a policy sees every update."""
+    """Return the fields of BOOKKEEPING that no policy reads; none if a policy gets every update."""
     fields = (BOOKKEEPING - policy.named_bookkeeping if policy.ignores_bookkeeping else () for policy in policies)
     return BOOKKEEPING.intersection(*fields)
 

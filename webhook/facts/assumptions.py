@@ -58,14 +58,14 @@ def is_setting(key: str) -> bool:
 
 
 def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumptions:
-    """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults hold where it is silent.
+    """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults apply to missing keys.
 
     Args:
         param: the object.
-        name: how an error calls it.
+        name: its name in errors.
 
     Raises:
-        LookupFailed: a text that is not a release.
+        LookupFailed: a text is not a release.
     """
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):
@@ -92,7 +92,7 @@ _READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], Cluster
 
 
 _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
-"""The same value for equal ones, so that facts are computed once for all policies that assume the same."""
+"""The same object for equal assumptions, so that facts are computed once for all policies with the same assumptions."""
 
 
 _DEFAULTS: Final = ClusterAssumptions()
@@ -131,7 +131,7 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
-    """Return the release; None without such a Deployment, or if its image has no tag that is a release."""
+    """Return the release; None without the Deployment, or if the tag of its image is not a release."""
     held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)

@@ -33,9 +33,9 @@ class Check(CheckScope, frozen=True, kw_only=True):
 
     Args:
         group: the group of rules that it may report; several checks may share a group.
-        run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
-        of_made_objects: whether it is about objects that the controller of another object made. Otherwise it ran for
-            that object.
+        run: walks the object and yields its problems; charges the walk to the subject's deadline.
+        of_made_objects: whether it is about objects that the controller of another object created. Otherwise it runs
+            only for that other object.
         when: whether it may report anything, for `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
             origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
@@ -106,7 +106,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # as nearly always all of them, mostly none
+            problems.extend(islice(found, STEP))  # nearly always all or none
             now = len(problems)
             if now > before:
                 until.spend(now - before)

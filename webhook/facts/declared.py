@@ -21,9 +21,9 @@ class CheckScope(Struct, frozen=True, kw_only=True):
 
     Args:
         kinds: pairs of group and kind; () for every object.
-        other_than: those of `kinds` that it is not about.
+        other_than: the kinds that it is not about.
         of_deletions: whether it is about objects that are being deleted, for which no other check runs.
-        of_pods_with: the parts of a Pod, any of which it needs (typed/pod_parts.py); () for every Pod.
+        of_pods_with: parts of a Pod; the check needs at least one (typed/pod_parts.py). () for every Pod.
     """
 
     kinds: frozenset[GroupKind] = frozenset()

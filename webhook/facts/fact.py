@@ -56,9 +56,9 @@ class Fact(Struct, frozen=True, kw_only=True):
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
         about: its meaning, in one or a few sentences.
-        examples: expressions that read it; the first one shows best what the fact is for.
+        examples: expressions that read it; the first expression is the most typical.
         type: the CEL type of its value.
-        structures: those inside it.
+        structures: the structures inside the value.
         compute: the fact of one object. It charges what it walks to the subject's deadline.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
         expanded: fields that mean less for a pod template (`claimgate.dev/expand: pods`) than for the whole object,

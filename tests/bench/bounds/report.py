@@ -29,8 +29,10 @@ def counted(counts: Counter[str], most: int = 3) -> str:
 
 
 class Missed(str):
-    """A missed target. Attributes: is_waiting: without the wait for a processor the target would have been met: measure
-    again on a quiet machine.
+    """A missed target.
+
+    Attributes:
+        is_waiting: without the wait for a processor the target would have been met: measure again on a quiet machine.
     """
 
     __slots__ = ("is_waiting",)

@@ -62,7 +62,8 @@ class Epoch:
 def load(policies: Sequence[Path]) -> PolicySet:
     """The policies of files and folders with all their expressions compiled.
 
-    Raises: PolicyError: the mistakes of the policies.
+    Raises:
+        PolicyError: the mistakes of the policies.
     """
     loaded = assembly.assemble_policies_and_context(Settings(only=tuple(policies))).policies
     loaded.compile_ahead_of_requests()

@@ -156,7 +156,8 @@ _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 
 def compile_policy_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a policy; its author runs the server.
 
-    Raises: ValueError: the text is not a pattern, or the pattern is too large.
+    Raises:
+        ValueError: the text is not a pattern, or the pattern is too large.
     """
     pattern = _OF_POLICIES.get(text)
     if pattern is None:

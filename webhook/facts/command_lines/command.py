@@ -46,7 +46,7 @@ OPTIONS: Final = {
     "accelerate": ("--num_machines", "--machine_rank"),
     "deepspeed": ("--num_nodes", "--node_rank"),
 }
-"""The options of each launcher for the number of nodes, and for which of them a pod is."""
+"""The options of each launcher for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
 """Variables that the Training Operator appends to a container's own, so that its values count."""
@@ -60,7 +60,7 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 _TEXT: Final = frozenset((str,))
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
-"""Characters of a command line that is kept: users choose them, and long ones are rare."""
+"""The most characters of a command line that is cached: users choose them, and long command lines are rare."""
 _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
@@ -71,8 +71,8 @@ class LaunchedProgram(NamedTuple):
     Args:
         by: the launcher, `python` for one program without any, `several` or "".
         processes: on each node; None if only a running script could tell.
-        per_node: the same as written, `?` for what the script works out.
-        nodes: their number as written, `?` for what the script works out.
+        per_node: the same as written; `?` if the script computes it.
+        nodes: their number as written; `?` if the script computes it.
         node_rank: which of the nodes each pod is, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
@@ -215,7 +215,7 @@ _KEPT: Final[TwoGenerationCache[_CommandLine, LaunchedProgram | None]] = TwoGene
 
 
 def _is_script_that_changes_hosts(word: str) -> bool:
-    """Return whether a word is a script that has more to say of hosts than where the job's own are."""
+    """Return whether a word is a script that names hosts other than the job's own."""
     is_script = any(each in word for each in "\n;&")
     return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
 
@@ -319,9 +319,8 @@ def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
 def _options_before_program(
     launcher: LauncherRow, words: Sequence[str], deadline: Deadline
 ) -> tuple[dict[str, str], bool]:
-    """Return the options before the program, by their names and by what they mean; and whether all were understood.
-
-    A value that is set twice and differs is `?`.
+    """Return the options before the program, by name and by meaning, and whether all were understood. An option with
+    two different values has the value `?`.
     """
     values: dict[str, list[str]] = {}
     at = 0

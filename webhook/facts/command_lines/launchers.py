@@ -41,7 +41,7 @@ class LauncherRow(Struct, frozen=True, kw_only=True):
     meanings: Mapping[str, str]
 
     def count_values_of_option(self, option: str) -> int | None:
-        """Return how many values an option takes; None for one that is not known."""
+        """Return how many values an option has; None for an unknown option."""
         count = self.counts.get(option)
         if count is None:
             return next((each for prefix, each in self.prefixes if option.startswith(prefix)), None)
@@ -98,7 +98,7 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher and the words after it; no launcher for a Python program that starts without one.
+    """A launcher and the words after it; the launcher is None for a Python program without one.
 
     `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
     `is_in_script`: a shell reads the words, so that it expands variables in them.
@@ -116,16 +116,16 @@ class LauncherStart(Struct, frozen=True):
 def commands_started_by(
     words: Sequence[str], variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int = 0
 ) -> Iterator[LauncherStart]:
-    """Yield what the words of one command start, themselves or by a script inside them.
+    """Yield the programs that the words of one command start, directly or by a script inside them.
 
     Args:
         words: the command and its arguments.
-        variables: those that are known.
+        variables: the known variables.
         catalogue: the programs to find.
-        depth: of the script that has the command.
+        depth: the depth of the script with the command.
 
     Raises:
-        ValueError: a script that no shell could read.
+        ValueError: no shell could read a script.
     """
     first = _program_name(words[0]) if words else ""
     if first in catalogue.others:

@@ -119,10 +119,10 @@ class ReadingBudget:
         self.left = self.MOST
 
     def take(self, length: int) -> None:
-        """Count text that is about to be read or made.
+        """Count text before it is read or made.
 
         Raises:
-            ValueError: there is too much of it.
+            ValueError: there is too much text.
         """
         self.left -= length
         if self.left < 0:
@@ -169,7 +169,7 @@ class ScriptVariables:
         return {name: value for name, value in values.items() if value is not None}
 
     def assign_and_expand_command(self, command: ShellCommand) -> tuple[str, ...]:
-        """Note a command's assignments, and return the words that it runs with; none for one that only assigns."""
+        """Note a command's assignments, and return its words; no words for a command that only assigns."""
         self.of_command = {}
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):

@@ -195,7 +195,7 @@ def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
 
 
 def _label_that_selects(budget: JSON) -> Sequence[str]:
-    """Return one label that the pods of a budget have, "" if its selector asks for none, or for more than labels."""
+    """Return one label that the pods of a budget have; "" if its selector has no label, or has expressions."""
     selector = PodDisruptionBudget.of(budget).spec.selector
     return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
 

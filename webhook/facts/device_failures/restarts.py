@@ -1,6 +1,6 @@
 """Advice on what a Job, a JobSet, a Volcano Job or a RayJob does when one of its pods fails.
 
-Processes that train together cannot continue without one of them, unless their launcher is elastic. Volcano creates a
+Processes that train together cannot continue if one of them ends, unless their launcher is elastic. Volcano creates a
 lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the
 first of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. podFailurePolicy, restart policy
 and limits of a Job go together; the API server refuses some combinations. It refuses the Jobs of a JobSet when they are

@@ -16,7 +16,7 @@ from webhook.text.wording import counted, shown
 
 
 class BreachWords(NamedTuple):
-    """The message about a breach, the fix, and the value that is shown, "" if none is."""
+    """The message about a breach, the fix, and the shown value; "" without a value."""
 
     message: str
     fix: str

@@ -180,6 +180,6 @@ def _gpu_resources_of_claim(claim: PodClaim) -> _GpuResources:
 
 
 def _vendor_of_resource(name: str) -> str:
-    """Return the vendor whose devices a resource counts, "" if it counts none."""
+    """Return the vendor of the devices that a resource counts; "" if it counts no devices."""
     known = devices.device_of_resource_name(name)
     return known.vendor if known.kind in devices.COUNTED else ""

@@ -1,11 +1,11 @@
-"""Which devices of the cluster a claim, a template or a class selects, and how many of them one node can give.
+"""The devices of the cluster that a claim, a template or a class selects, and how many of them one node can give.
 
 Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
 the allocation. The current allocations do not count. Only a whole cluster shows all devices. A view without
-ResourceSlices knows none; a class that the view lacks is not judged. The number for one node is an upper bound. All
-devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or with too small a
-capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is considered
-separately.
+ResourceSlices knows no devices; a class that the view lacks is not checked. The number for one node is an upper bound.
+All devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or with too small
+a capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is
+considered separately.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
@@ -56,13 +56,13 @@ _SHOWN: Final = 3
 
 
 class AllocatableDevices(Struct, kw_only=True):
-    """The devices that remain for a request, and the numbers of those that were ruled out.
+    """The devices that remain for a request, and the numbers of excluded devices.
 
     Args:
-        devices: those that are neither tainted nor small.
+        devices: devices that are neither tainted nor small.
         most: the most that any one node can give.
         tainted: how many have a taint that the request does not tolerate, and the first `taint`.
-        small: how many have less capacity than the request asks for.
+        small: the number of devices with less capacity than the request asks for.
         is_counted: whether shared counters suffice for fewer devices than there are.
     """
 
@@ -95,7 +95,7 @@ class SelectedDevices(Struct, kw_only=True):
         of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
             is too large.
         count: how many of them the selectors take.
-        is_shared: whether one of them may be allocated several times.
+        is_shared: whether one of the devices may be allocated several times.
         allocatable: what is left of them.
         failures: why selectors fail.
     """

@@ -56,13 +56,13 @@ class PodClaim(Struct, kw_only=True):
         at: the place of the entry.
         name: by which containers refer to it.
         source: what it names.
-        reference: the name of that claim or template.
+        reference: the name of the claim or template.
         is_found: whether it exists.
         absence: known facts about a claim that does not exist.
         contents: what it asks for.
         requests: its requests, and after each the alternatives.
         users: where containers refer to it.
-        is_duplicate: whether an earlier entry has its name.
+        is_duplicate: whether an earlier entry has the same name.
     """
 
     pod_set: str
@@ -97,9 +97,9 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
         container: the name of the container.
         at: the place of the entry.
         name: the name of the claim in the pod.
-        request: the request of the claim, "" for all of them.
-        claim: the claim; None if the pod has none of that name.
-        is_duplicate: whether the container refers to it before.
+        request: the request of the claim, "" for all requests.
+        claim: the claim; None if the pod has no claim with this name.
+        is_duplicate: whether an earlier entry of the container already covers this entry.
         nearest_request: the request that was probably intended.
     """
 
@@ -221,7 +221,7 @@ def _source_of_entry(entry: Entry) -> Source:
 
 
 def _first_claims_by_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
-    """Return the first claim of each name; later ones are marked as duplicates."""
+    """Return the first claim of each name; later claims are marked as duplicates."""
     first: dict[str, PodClaim] = {}
     for claim in claims:
         claim.is_duplicate = first.setdefault(claim.name, claim) is not claim

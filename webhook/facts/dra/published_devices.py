@@ -2,8 +2,8 @@
 
 A pool is read in its newest generation. It is complete if all of its slices exist; the scheduler allocates from no
 other pool. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
-`productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. A request for several devices
-may get any model on a node with several.
+`productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. On a node with several models,
+a request for several devices may get any of the models.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools,
 structured/internal/experimental/consumable_capacity.go calculateConsumedCapacity and violatesPolicy, and
@@ -144,12 +144,12 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
 
 
 def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
-    """Return the requested amount, the default or the whole capacity, rounded up by the policy; None if that is too
-    much.
+    """Return the requested amount, the default or the whole capacity, rounded up by the policy; None if the amount is
+    too large.
 
     Args:
         capacity: `capacity.<name>` of a device.
-        asks: the request in whole units; None if it has none.
+        asks: the requested capacity in whole units; None if the request has none.
     """
     policy = capacity.request_policy
     given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))
@@ -197,7 +197,9 @@ def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None
 
 
 def _model_attribute(device: PooledDevice) -> tuple[str, str]:
-    """Return the name and the value of the attribute that names a device's model; "" for both if it has none."""
+    """Return the name and the value of the attribute that names a device's model; "" for both if the device has no such
+    attribute.
+    """
     attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):

@@ -34,7 +34,7 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
         requests: its requests.
         classes: what is known of the classes that they name.
         request_names: the names by which a container may refer to them; only constraints may name an alternative.
-        devices: how many it gets; None if All or alternatives leave it open.
+        devices: how many it gets; None if not known, as with All or firstAvailable.
         at_least: how many it gets at least.
         is_gpu: whether GPUs are among them.
         has_admin_access: whether it asks for admin access.
@@ -80,7 +80,7 @@ class _CachedContents(Struct):
     contents: ClaimContents = NO_CONTENTS
 
     def is_valid_for(self, classes: DeviceClasses) -> bool:
-        """Return whether the classes are still the same ones and all of them exist."""
+        """Return whether the classes are unchanged, and all of them exist."""
         if self.contents is NO_CONTENTS:
             return False
         named = self.contents.classes.keys() - {""}
@@ -140,7 +140,7 @@ def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
 
 
 def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:
-    """Return how many devices the requests ask for together; None if one of them leaves it open."""
+    """Return how many devices the requests ask for together; None if the number of one request is not known."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None
 

@@ -51,7 +51,7 @@ class JudgedSelector(Struct, frozen=True):
 
 
 class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
-    """A request, or an alternative of one.
+    """A request, or an alternative of a request.
 
     Args:
         name: its name.
@@ -65,7 +65,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         selectors: its selectors.
         capacities: how much it needs of the capacities of a device.
         tolerations: taints that it tolerates, as JSON.
-        devices: how many it gets; None if All or alternatives leave it open.
+        devices: how many it gets; None if not known, as with All or firstAvailable.
         at_least: how many it gets at least.
         is_gpu: whether they are GPUs or parts of them.
         choices: the alternatives of firstAvailable.
@@ -146,7 +146,7 @@ def _request_with_alternatives(
 def _request_for_one_class(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
 ) -> DeviceRequestOfClaim:
-    """Return a request or subrequest of a claim for devices of one class, with what is known of them."""
+    """Return a request or subrequest of a claim for devices of one class, with the known facts about the devices."""
     asked.reading.deadline.spend(_WORK_OF_REQUEST)
     device = device_of_class_name(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"

@@ -66,7 +66,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
-            # alternatives exist so that one of them may get nothing, unless all of them do
+            # one alternative may get nothing, but not all of them
             yield _no_device_problem(selection, devices.devices, subject.cluster_view())
         if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)

@@ -71,8 +71,8 @@ class DevicePods(NamedTuple):
     Args:
         podset: the pod set.
         template: its template; its paths begin at the template.
-        containers: those that use devices, without the init containers that end.
-        devices: of one pod by the name of the resource, without claims.
+        containers: the containers that use devices, without init containers that end.
+        devices: the devices of one pod by the name of the resource, without claims.
     """
 
     podset: PodSet
@@ -100,7 +100,7 @@ class DeviceWorkload(Struct, frozen=True):
 
     Args:
         pod_sets: all of its pod sets.
-        device_pods: those that use devices; () if none does, so that there is no advice.
+        device_pods: the pods that use devices; () if no pod does, so that there is no advice.
         missing: the origin of its pods, if it does not exist.
     """
 

@@ -46,7 +46,8 @@ NAME_WORK: Final = 10
 tenth of a millisecond.
 """
 _LONGEST_IMAGE: Final = 1024
-"""The most characters of an image: a repository has 255, a tag 128, a digest some 140. Longer ones cannot be pulled."""
+"""The most characters of an image: a repository has 255, a tag 128, a digest some 140. Images with longer names cannot
+be pulled."""
 _NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
 """Matches a MIG slice as people write it."""

@@ -129,7 +129,8 @@ _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
-"""The image of a server that computes trees and ONNX models on CPUs as well, so that it alone says nothing of GPUs."""
+"""The image of a server that computes trees and ONNX models on CPUs as well, so that the image alone does not show a
+need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
     r"--(gpu[-_]memory[-_]utilization|cuda[-_]memory[-_]fraction|mem[-_]fraction[-_]static)[ =]0?\.[0-4]"
 )

@@ -156,7 +156,8 @@ def _paths_naming_portable_gpu(obj: JSON, subject: Subject) -> Iterator[FieldPat
 
 
 def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
-    """Yield where a Pod requests `gpu` but Kubernetes accepts no device, and whether that is an ephemeral container.
+    """Yield the places where a Pod requests `gpu` but Kubernetes accepts no device, and whether the place is an
+    ephemeral container.
 
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.

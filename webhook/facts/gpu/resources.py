@@ -30,7 +30,7 @@ from webhook.workloads.podsets import PodSet, TemplateFragment
 from webhook.workloads.resource_fields import ResourceField
 
 _SEARCH_WORK = STEP + 1
-"""The work to charge for a new name, which is compared with all known ones in up to a millisecond."""
+"""The work to charge for a new name: the comparison with all known names takes up to a millisecond."""
 
 
 class RequestedDevice(NamedTuple):

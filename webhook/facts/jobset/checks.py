@@ -1,9 +1,9 @@
 """The checks of JobSets: a submitted JobSet, the JobSet of a runtime, and the JobSet that Trainer creates from a
 TrainJob.
 
-job_set.py and its neighbours have the rules. Trainer reports a refused JobSet only in an event. That JobSet has no
-place in the TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime,
-another problem at the patches. Existing PersistentVolumeClaims are not looked up.
+job_set.py and its neighbours have the rules. Trainer reports a refused JobSet only in an event. The TrainJob does not
+contain this JobSet. So a problem in the runtime itself is reported at the place where the TrainJob names the runtime,
+and any other problem at the patches. Existing PersistentVolumeClaims are not looked up.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate; kubeflow/trainer#2735 for names.
 """

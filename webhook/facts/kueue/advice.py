@@ -121,7 +121,7 @@ def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
 def _flavors_with_quota(
     existing: Sequence[FlavorFields], pod_set: PodSetRequests, group: QuotaGroup, place: QueuePlace
 ) -> Sequence[FlavorFields]:
-    """Return the flavors of which the queue can ever have as much as a pod set asks for, including borrowed quota."""
+    """Return the flavors with enough quota for a pod set, including all quota that the queue could ever borrow."""
     tree, node = place.tree, place.node
     if tree is None or node is None:
         return existing

@@ -34,7 +34,7 @@ class RejectedFlavor(Struct, frozen=True):
 
 
 class PodSetQuotaRequest(Struct, frozen=True):
-    """The requests of one pod set in one resource group, the flavors that fit it, and the others."""
+    """The requests of one pod set in one resource group, the flavors that fit, and the flavors that do not fit."""
 
     pod_set: PodSetRequests
     group: QuotaGroup

@@ -1,7 +1,7 @@
 """Counts devices by their counters or capacities, for partitionable and shared devices.
 
-Every device of the driver that the source, the class and the request select may be the one that a pod gets: the largest
-amount of them counts. Source: kubernetes-sigs/kueue@ff69552e pkg/dra/counters.go and capacity.go.
+Every device of the driver that the source, the class and the request select may be allocated to a pod, so the largest
+amount counts. Source: kubernetes-sigs/kueue@ff69552e pkg/dra/counters.go and capacity.go.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Configuration of Kueue: the kinds and namespaces that it manages, how it counts resources, and its feature gates.
 
 Kueue reads a Configuration when it starts. Its releases keep it in ConfigMap `kueue-manager-config` of `kueue-system`.
-A param may hold the same text: for other names, or where that ConfigMap may not be read. Without both, the defaults of
-the release apply. The manager may also be started with flags, which the cluster does not show. So a gate that is off by
+A param may have the same text, if the ConfigMap has another name or may not be read. Without both, the defaults of the
+release apply. The manager may also be started with flags, which the cluster does not show. So a gate that is off by
 default may be on although no Configuration has it.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.

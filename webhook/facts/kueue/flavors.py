@@ -51,7 +51,7 @@ class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):
         labels: its labels.
         taints: its taints.
         is_open: whether it is ready, and pods may be scheduled on it.
-        allocatable: what pods may use of it, in thousandths.
+        allocatable: the resources that pods may use, in thousandths.
     """
 
     labels: Mapping[str, str]
@@ -167,7 +167,7 @@ def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> I
 
 
 def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: Collection[str]) -> str:
-    """Return a label that the pods select and that other flavors of the group set, but not this one; "" if there is
+    """Return a label that the pods select and that other flavors of the group set, but not this flavor; "" if there is
     none.
     """
     for key in template.spec.node_selector:

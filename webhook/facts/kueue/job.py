@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for changes of them.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions are named like those there.
-They never ask whether a queue or a class exists.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of
+upstream's. They never check whether a queue or a class exists.
 """
 
 from __future__ import annotations

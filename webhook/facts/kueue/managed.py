@@ -51,7 +51,7 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
             Kueue, its `framework` is not integrated, its `namespace` is excluded, it is a RayJob on an existing cluster
             (`cluster-selector`), or it names no queue (`no-queue`).
         queue: the name of its LocalQueue, "" for none.
-        is_default: whether that is the queue of jobs that name none.
+        is_default: whether this is the queue of jobs that name none.
         framework: what Kueue's Configuration calls its kind.
     """
 

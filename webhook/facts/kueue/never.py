@@ -82,7 +82,7 @@ _RAISE: Final = "ask the administrator to raise the quota"
 
 @dataclass(slots=True)
 class JobInClusterQueue:
-    """One job that is compared with one ClusterQueue."""
+    """A job that is compared with a ClusterQueue."""
 
     subject: Subject
     place: QueuePlace
@@ -90,7 +90,7 @@ class JobInClusterQueue:
     tree: QuotaTree
     node: QuotaNode
     is_implied: bool = field(init=False)
-    """Whether pods that ask for no topology get one, because every flavor has one."""
+    """Whether pods that ask for no topology get a topology, because every flavor has one."""
 
     def __post_init__(self) -> None:
         view = self.place.view

@@ -1,8 +1,8 @@
 """How much quota the device claims of a pod need, and why Kueue can never count some of them.
 
 Quota counts devices under the names that `deviceClassMappings` of Kueue's Configuration give their classes. Extended
-resources of device classes are converted to these names where they are requested. A resource that is only in limits
-keeps its own name. Drivers may not have published the devices of a claim yet.
+resources of device classes are converted to these names in requests. A resource that is only in limits keeps its own
+name. Drivers may not have published the devices of a claim yet.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -269,7 +269,9 @@ def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> 
 
 @lru_cache(maxsize=4)
 def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
-    """Return the DeviceClass of each extended resource: the newest, and of equally new ones the first by name."""
+    """Return the DeviceClass of each extended resource: the newest class, and of equally new classes the first by
+    name.
+    """
     ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}

@@ -1,6 +1,6 @@
 """How much quota a ClusterQueue can ever have, and how much of it is free, in a tree of cohorts.
 
-A ClusterQueue keeps what its lending limit leaves, gives the rest to its cohort, and borrows up to its borrowing limit.
+A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest, and borrows up to its borrowing limit.
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
 Trees may be deep, so no walk is recursive. Workloads with reserved quota are what is used. Kueue sums the same
 Workloads up in the status of each ClusterQueue. The status is read where a view has no Workloads, or not all of them. A
@@ -34,7 +34,7 @@ _KEPT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorQuota:
-    """The quota of one ClusterQueue or Cohort for a flavor's resource; a limit that is None is not set."""
+    """The quota of one ClusterQueue or Cohort for a flavor's resource; None means that a limit is not set."""
 
     nominal: int = 0
     borrowing_limit: int | None = None
@@ -77,7 +77,7 @@ def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
 
 @dataclass(slots=True)
 class _QuotaSums:
-    """Sums of one flavor's resource, by node: the quota below it, and the usage of it."""
+    """Sums for one flavor's resource, by node of the tree: the quota below the node, and the usage."""
 
     subtree: dict[QuotaNode, int] = field(default_factory=dict)
     usage: dict[QuotaNode, int] = field(default_factory=dict)

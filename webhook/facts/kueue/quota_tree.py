@@ -1,7 +1,7 @@
 """Reads ClusterQueues and Cohorts as plain values, and builds the trees of quota from them.
 
-A view gives the same object, and the same sequence of objects, until one changes. So values are kept under their
-object, and trees under the sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive
+A view returns the same object, and the same sequence of objects, until an object changes. So values are cached by
+object, and trees by sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive
 ClusterQueues still lend.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy.
@@ -59,7 +59,7 @@ class QuotaGroup:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class QueueFields:
-    """The fields of a ClusterQueue or a Cohort. All but the first four are of ClusterQueues.
+    """The fields of a ClusterQueue or a Cohort. Only ClusterQueues have fields after the first four.
 
     Args:
         name: its name.
@@ -177,7 +177,7 @@ def _amount_if_scalar(value: JSON) -> Amount | None:
 
 @lru_cache(maxsize=4096, typed=True)
 def _read_quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> FlavorQuota:
-    """Return a quota; equal quotas are read once, because queues have few different ones."""
+    """Return a quota; equal quotas are read once, because queues have few different quotas."""
     resource = "cpu" if is_cpu else ""
     return FlavorQuota(
         nominal=parse_amount_in_kueue_units(resource, nominal) or 0,
@@ -201,8 +201,8 @@ class QuotaTrees:
         cohorts: Cohorts by name; a cohort need not have one.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
-        reserved: the usage by Workloads, instead of that in the status of the ClusterQueues; None without Workloads, or
-            if a status counts more of them.
+        reserved: the usage by Workloads, instead of the usage in the status of the ClusterQueues; None without
+            Workloads, or if a status counts more of them.
     """
 
     cluster_queues: Mapping[str, QueueFields]
@@ -252,7 +252,7 @@ class QuotaTrees:
         return None
 
     def parent_of(self, cohort: str) -> str:
-        """Return the name of the cohort above one, "" if there is none."""
+        """Return the name of the cohort above a cohort or ClusterQueue, "" if there is none."""
         return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
 
     def cycle_above(self, cohort: str) -> tuple[str, ...]:

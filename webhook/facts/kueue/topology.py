@@ -1,9 +1,10 @@
 """The topology request of a pod set, whether a flavor fits, and whether its nodes could ever hold the pods.
 
 Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
-on what those before leave; a group of them in one domain. Other pods on the nodes are not considered. A shortage of
-several pod sets is reported only where it is certain in any order. Either they need more of a resource than all nodes
-have that any of them may use. Or there are more pods than these nodes could hold if each were as small as the smallest.
+on the rest that earlier pod sets leave; a group of pod sets in one domain. Other pods on the nodes are not considered.
+A shortage of several pod sets is reported only if it is certain in any order. Either they need more of a resource
+than all nodes have that any of them may use. Or there are more pods than these nodes could hold if each were as small
+as the smallest.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
@@ -198,10 +199,11 @@ class _DomainResources(Struct):
 
 
 def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> ResourceShortage | None:
-    """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
+    """Return the amount that pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if
+    they lack nothing.
 
     Args:
-        placed: the pod sets of the same flavor, each of which fits by itself.
+        placed: the pod sets of the same flavor; each fits alone.
         level: the level at which all of them must be in one domain; "" if each may be anywhere.
         view: the cluster, with its nodes.
     """

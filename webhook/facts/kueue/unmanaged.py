@@ -190,7 +190,7 @@ def _misplaced_queue_label_problem(
 ) -> Problem:
     """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores.
 
-    `is_known`: whether the release of Kueue is; the oldest ones read the annotation.
+    `is_known`: whether the release of Kueue is known; the oldest releases read the annotation.
     """
     if not is_known:
         return LABEL_PLACE.problem(path, missing=(UNKNOWN,))
@@ -208,7 +208,7 @@ def _misplaced_queue_label_problem(
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only pods name: with the integration of pods, each pod is queued separately.
 
-    For a Deployment this is what Kueue does anyway, because its own webhook only copies the label to the pods. Ray
+    Kueue always does this for a Deployment, because its own webhook only copies the label to the pods. Ray
     creates the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:
     pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """

@@ -1,7 +1,7 @@
 """Builds the Workload that Kueue creates for a job: its pod sets, with the quota that their pods need.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/workload/resources.go. A Deployment has a
-Workload for each pod and a LeaderWorkerSet one for each group. The units are those of quota.py.
+Workload for each pod, and a LeaderWorkerSet has a Workload for each group. The units are those of quota.py.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class PodSetRequests:
         template: its pod template.
         count: the number of its pods, None if it is not known.
         least: the fewest pods that it starts with.
-        per_pod: what one pod counts for, in thousandths and under the names of nodes.
-        requests: what the fewest pods count for together, under the names of quota.
+        per_pod: the amounts of one pod, in thousandths and under the names of nodes.
+        requests: the amounts of the fewest pods together, under the names of quota.
         devices: the amounts of its claims.
-        outside: what is outside the LimitRanges of the namespace.
+        outside: the resources that are outside the LimitRanges of the namespace.
     """
 
     pod_set: PodSet
@@ -123,7 +123,7 @@ class _PodSetRequestsBuilder:
         self.configuration = self.subject.once(read_kueue_configuration)
 
     def requests_of_pod_set(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
-        """Return a pod set with the quota that it needs."""
+        """Return a pod set with its quota."""
         template = _with_api_server_defaults(written, self.subject)
         of_containers = requests_of_containers(template.spec, self.ranges)
         per_pod = quota_requests_of_pod(template.spec, of_containers, self._overhead_of_pod(template))
@@ -216,7 +216,7 @@ def _with_requests_from_limits(container: Container) -> JSON:
 
 
 def _least_number_of_pods(subject: Subject, count: int) -> int:
-    """Return with how many pods a job starts at least; a Job may accept fewer than it asks for."""
+    """Return the fewest pods with which a job starts; a Job may accept fewer pods than it requests."""
     if subject.group_kind != ("batch", "Job"):
         return count
     given = subject.typed(Object).annotations.get(MIN_PARALLELISM, "")

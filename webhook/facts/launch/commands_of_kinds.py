@@ -1,7 +1,7 @@
 """Which rules apply to the commands of the pods of each kind: processes, nodes, ranks and variables.
 
-The command of a TrainJob is the one merged with its runtime. Jobs of the Training Operator and TrainJobs have rules of
-their own for numbers that their operators set. Here only the other numbers of these kinds are checked.
+The command of a TrainJob is the command after the merge with its runtime. Jobs of the Training Operator and TrainJobs
+have their own rules for numbers that their operators set, so this module checks only their other numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
-There is one for each container that keeps running, of each pod set. The containers of a TrainJob are those of its
+Each pod set has a member for each container that keeps running. The containers of a TrainJob are those of its
 trainer, merged with the runtime. Also has the group of rules of this package, and the kinds that it reads in addition
 to pod templates.
 """

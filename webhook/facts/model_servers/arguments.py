@@ -68,7 +68,7 @@ class FlagTable:
         return self.switches.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
-        """Return the flag that was probably intended by an unknown one, "" if there is none."""
+        """Return the flag that the user probably meant by an unknown flag, "" if there is none."""
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"

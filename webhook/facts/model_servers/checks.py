@@ -26,7 +26,8 @@ KINDS: Final = PLACED | frozenset(
 )
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
-"""Kinds whose controllers add no variables, those of a LeaderWorkerSet aside, whose names begin with LWS_."""
+"""Kinds with controllers that add no variables, except LeaderWorkerSet, which adds variables with names that begin with
+LWS_."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)
@@ -64,7 +65,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
 
 
 def check_parts_of_pods(subject: Subject) -> Iterator[Problem]:
-    """Yield what is wrong with a server whose container a controller merges."""
+    """Yield the problems of a server in a container that a controller merges."""
     from webhook.facts.model_servers import parts_of_pods
 
     yield from parts_of_pods.CHECK_OF_KIND[subject.group_kind](subject)

@@ -88,7 +88,7 @@ def _has_open_resources(container: Container) -> bool:
 
 
 def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int | None:
-    """Count the GPUs of the claims of a container; None if one of them leaves it open."""
+    """Count the GPUs of the claims of a container; None if the number of one claim is not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)

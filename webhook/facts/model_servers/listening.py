@@ -1,7 +1,8 @@
-"""Where a model server listens, against the probes of its container, the Services of its pod, and other servers in it.
+"""Compares the port of a model server with the probes of its container, the Services of its pod, and other servers in
+the pod.
 
-A probe that asks a port where nothing listens never succeeds. A port counts only where the command line or the server's
-default gives it, and no other container of the pod may listen there.
+A probe that asks a port where nothing listens never succeeds. A port counts only if the command line or the server's
+default gives it, and no other container of the pod may listen on it.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -279,7 +280,9 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod may listen on a port: one that lists no ports, or one of these."""
+    """Return whether another container of the pod may listen on a port: a container that lists this port, or lists no
+    ports.
+    """
     names, own = member.spec.names_of_listeners, member.container.name
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 

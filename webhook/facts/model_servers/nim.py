@@ -1,4 +1,4 @@
-"""NIM: variables choose a profile of so many GPUs; without them NIM chooses one by the GPUs that it finds.
+"""NIM: variables choose a profile with a number of GPUs; without them NIM chooses a profile for the available GPUs.
 
 Source: NVIDIA/k8s-nim-operator@f63f74d7 api/apps/v1alpha1/nimservice_types.go.
 """

@@ -51,7 +51,7 @@ NIM_REQUESTS: Final = MODEL_SERVER.rule(
 DYNAMO_TAG: Final = MODEL_SERVER.rule(
     "model-server/dynamo-tag",
     title="The tag of a Dynamo image names no version",
-    why="The admission of Dynamo reads the version of its runtime from the tag, and refuses another tag.",
+    why="The admission of Dynamo reads the version of its runtime from the tag, and refuses a tag without a version.",
     refused_by="Dynamo's webhook",
     source="ai-dynamo/dynamo deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go@006b6e10",
     level="advice",
@@ -72,8 +72,8 @@ _VERSION: Final = "0123456789"
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     """Check the server that an InferenceService and its runtime start together.
 
-    The runtime is a known object, or the one for Hugging Face that KServe ships. A runtime that is not named or not
-    known is assumed by the format of the model.
+    The runtime is a known object, or KServe's shipped runtime for Hugging Face. If the runtime is not named or not
+    known, the format of the model decides which runtime is assumed.
     """
     predictor = subject.typed(InferenceService).spec.predictor
     model = predictor.model
@@ -112,7 +112,9 @@ def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
 
 
 def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a container of a runtime with what an InferenceService sets of it: KServe appends only arguments."""
+    """Return a container of a runtime with the fields that an InferenceService sets: KServe appends arguments and
+    variables, and replaces other fields.
+    """
     merged = {**main, **{key: model[key] for key in ("command", "image", "envFrom") if model.get(key)}}
     merged["args"] = [*_list(main.get("args")), *_list(model.get("args"))]
     merged["env"] = [*_list(main.get("env")), *_list(model.get("env"))]
@@ -181,7 +183,7 @@ def _problems_of_part(
 
 
 def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
-    """Check the servers of a DynamoGraphDeployment, in both of its versions, and of one component of it."""
+    """Check the servers of a DynamoGraphDeployment, in both versions of its API, and of a single component."""
     if subject.group_kind[1] == "DynamoComponentDeployment":
         component = _map(subject.object.get("spec"))
         container = get(component, ("extraPodSpec", "mainContainer"))

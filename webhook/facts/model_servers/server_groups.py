@@ -1,6 +1,6 @@
 """Pods that form one model server: their GPUs together, how they find each other, and whether they can all start.
 
-The pods of a LeaderWorkerSet's group are one server where Ray or --nnodes joins them. So are the replicas of a
+The pods of a LeaderWorkerSet's group are one server if Ray or --nnodes joins them. So are the replicas of a
 StatefulSet with --nnodes.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 and vllm/v1/executor/ray_utils.py@0057add1; PyPI sglang

@@ -37,7 +37,7 @@ from webhook.workloads.podsets import PodSet
 _SUBMITTER: Final = "submitter"
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
-"""The field above the templates of a LeaderWorkerSet, also where another kind holds one."""
+"""The field above the templates of a LeaderWorkerSet, also inside another kind."""
 _GROUP_SIZE: Final = "LWS_GROUP_SIZE"
 _USES_GROUP_SIZE: Final = re.compile(rf"\b{_GROUP_SIZE}\b")
 RAY_KINDS: Final = frozenset(

@@ -1,7 +1,7 @@
 """SGLang: the processes that its arguments start, and the arguments that it refuses.
 
-There are data times tensor times pipeline processes; attention data parallelism adds none. Several nodes share those of
-tensor and pipeline.
+There are data times tensor times pipeline processes; attention data parallelism adds no processes. Several nodes share
+the tensor and pipeline processes.
 
 Source: PyPI sglang 0.5.23 sglang/srt/server_args.py compute_world_size and arg_groups/validation_hook.py.
 """

@@ -145,8 +145,8 @@ def started_server(container: Container) -> StartedServer | None:
 
 
 def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -> Sequence[str]:
-    """Return arguments with the words after the script of `sh -c` for `"$@"`, as the shell puts them there; unchanged
-    where it stands several times, because so many words would come of few.
+    """Return arguments with `"$@"` replaced by the words after the script of `sh -c`, as the shell does. If `"$@"`
+    occurs several times, the arguments stay unchanged, because the number of words could grow without a bound.
     """
     if (
         arguments.count("$@") != 1

@@ -1,8 +1,8 @@
 """The checks of Kubeflow Trainer's kinds, and of the pods that a TrainJob gets from its runtime.
 
-The pods of a TrainJob are validated by the API server's rules for claims, volumes and images. They are not in the
-TrainJob. So a problem that is in the runtime itself is reported where the TrainJob names the runtime, another problem
-at the patches.
+The pods of a TrainJob are validated by the API server's rules for claims, volumes and images. The TrainJob does not
+contain these pods. So a problem in the runtime itself is reported at the place where the TrainJob names the runtime,
+and any other problem at the patches.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.
 """
@@ -103,7 +103,7 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_written_for_older_release(subject: Subject) -> bool:
-    """Return whether a file has fields of an older release than the assumed one, so that the older one may be
+    """Return whether a file has fields of an older release than the assumed release, so that the older release may be
     installed.
     """
     installed = subject.once(read_trainer_installation)

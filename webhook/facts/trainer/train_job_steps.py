@@ -1,7 +1,7 @@
 """Rules for the steps of a TrainJob's runtime that spec.initializer and spec.trainer need, and for volumes of its pods.
 
-The jobs are those of the runtime with the patches merged. The pods are not in the TrainJob. So a problem that is in the
-runtime itself is reported where the TrainJob names the runtime, another problem at the patches.
+The jobs are those of the runtime with the patches merged. The TrainJob does not contain the pods. So a problem in the
+runtime itself is reported at the place where the TrainJob names the runtime, and any other problem at the patches.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0
 to release-2.3; k8s.io/kubernetes v1.36 pkg/apis/core/validation for volumes.
