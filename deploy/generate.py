@@ -4,10 +4,10 @@
 - overlays enforce, namespaced, object-opt-out and events: a patch that names every webhook of webhooks.yaml;
 - overlay cluster-audit: a ClusterRole that may list what the shipped policies are about;
 - overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
-- chart/values.schema.json: what `config` may be, which is what claimgate.yaml may be;
-- chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
+- chart/values.schema.json: the schema of the value `config`, which is the schema of claimgate.yaml;
+- chart/files: copies of the manifests that the chart renders, since a chart cannot read files outside of it.
 
-tests/deploy/test_generated.py compares the files with what this writes.
+tests/deploy/test_generated.py compares the files with the output of this program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COPIES = {
     "cluster-audit.yaml": "overlays/cluster-audit/audit.yaml",
     "dashboard.json": "overlays/monitoring/dashboard.json",
 }
-"""Files of the chart, and what each is a copy of; those that are generated are added."""
+"""Files of the chart, and their originals; generated files are added."""
 
 
 def generated() -> dict[str, str]:
@@ -79,7 +79,7 @@ def generated() -> dict[str, str]:
 
 
 def _schema_of_values() -> str:
-    """The schema of the chart's values, in which `config` is what claimgate.yaml may be."""
+    """The schema of the chart's values; `config` has the schema of claimgate.yaml."""
     schema = json.loads((DEPLOY / "chart" / "values.schema.json").read_text())
     config = configuration_schema()
     schema["$defs"] = config.pop("$defs")
@@ -88,7 +88,7 @@ def _schema_of_values() -> str:
 
 
 def _lists() -> dict[str, Any]:
-    """Who may list every kind that the shipped policies are about, as an audit of the cluster does."""
+    """The rights of an audit of the cluster: to list every kind that the shipped policies are about."""
     loaded = load_policy_set([ROOT / "policies"], Options(table=table.load_table()))
     plurals: dict[str, set[str]] = {}
     for _, wish in matched_resources_of_policies(loaded, Phase.VALIDATE):
@@ -128,7 +128,7 @@ def _printed(*arguments: str) -> str:
 
 
 def main() -> None:
-    """Write the files that differ, and say which."""
+    """Write the files that differ, and print their names."""
     for name, text in generated().items():
         path = DEPLOY / name
         if not path.exists() or path.read_text() != text:

@@ -31,7 +31,7 @@ def url_of_kind(kind: GroupVersionKind) -> str:
 
 
 def hand_written_objects(seed: int) -> Iterator[tuple[GroupVersionKind, JSON]]:
-    """Yield an object of each kind; of kinds with a pod template, three."""
+    """Yield an object of each kind, and three objects of kinds with a pod template."""
     random = Random(seed)
     for kind, objects in valid_objects().items():
         has_pods = "containers" in str(objects.full)
@@ -51,7 +51,7 @@ class _Writer(Struct):
     required: frozenset[str] = frozenset()
 
     def object_of_type(self, of: Type | None) -> JSON:
-        """Return a variant of the full object, or of the smallest one, with its names."""
+        """Return a variant of the full object, or of the smallest object, with its names."""
         written = self.random.choice((self.objects.full, self.objects.full, self.objects.full, self.objects.smallest))
         self.required = frozenset((*paths_of_fields(self.objects.smallest), "metadata", "metadata.name"))
         made = self._written(written, of or "any", "")
@@ -85,7 +85,7 @@ class _Writer(Struct):
             made[name] = None if choice == "null" else _EMPTY[type(value)]
 
     def _unquoted(self, amount: Any) -> Any:
-        """Return an amount as a number where YAML would read it as one."""
+        """Return an amount as a number if YAML would read a number."""
         if isinstance(amount, str) and amount.isdecimal() and self.random.random() < 0.5:
             return int(amount)
         return amount

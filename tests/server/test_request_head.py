@@ -53,11 +53,11 @@ REFUSED = {
     ),
     "a compressed body": (
         request(b"host: a", b"transfer-encoding: gzip, chunked", body=CHUNKED),
-        "transfer-encoding: expected `chunked`, found `gzip, chunked`; send the body as it is",
+        "transfer-encoding: expected `chunked`, found `gzip, chunked`; send the body without this coding",
     ),
     "a compressed body, told in two headers": (
         request(b"host: a", b"transfer-encoding: gzip", b"transfer-encoding: chunked", body=CHUNKED),
-        "transfer-encoding: expected `chunked`, found `gzip`; send the body as it is",
+        "transfer-encoding: expected `chunked`, found `gzip`; send the body without this coding",
     ),
     "countless headers": (
         request(b"host: a", *[b"x-%d: a" % number for number in range(MAX_HEADERS)], LENGTH),

@@ -1,4 +1,4 @@
-"""`claimgate explain`: one rule, as its page says it. Shipped rules have pages that were written ahead."""
+"""`claimgate explain`: one rule, as on its page. Pages of shipped rules were written in advance."""
 
 from __future__ import annotations
 

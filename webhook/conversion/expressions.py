@@ -25,11 +25,13 @@ _ACCOUNT_FIELDS: Final = {
 }
 """The parts that Kyverno finds in the name of a user, as templates of expressions."""
 _MOST_NODES: Final = 5_000
-_DEEPEST: Final = 200  # Python's stack bears three times that
+_DEEPEST: Final = 200  # Python's stack allows three times this depth
 
 
 def parsed_or_none(text: str) -> Node | None:
-    """Return the tree of an expression; None if it is invalid, which compiling it will tell, or nested too deeply."""
+    """Return the tree of an expression; None if it is nested too deeply, or invalid, which the compiler reports
+    later.
+    """
     try:
         tree = parse(text)
     except CompileError:
@@ -95,7 +97,7 @@ def _not_too_long(tree: Node, path: FieldPath) -> Node:
     """Return a tree that is not too long for an expression.
 
     Raises:
-        NotConverted: it is.
+        NotConverted: the tree is too long.
     """
     if sum(1 for _ in islice(rewrite.all_nodes(tree), _MOST_NODES + 1)) > _MOST_NODES:
         raise NotConverted(path, "reads variables, which are too long to be written out in a matchCondition")

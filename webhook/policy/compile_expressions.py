@@ -1,6 +1,6 @@
 """Compiles the expressions of a policy: matchConditions, variables, validations, audit annotations and mutations.
 
-Their mistakes, and those between them, are noted in the walk, in the order of compile.py.
+Mistakes in and between expressions are added to the walk, in the order of compile.py.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def only_reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
 
 
 def _compile_match_conditions(walk: PolicyCompilation, manifest: PolicyManifest) -> tuple[Condition, ...]:
-    """Compile the matchConditions, which never see `variables`."""
+    """Compile the matchConditions, which cannot read `variables`."""
     path = (*_SPEC, "matchConditions")
     manifests = manifest.spec.match_conditions
     walk.errors += verification.condition_count_errors(manifests, path)
@@ -112,7 +112,7 @@ def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, wh
 
 
 def _compile_variables(walk: PolicyCompilation, manifest: PolicyManifest) -> None:
-    """Compile the variables in order; each one sees those before it."""
+    """Compile the variables in order; each variable can read the variables before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
     for index, variable in enumerate(manifest.spec.variables):

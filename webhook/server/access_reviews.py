@@ -52,12 +52,12 @@ class AccessReviews:
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why it has none.
+        """Return the API server's decision, or the reason why there is none.
 
         Args:
-            question: what a policy asks.
+            question: the question of a policy.
             user: the sender of the reviewed request.
-            tenant: of that request.
+            tenant: the tenant of the request.
             until: the end of the wait for the answer, on the monotonic clock.
         """
         try:

@@ -74,7 +74,7 @@ class Supervisor:
         return supervised
 
     def describe_recent_failures(self) -> str:
-        """Return which tasks failed within the last ten minutes and why, as one text; empty when none did."""
+        """Return which tasks failed within the last ten minutes and why, as one text; empty if no task failed."""
         oldest = self.clock() - REMEMBERED_S
         return "; ".join(
             f"{name}: {failed.fault}, restarted {_number_of_times(failed.restarts)}"

@@ -66,9 +66,10 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     """Run `work` in a forked child, and return the child.
 
     Args:
-        work: gives the answer. If it raises, the child ends without an answer.
+        work: returns the answer. If it raises, the child ends without an answer.
         deadline: the time on the monotonic clock at which the child ends itself, if it was not killed before.
-        memory_bytes: what the child may take beyond what it shares with this process; more is a MemoryError in it.
+        memory_bytes: the memory of the child beyond the memory that it shares with this process; more is a MemoryError
+            in the child.
 
     Raises:
         OSError: the system cannot start another process.

@@ -1,4 +1,4 @@
-"""The clock of one client: what the server waits for, since when, and how long that may take.
+"""The clock of one client: what the server waits for, since when, and for how long.
 
 Knows only times. A connection is in one state at each moment, each state has one timeout, and no clock runs while the
 client waits for the server. `connection_closing.py` looks at all clocks five times a second.

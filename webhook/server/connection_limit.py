@@ -26,8 +26,8 @@ MAX_HELD_BYTES: Final = 6 * 1024 * 1024
 """The bytes of all connections that have no answer yet. A thousand connections with half a body of 60 KB would hold 60
 MB. A thousand reviews of usual size make 6 MB."""
 _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
-"""The same at any moment. The bytes of a thousand connections at one moment are 240 MB. All that an API server sends at
-one time is less: it has some hundreds of requests in flight, and of large bodies only a few are read at a time."""
+"""The bound for all connections together. A thousand connections may send 240 MB at one moment. An API server sends
+less: it has some hundreds of requests in flight, and only a few large bodies are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
@@ -44,7 +44,7 @@ _IDLE_TRIED: Final = 8
 
 
 class _ClientAddress:
-    """The connections of one address, in the order in which they came; those are proven that were answered once."""
+    """The connections of one address, in the order of arrival; a connection is proven after its first answer."""
 
     __slots__ = ("held_bytes", "proven", "unproven")
 
@@ -64,7 +64,7 @@ class _ClientAddress:
         return connection in self.unproven or connection in self.proven
 
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
-        """Return the connection that is needed least, of at least one.
+        """Return the least needed of at least one connection.
 
         The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the middle
         of a request, the longest idle one, an unproven one, and the oldest that is being answered.
@@ -84,7 +84,7 @@ class _ClientAddress:
 
 
 class ConnectionLimit:
-    """The connections of one port, counted from their accept, and what they hold. Event loop only."""
+    """The connections of one port, counted from their accept, and the bytes that they hold. Event loop only."""
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
         """Count the connections of one port.
@@ -120,7 +120,7 @@ class ConnectionLimit:
             of.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds more bytes; abort one where all together are too many."""
+        """Note that a connection holds more bytes; abort a connection if all together hold too many."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of:
             of.held_bytes += change
@@ -151,15 +151,15 @@ class ConnectionLimit:
         self._change_count(-1)
 
     def abort_least_needed_connection(self) -> None:
-        """Abort the connection that is needed least, of the address that has most of them."""
+        """Abort the least needed connection of the address with the most connections."""
         if self._addresses:
             largest = max(self._addresses.values(), key=len)
             now = next(iter(largest)).loop.time()
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_slow_holders(self, now: float) -> None:
-        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; first connections of the address
-        that holds the most bytes.
+        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; connections of the address with
+        the most bytes first.
         """
         if self.held_bytes <= MAX_HELD_BYTES:
             return

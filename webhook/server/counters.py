@@ -1,6 +1,6 @@
 """The counters of this process, which the event loop raises while it answers reviews.
 
-Knows what is counted; metrics.py knows how it is shown. The event loop is the only writer, so no locks: counting one
+Knows what is counted; metrics.py shows the counts. The event loop is the only writer, so no locks: counting one
 decision costs a third of a microsecond, where the client library's own counters cost several.
 """
 

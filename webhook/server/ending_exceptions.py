@@ -22,8 +22,8 @@ from webhook.server.counters import Counters, Labels
 LOOK_S: Final = 60.0
 """Seconds between two looks whether the day or the configuration has changed."""
 MOST: Final = 100
-"""How many of them are announced, those first that end first, of PolicyExceptions in turn by namespace: there may be
-thousands of them.
+"""How many exceptions are announced, in the order of their ends. Namespaces take turns for PolicyExceptions, because
+there may be thousands.
 """
 _MOST_OF_NAMESPACE: Final = 10
 """How many lines a day are about PolicyExceptions of one namespace: its owner may write new ones all day."""
@@ -43,12 +43,12 @@ class EndingExceptions:
         log: Log,
         stored: Callable[[dt.date, dt.date], Sequence[PolicyException]] = lambda _, __: (),
     ) -> None:
-        """Begin with nothing announced.
+        """Begin without announcements.
 
         Args:
-            configuration: the current one.
-            counters: where the days are written.
-            log: where the lines go.
+            configuration: the current configuration.
+            counters: get the days.
+            log: gets the lines.
             stored: returns the PolicyExceptions with an effect on a day, and those that ended after another day.
         """
         self._configuration = configuration

@@ -1,6 +1,6 @@
-"""A fair queue: the tenant that used least recently goes first, and a tenant's own requests go in order of arrival.
+"""A fair queue: the tenant with the least recent use goes first, and a tenant's own requests go in order of arrival.
 
-Among namespaces with tenants of equal usage, such as all light ones, the next is the namespace that got the least time
+Among namespaces with tenants of equal usage, such as light tenants, the next is the namespace that got the least time
 while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a clock
 of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much work of
 the others, a new one begins at the current time of the clock, and debts arise only while others wait. Users of a
@@ -47,7 +47,7 @@ def _accept_any_tenant(_tenant: Tenant) -> bool:
 
 
 class FairQueue:
-    """The tenants that wait for a turn; for one event loop."""
+    """The tenants that wait for a turn, on one event loop."""
 
     __slots__ = (
         *("_clock_s", "_ends_s", "_entries", "_fading", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces"),
@@ -127,8 +127,8 @@ class FairQueue:
         """Remove and return the next turn, with its tenant; None if no turn is possible now.
 
         Args:
-            may: says of a tenant whether it may be next. Light tenants that may not run now are skipped; a heavy one
-                ends the search, since those behind it used as much.
+            may: says of a tenant whether it may be next. Light tenants that may not run now are skipped. A heavy tenant
+                ends the search, because the tenants behind it used as much.
         """
         passed_over: list[_Waiting] = []
         following = None
@@ -183,7 +183,7 @@ class FairQueue:
         self._watch_until_light(tenant)
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
-        if last is not None and rank < last[0]:  # it waited behind all light ones, and has no claim to what they had
+        if last is not None and rank < last[0]:  # it waited behind all light tenants, and gets no credit for their time
             self._ends_s.set(namespace, max(self._clock_s, self._virtual_start_s(namespace)))
         place = rank, self._virtual_start_s(namespace), next(self._numbers), namespace
         self._places[namespace] = place

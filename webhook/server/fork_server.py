@@ -1,8 +1,9 @@
-"""A process that forks the workers: it has the state of the server at one moment, and does not change it.
+"""A process that forks the workers: it has the state of the server at one moment, and does not change this state.
 
 A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that it
-changes while a worker runs. Ten workers a second took a tenth of the loop so, and small reviews 10 ms in place of 1. So
-the server forks once, and that process forks the workers: their pages are shared with a process that does not change.
+changes while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of 1
+ms. So the server forks once, and that process forks the workers: their pages are shared with a process that does not
+change.
 
 worker_lane.py replaces it when the state of the server changes.
 
@@ -63,7 +64,7 @@ class Worker:
 
 
 class ForkServer:
-    """One process that forks workers, seen from the server; for one event loop.
+    """One process that forks workers, as the server sees it, on one event loop.
 
     Attributes:
         is_retired: it forks nothing any more.

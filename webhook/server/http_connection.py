@@ -1,8 +1,8 @@
 """One connection of a client: TLS, HTTP/1.1 over httptools, and one request after the other.
 
-A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows what the client must send in time
-(client_clock.py) and how large a request may be (request_head.py). A request that arrives before the answer to the
-previous one waits; another one is refused. A connection with a client that is late or sends too much is aborted:
+A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows the timeouts of a client
+(client_clock.py) and the bounds of a request (request_head.py). A request that arrives before the answer to the
+previous request waits; one more is refused. A connection with a client that is late or sends too much is aborted:
 `close()` would wait until the client has read everything, which an attacker never does.
 """
 
@@ -88,7 +88,7 @@ class Port:
         timeouts: how long a client may take.
         tls: the certificate and the trusted authorities; None for plain HTTP.
         client_names: only clients with a certificate for one of these names are accepted; empty accepts all.
-        handshakes: where failed handshakes are noted.
+        handshakes: the log of failed handshakes.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
         buffer: the shared buffer for the next bytes of any connection.

@@ -1,6 +1,6 @@
 """One request and its answer: what ASGI's `receive` and `send` do (asgi.readthedocs.io, HTTP, version 2.3).
 
-Knows the messages of ASGI and how HTTP/1.1 frames an answer (RFC 9112); nothing of sockets and of parsing. The head of
+Knows the messages of ASGI and how HTTP/1.1 frames an answer (RFC 9112), but no sockets and no parsing. The head of
 an answer waits for the first piece of its body, so that both are one write: under TLS one record and one system call.
 """
 
@@ -225,7 +225,7 @@ class Exchange:
         return self.scope["method"] == "HEAD" or status in _BODILESS
 
     def _framed(self, body: bytes, *, is_last: bool) -> bytes:
-        """Return a piece of the body as it is sent."""
+        """Return a piece of the body in its sent form."""
         if self._is_chunked:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             return chunk + b"0\r\n\r\n" if is_last else chunk

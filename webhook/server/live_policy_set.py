@@ -181,8 +181,8 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
 
 def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
-    """Return the parts of an object that decide what is in force: the part of its status about the registration, and
-    for an object with errors the last generation that compiled.
+    """Return the parts of an object that decide which generation is evaluated: the part of its status about the
+    registration, and for an object with errors the last generation that compiled.
     """
     last = stored.last_compiled if is_failing else None
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
@@ -191,7 +191,8 @@ def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
 PERIOD_S: Final = 5.0
 """Seconds between two looks for changes. A log line about a ConfigMap may be some seconds late."""
 MOST: Final = 20
-"""How many mistakes are reported; a ConfigMap may hold a megabyte of them, and each suggestion takes milliseconds."""
+"""How many mistakes are reported; a ConfigMap may have a megabyte of mistakes, and each suggestion takes
+milliseconds."""
 
 
 class LiveParamsChecker:
@@ -248,7 +249,7 @@ class LiveParamsChecker:
         )
 
     def note(self, mistakes: Sequence[str]) -> None:
-        """Store the mistakes, count the new ones, and log all of them if there are new ones."""
+        """Store the mistakes, count new mistakes, and log all mistakes if some are new."""
         added = set(mistakes).difference(self._mistakes)
         self._mistakes = mistakes
         if added:

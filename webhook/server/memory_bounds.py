@@ -20,21 +20,21 @@ from webhook.server.request_body import MAX_WAITING
 from webhook.settings.serving import ServerSettings
 
 MAX_PROBE_CONNECTIONS: Final = 64
-"""A kubelet opens one for each probe, Prometheus keeps one."""
+"""A kubelet opens a connection for each probe, and Prometheus keeps a connection."""
 WARM_BYTES: Final = 14_000_000
 """Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
 """Bytes of one idle connection after an answer: 500 of them took 16.4 MB, two thirds of it in OpenSSL."""
 HELD_FACTOR: Final = 1.5
-"""Bytes of memory for each byte that a connection holds: they are copied where a body is put together."""
+"""Bytes of memory for each byte that a connection holds, because bytes are copied to build a body."""
 WAITING_BYTES: Final = 400_000
 """Bytes that a body takes while it waits for its turn: the encrypted and the decrypted bytes that are read before its
-connection is held back.
+server stops reading from its connection.
 """
 COPIED_BYTES: Final = 3_000_000
 """Bytes of shared pages that a worker changes: 3.2 MB, including an ordinary review of 140 KB."""
 FORK_SERVER_BYTES: Final = 20_000_000
-"""Bytes of pages that the server changes while the process that forks its workers still has them as they were. Under
+"""Bytes of pages that the server changes while the process that forks its workers still has the old pages. Under
 attacks, half of the measurements found at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
@@ -60,9 +60,9 @@ class MemoryBounds:
     """The memory bounds of one server.
 
     Attributes:
-        settings: as they were chosen.
+        settings: the settings of the server.
         held_bytes: the process with its policies and its view of the cluster.
-        view_bytes: of these, the objects of the cluster, which have a separate bound.
+        view_bytes: the part of `held_bytes` for objects of the cluster, which have a separate bound.
     """
 
     settings: ServerSettings
@@ -77,8 +77,8 @@ class MemoryBounds:
         yield MemoryPartBound("the process with its policies", held_bytes + WARM_BYTES, "")
         if chosen.is_live:
             yield MemoryPartBound("objects of the cluster that policies look up", chosen.view_memory, "--view-memory")
-        yield MemoryPartBound("what is kept of texts that users write", USER_CACHE_BYTES, "")
-        yield MemoryPartBound("what is remembered of namespaces, users and addresses", TENANTS_BYTES, "")
+        yield MemoryPartBound("cached texts of users", USER_CACHE_BYTES, "")
+        yield MemoryPartBound("records of namespaces, users and addresses", TENANTS_BYTES, "")
         if chosen.live_policies:
             yield MemoryPartBound(
                 "policies that the cluster stores",
@@ -90,7 +90,7 @@ class MemoryBounds:
         if chosen.events:
             yield MemoryPartBound("Events that wait for the API server", EVENTS_BYTES, "--events")
         yield MemoryPartBound("connections", connections, "--max-connections")
-        yield MemoryPartBound("what connections hold", int(MAX_HELD_BYTES * HELD_FACTOR), "")
+        yield MemoryPartBound("data that connections hold", int(MAX_HELD_BYTES * HELD_FACTOR), "")
         yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
         yield MemoryPartBound("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
         yield MemoryPartBound("the process that forks workers", FORK_SERVER_BYTES, "")

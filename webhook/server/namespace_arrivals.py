@@ -1,7 +1,6 @@
-"""Lets reviews wait a moment for their namespace, which an API server may know before the view of the cluster does.
-
-A namespace and its first Pod may be created at one moment, and the watch is behind. Without its labels no
-namespaceSelector can be decided, so such a review waits, on the event loop and without holding it; all waiting reviews
+"""Lets reviews wait a moment for their namespace, which an API server may know before the view of the cluster does. A
+namespace and its first Pod may be created at the same moment, before the watch delivers the namespace. Without its
+labels no namespaceSelector can be decided. So the review waits without blocking the event loop; all waiting reviews
 share one poll of the view. After that time the policies' failurePolicy decides.
 """
 
@@ -25,7 +24,7 @@ _MOST: Final = 1_000
 
 
 class NamespaceArrivals:
-    """The reviews that wait for namespaces; for one event loop."""
+    """The reviews that wait for namespaces, on one event loop."""
 
     def __init__(self, view: Callable[[], Cluster]) -> None:
         """Let nothing wait yet; `view` returns the view of the cluster of this moment."""

@@ -119,8 +119,8 @@ BURST_BYTES: Final = 2 * 1024 * 1024
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
 """The rate at which discarded bodies are read: they are not urgent."""
 MAX_WAITING: Final = 16
-"""How many calls wait in the queue; each holds up to 640 KB that TLS had read before it could be stopped. If there are
-more, one is refused: the last one of the address with the most bodies.
+"""How many calls wait in the queue. Each holds up to 640 KB that TLS read before it could stop. If more calls wait, the
+last call of the address with the most bodies is refused.
 """
 
 
@@ -287,12 +287,12 @@ class BodyReader:
 
         Args:
             budget: the budget in which large bodies are reserved.
-            scope: of the call; it has the client and its clock.
-            receive: gives the pieces.
+            scope: the scope of the call, with the client and its clock.
+            receive: returns the pieces.
             length: as declared, None when it is streamed.
             limit: the most bytes to take.
-            deadline: on the monotonic clock, when the answer is of no more use.
-            first: what was received already.
+            deadline: the time on the monotonic clock after which the answer is useless.
+            first: the message that was already received.
         """
         self._budget = budget
         self._scope = scope

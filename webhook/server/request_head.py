@@ -1,7 +1,7 @@
 """The HTTP limits of one request beyond what the parser checks: its URL, its headers, the pieces of its body.
 
-Knows RFC 9112 and numbers; nothing of sockets. Each bound keeps one client from taking the loop's time or the server's
-memory before a review begins; the texts say which one was broken.
+Knows RFC 9112 and numbers, but no sockets. Each bound keeps one client from taking the loop's time or the server's
+memory before a review begins; the texts name the exceeded bound.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RequestHead:
         elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
             coding = value.decode("latin-1")[:_SHOWN]
             raise self.create_malformed_error(
-                f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is"
+                f"transfer-encoding: expected `chunked`, found `{coding}`; send the body without this coding"
             )
 
     def check_all_headers(self, version: str) -> None:

@@ -1,7 +1,7 @@
 """The log fields of one review, and of an unexpected error while answering one.
 
-Never objects, params, patches or the text of an exception, which may hold a piece of any of them. The message of a
-denial quotes values of the object: a line has it only if the operator of the server asked for it.
+They never have objects, params, patches or the text of an exception, which may contain a piece of these. The message of
+a denial quotes values of the object: a line has it only if the operator of the server asked for it.
 """
 
 from __future__ import annotations

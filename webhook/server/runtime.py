@@ -168,7 +168,7 @@ def serve(
 
 
 def _title_of_rule(policies: PolicySet, rule: str) -> str:
-    """Return the title of a rule; "" for one that is the name of a policy."""
+    """Return the title of a rule; "" if the rule is the name of a policy."""
     catalogues = (policy.catalogue for policy in policies.policies)
     return next((catalogue[rule].title for catalogue in catalogues if rule in catalogue), "")
 
@@ -345,7 +345,7 @@ class ReloadWatcher:
         }
 
     def _live_policies(self) -> LivePolicies:
-        """Return the policies with what became of each stored object; none without live policies."""
+        """Return the policies with the result for each stored object; none without live policies."""
         policies = self._held.policies
         return policies.live if isinstance(policies, LivePolicySet) else LivePolicies(policies.current)
 

@@ -32,7 +32,8 @@ SMALL_BYTES: Final = 16 * 1024
 of them do. It is twice an ordinary Pod."""
 _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
-"""How many reviews in a row overrun their slice until the next one starts in a worker; the second is of small ones."""
+"""How many reviews in a row overrun their slice until the next review starts in a worker; the second number is for
+small reviews."""
 _UNNOTICED_S: Final = 0.0001
 """A call that is always shorter than this is made without reading the clock first."""
 _REMEMBERED_S: Final = 30.0
@@ -101,11 +102,10 @@ class InlineTimeSlice(Deadline):
 
 
 class Overruns:
-    """Remembers which tenants' reviews overran their slice and how large they were, so that the next goes to a worker.
-
-    One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
-    that take half of their slice. So other reviews must also overrun before all go to workers for half a minute: one,
-    or three where the reviews are small. A small review takes long if it names large objects.
+    """Remembers which tenants' reviews overran their slice and how large they were, so that their next review goes to a
+    worker. One overrun may be chance: a process is sometimes interrupted, or collects garbage, in one of some hundred
+    reviews that take half of their slice. So other reviews must also overrun before all go to workers for half a
+    minute: one, or three where the reviews are small. A small review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)
@@ -166,7 +166,7 @@ _SHORT_WORK_S: Final = ROUND_S / 2
 
 Short work has another ROUND_S in each round: it need not wait for the next round, which first checks hundreds of
 sockets twice, because long work of others filled this round. Longer work is charged more than it took, in the queue:
-twice as long is charged four times, for that is what it makes others wait, twice as many for twice as long (the
+work that is twice as long is charged four times as much, because twice as many reviews wait twice as long (the
 residual service time of the Pollaczek-Khinchine formula). One long piece may be chance: only a second one is charged
 so."""
 _TURN_S: Final = 0.000_2

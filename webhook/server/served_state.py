@@ -54,9 +54,9 @@ class Readiness:
 
     Attributes:
         checks: what must hold for reviews to be answered.
-        remarks: what people should see in the verbose text, such as a reload that failed, though reviews are answered.
-        notes: what people may want to know, and what is no fault.
-        draining: set once, when the process is about to stop: no new connections, please.
+        remarks: faults for the verbose text, such as a failed reload, although reviews are answered.
+        notes: information for the verbose text, without a fault.
+        draining: set once, before the process stops, so that no new connections come.
     """
 
     checks: Mapping[str, Check] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def _shortened_line(line: str) -> str:
 class ServedState:
     """The policies, context and view of the cluster for reviews; each review reads the current ones.
 
-    `policies` are compiled under the last good `configuration`. `options` are those of each review.
+    `policies` are compiled under the last good `configuration`. `options` are the options of each review.
     """
 
     policies: ReloadableValue[PolicySet]

@@ -1,7 +1,7 @@
-"""The PolicyExceptions that a cluster stores: what their status says, and what is wrong with a new one.
+"""The PolicyExceptions that a cluster stores: their status, and the mistakes of a new PolicyException.
 
-Reviews look them up in the view of the cluster (admission/exceptions.py). This module says of each whether it has an
-effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
+Reviews look them up in the view of the cluster (admission/exceptions.py). This module writes into each status whether
+the object has an effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from webhook.rules.decisions import INVALID, Decision, ValidationAction
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
 LOOK_S: Final = 1.0
-"""Seconds between two looks whether a stored status differs from the wanted one."""
+"""Seconds between two comparisons of the stored status with the wanted status."""
 _MOST_SHARE: Final = 0.1
-"""The share of a processor that looks may take: users choose how much there is to look at, and how often it changes."""
+"""The share of a processor for these comparisons, because users choose the number of objects and of changes."""
 MOST_STATUSES: Final = 1000
-"""How many objects get a status, those of each namespace in turn: users may store any number."""
+"""How many objects get a status; namespaces take turns, because users may store any number of objects."""
 _POLICY: Final = "claimgate.dev"
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
@@ -57,7 +57,7 @@ class StoredExceptions:
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], connection: ObjectApplier
     ) -> None:
-        """Begin with no status written.
+        """Begin without a written status.
 
         Args:
             policies: the policies in service, with the configuration that bounds exceptions.
@@ -80,7 +80,7 @@ class StoredExceptions:
 
     @property
     def pause_s(self) -> float:
-        """Return the seconds until the next look, so that all looks take a small share of a processor."""
+        """Return the seconds until the next comparison, so that comparisons use a small share of a processor."""
         return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
@@ -148,8 +148,8 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
 
 
 class _KnownConditions:
-    """The conditions of objects under some policies on a day. Those of an unchanged object are computed once: a user
-    may change one of a thousand objects each second.
+    """The conditions of objects under some policies on a day. Conditions of an unchanged object are computed once,
+    because a user may change one of a thousand objects each second.
     """
 
     def __init__(self, policies: PolicySet, day: dt.date) -> None:

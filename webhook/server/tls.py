@@ -32,7 +32,7 @@ _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The paths of the serving pair and of the client authority; without client_ca any client may call."""
+    """The paths of the serving pair and of the client authority; without `client_ca` any client may call."""
 
     certificate: Path
     key: Path
@@ -82,7 +82,7 @@ class Certificates:
     """The current TLS context and its certificate. `reload` may be called from any thread, one at a time.
 
     Attributes:
-        context: of the next handshake.
+        context: the context for the next handshake.
         shown: the PEM text of the certificate that new handshakes see.
         trusted: the PEM text of the clients' authority, empty without one. It stays the same object until the
             authority changes.
@@ -102,7 +102,7 @@ class Certificates:
             Whether there was a change.
 
         Raises:
-            ConfigurationError: the changed files are not a usable pair; the last one stays in service.
+            ConfigurationError: the changed files are not a usable pair; the previous pair stays in use.
         """
         mark = self._read_file_states()
         if mark == self._mark:

@@ -28,8 +28,9 @@ MAX_OVERHEAD_BYTES: Final = 1024
 """How many bytes without data may arrive in a row, in addition to the amount of data between them. A record has 22 to
 29 bytes in addition to its data, the shortest request has 40."""
 _HANDSHAKE_RECORDS: Final = 64
-"""The most records of a handshake. A hello is one, a chain of certificates one for each 16 KB, or for each 512 bytes of
-small devices (RFC 6066, section 4). OpenSSL accepts a hello of 131 KB in records of one byte, which takes 0.25 s."""
+"""The most records of a handshake. A hello is one record. A chain of certificates has a record for each 16 KB, or for
+each 512 bytes from small devices (RFC 6066, section 4). OpenSSL accepts a hello of 131 KB in records of one byte, which
+takes 0.25 s."""
 
 
 class TlsStream:

@@ -6,7 +6,7 @@ controllers in kube-system create the Pods of all namespaces. kube-apiserver als
 namespace (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are
 one user, because a user who may create one may create hundreds.
 
-All use fades at the same rate, so the order of two names changes only when one of them uses more. A name is remembered
+All use fades at the same rate, so the order of two names changes only when one name uses more. A name is remembered
 by its *level*: the binary logarithm of its use as it would be at the start of the clock. Levels compare at any time.
 Clients can invent names, so the maps are bounded and drop their oldest entries.
 """
@@ -100,7 +100,7 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 def page_tenant(path: str, address: str) -> Tenant:
     """Return the tenant of a request that is not a review; no namespace has its slash.
 
-    All paths that the server does not know share one namespace: a client can invent as many as it likes, each of 4 KB.
+    All unknown paths share one namespace, because a client can invent any number of paths of 4 KB.
 
     Each address has a separate account for each probe. So a flood of probes from one address does not delay a kubelet,
     and neither do other requests from the kubelet's address.
@@ -113,7 +113,7 @@ def page_tenant(path: str, address: str) -> Tenant:
 def handshake_tenant(address: str) -> Tenant:
     """Return the tenant of a TLS handshake, one for each address, so that one address cannot keep out the others.
 
-    It is an account apart from what the same address asks for afterwards. All handshakes together count as one address:
+    The account is separate from later requests of the same address. All handshakes together count as one address:
     hundreds of addresses that connect without end do not go before reviews.
     """
     return Tenant(f"/handshake {address}", "", "/handshakes")

@@ -4,10 +4,10 @@ Users of controllers, GitOps and pipelines do not see warnings. An Event names t
 message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
 
 Reviews wait for nothing here: an offer is appended to a bounded queue, or dropped. A background task writes a few
-Events a second, of each namespace in turn. A namespace with more than its share of a full queue loses its newest Event,
-so its objects silence no other namespace. Each replica remembers what it has told for an hour, as long as API servers
-keep Events; the name of an Event follows from its object and rule, so that the API server refuses the second one of
-another replica.
+Events a second; namespaces take turns. A namespace with more than its share of a full queue loses its newest Event, so
+its objects silence no other namespace. Each replica remembers its Events for an hour, as long as API servers keep
+Events. The name of an Event follows from its object and rule, so the API server refuses the same Event from a second
+replica.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from webhook.server.usage import BoundedMap
 from webhook.text.terminal import one_line
 
 WARNED: Final = "warned"
-"""The log field with what a review warned of; it becomes Events and is not logged."""
+"""The log field with the warnings of a review; it becomes Events and is not logged."""
 MOST_WAITING: Final = 1000
 """How many Events wait to be written."""
 PERIOD_S: Final = 0.2
@@ -63,7 +63,7 @@ OWNED: Final[Mapping[tuple[str, str], str]] = {
 
 
 class ObjectReference(Struct, frozen=True):
-    """An object of a namespace. An Event is about one, and `kubectl describe` finds Events by all of these."""
+    """The object that an Event is about; `kubectl describe` finds Events by all these fields."""
 
     api_version: str
     kind: str
@@ -85,7 +85,9 @@ class EventConnection(Protocol):
 
 
 def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str, Any] | None:
-    """Return the nearest owner of an object and the rules that it was only warned of, as JSON; None for nothing."""
+    """Return the nearest owner of an object, and the rules that only warned about it, as JSON; None without
+    warnings.
+    """
     if not verdict.allowed or attributes.dry_run or attributes.sub_resource or not attributes.namespace:
         return None
     if attributes.operation not in (Operation.CREATE, Operation.UPDATE):
@@ -123,7 +125,7 @@ def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
 
 
 def controller_of(obj: JSON, namespace: str) -> ObjectReference | None:
-    """Return the controller of an object; None if it has none, or one that cannot be read."""
+    """Return the controller of an object; None if it has no controller, or if the reference cannot be read."""
     owners = get(obj, ("metadata", "ownerReferences"), None)
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
@@ -146,20 +148,20 @@ class _WaitingEvent(Struct, frozen=True):
 
 
 def _key_of_event(about: ObjectReference, rule: str) -> tuple[str, str, str]:
-    """Return by what an Event is remembered. A user may write any uid, so it counts in its namespace alone."""
+    """Return the key by which an Event is remembered. A user may write any uid, so the key has the namespace."""
     return about.namespace, about.uid, rule
 
 
 class _WaitingEvents:
-    """The Events that wait to be written, by namespace; the first namespace is the next one to be served."""
+    """The Events that wait to be written, by namespace; the first namespace is the next to be served."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, deque[_WaitingEvent]] = {}
         self._count = 0
 
     def add(self, event: _WaitingEvent) -> _WaitingEvent | None:
-        """Add an Event; return the one that is dropped for it if too many wait: the newest of the namespace with the
-        most of them.
+        """Add an Event. If too many Events wait, drop and return the newest Event of the namespace with the most
+        Events.
         """
         own = self._by_namespace.setdefault(event.about.namespace, deque())
         own.append(event)
@@ -187,7 +189,7 @@ class _WaitingEvents:
 
 
 class WarningEvents:
-    """The Events of one server. All but the requests runs on its event loop."""
+    """The Events of one server. Everything except the requests runs on its event loop."""
 
     def __init__(
         self,
@@ -220,14 +222,14 @@ class WarningEvents:
             dropped = self._waiting.add(_WaitingEvent(about, rule, path))
             if dropped is not None:
                 self._counters.events["dropped",] += 1
-                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # so that it can be told later
+                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # so that it can be written later
 
     def describe_error(self) -> str:
         """Return why the last Event could not be written; "" if it was."""
         return self._error
 
     async def write_periodically(self) -> None:
-        """Write what waits, one Event after the other, for as long as the server runs."""
+        """Write the waiting Events, one after the other, as long as the server runs."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.write_next()
@@ -244,7 +246,7 @@ class WarningEvents:
         try:
             await asyncio.to_thread(self._create, top, event)
         except ServerRefused as refused:
-            if refused.code == HTTPStatus.CONFLICT:  # another replica told it
+            if refused.code == HTTPStatus.CONFLICT:  # another replica wrote it
                 self._counters.events["repeated",] += 1
             else:
                 self._record_failure(str(refused))
@@ -255,7 +257,7 @@ class WarningEvents:
             self._counters.events["written",] += 1
 
     def _is_first(self, about: ObjectReference, rule: str) -> bool:
-        """Return whether this was not told of the object in the last hour, and remember it."""
+        """Return whether this warning about the object was not written in the last hour, and remember it."""
         key, now = _key_of_event(about, rule), self._clock()
         told = self._told.get(key)
         if told is not None and now - told < AGAIN_S:

@@ -91,7 +91,7 @@ class WorkerResult:
             refused is a call that cannot be read, failed is our own bug, out of time is an evaluation that its deadline
             ended outside of every policy.
         body: the AdmissionReview of a verdict.
-        fields: what is logged of it; of one refused or failed its code, reason and message too.
+        fields: the log fields of the review; for a refused or failed call also its code, reason and message.
         seconds: the evaluation time of a verdict; unlimited without a verdict.
     """
 
@@ -143,11 +143,11 @@ class WorkerStarter:
     """The current fork server, which is forked again after each change of the server's state; for one event loop."""
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
-        """Fork nothing yet.
+        """Create the lane without forking.
 
         Args:
-            work: what workers do.
-            memory_bytes: what a worker may take beyond what it shares.
+            work: the function that workers run.
+            memory_bytes: the memory of a worker beyond the memory that it shares.
             version: returns what says by `==` whether the state of the server is the same, and None while it changes.
         """
         self._work = work
@@ -249,10 +249,10 @@ class WorkerLane:
             job: what the worker does, with all that this process has now or when the worker is started.
             tenant: the tenant of the review.
             deadline: a moment of the monotonic clock at which the worker is killed.
-            starts_by: an earlier one, after which it is not worth a worker.
+            starts_by: an earlier moment, after which no worker is started.
 
         Raises:
-            OutOfTime: one of the two came first.
+            OutOfTime: one of the two moments came before the answer.
             WorkerDied: no worker could be started, or two ended without an answer.
         """
         came, starts_by = monotonic(), min(starts_by, deadline)
@@ -295,7 +295,9 @@ class WorkerLane:
             turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
-        """Return whether the tenant may start a worker; the last free one is for light tenants that run none."""
+        """Return whether the tenant may start a worker; the last free worker is for light tenants without a running
+        worker.
+        """
         free = self._limits.workers - self.busy_worker_count
         if free != 1 or self._limits.workers == 1:
             return free > 0
@@ -307,10 +309,10 @@ class WorkerLane:
     async def _run_one_worker(
         self, job: Job, tenant: Tenant, came: float, deadline: float, starts_by: float
     ) -> bytes | None:
-        """Start one worker and return its answer, or None when it ended without one.
+        """Start one worker and return its answer, or None if it ended without an answer.
 
         Raises:
-            OutOfTime: it was killed at the deadline.
+            OutOfTime: the worker was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
         worker = await self._start(tenant, came, deadline, starts_by)

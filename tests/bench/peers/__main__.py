@@ -1,9 +1,9 @@
 """claimgate compared with Gatekeeper and Kyverno: `python -m tests.bench.peers` prints one table of one run.
 
 Sixteen equal CEL policies each (policies.py), the same AdmissionReviews over TLS, one controller at a time, on the cores
-of this machine. First ordinary Pods of 6 KB that differ: reviews for each second of a processor's time. Then victims
-send small reviews at a bounded rate during each of the attacks below. Needs Go to build the other two, and the API
-server's binaries of the e2e tests.
+of this machine. First the table measures reviews for each second of a processor's time, with different ordinary Pods of
+6 KB. Then victims send small reviews at a bounded rate during each of the attacks below. Needs Go to build the other
+two, and the API server's binaries of the e2e tests.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _send(engine: Engine, calls: list[bytes]) -> list[float]:
 
 
 def attacked(engine: Engine, seconds: float, result: Result) -> None:
-    """A row for each attack, and one without."""
+    """A row for each attack, and a row without an attack."""
     asked = [replace(one, path=engine.path) for one in questions() if one.path == "/validate"]
     with Sampler(engine.address.pid) as sampler:
         for attack in (None, *chosen_attacks()):

@@ -55,7 +55,7 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 
 
 def is_for_checkpoints(mount: VolumeMountInObject) -> bool:
-    """Return whether a mount is one for checkpoints, by its path or its volume."""
+    """Return whether a mount is for checkpoints, by its path or its volume."""
     return bool(_NAMED.search(mount.target) or _NAMED.search(mount.volume.name))
 
 
@@ -121,7 +121,7 @@ def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Su
 
 
 def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
-    """Return the problem of a folder on an emptyDir, or of one in the container itself, where no volume is mounted."""
+    """Return the problem of a folder on an emptyDir, or of a folder in the container itself, without a volume."""
     if is_mounted:
         message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
         return CHECKPOINT_LOST.problem(path, message, "use a PersistentVolumeClaim")
@@ -139,7 +139,7 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
-    """Warn of every mount with a subPath that is the same for pods that expect different ones, or that cannot be
+    """Warn of every mount with a subPath that is the same for pods that need different folders, or that cannot be
     expanded.
     """
     for mount in subject.once(read_mounts).all:
