@@ -1,7 +1,7 @@
 """Reads the files of the command line part by part, so that memory does not grow with the input.
 
 A part is about a megabyte: whole documents of a YAML stream, or lines of JSON lines. A JSON document is one part. So is
-a YAML stream that only a parser can split (directives, `...`). Knows where documents end, and nothing of their content.
+a YAML stream that only a parser can split (directives, `...`). Knows where documents end, but not their content.
 `documents.read_documents` reads everything at once; each part here gives the same documents, problems and templates.
 """
 
@@ -51,7 +51,7 @@ class RereadableFiles:
 
     Args:
         open_file: opens a file, also one on another machine.
-        max_copied_bytes: the most that is copied of standard input or a pipe.
+        max_copied_bytes: the most bytes of standard input or a pipe that are copied.
     """
 
     def __init__(self, open_file: OpenFile = open_file, max_copied_bytes: int = MAX_COPIED_BYTES) -> None:
@@ -181,10 +181,10 @@ class DocumentStream:
         exclude: patterns of names, or of paths below a named place, for files to leave out.
         include: patterns for the only files of folders to read.
         listing: lists the files of names.
-        patterns: finds the patterns of a named folder; those of its `.claimgateignore` if None.
+        patterns: returns the patterns of a named folder; by default those of its `.claimgateignore`.
 
     Attributes:
-        problems: what does not exist or cannot be listed.
+        problems: files that do not exist or cannot be listed.
         sources: the files in order, each once.
         excluded: how many files are left out.
         ignored: how many of these a `.claimgateignore` leaves out.

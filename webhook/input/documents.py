@@ -1,7 +1,7 @@
 """Reads the files of the command line into single documents with their places.
 
-Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Everything
-unreadable is collected along with what could be read, so that one bad file does not hide the others.
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Unreadable files
+are collected beside the readable documents, so that one bad file does not hide the others.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         return locate
 
     def line_finder(self, inside: FieldPath = ()) -> Lines:
-        """Return a function that gives the line of a printed path; None if there is none to show."""
+        """Return a function that returns the line of a printed path; None if there is no line to show."""
 
         def line(path: str, words: Words) -> SourceLine | None:
             try:

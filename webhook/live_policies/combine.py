@@ -1,7 +1,7 @@
-"""Policies of files and stored ones as one set, in which no name counts twice.
+"""Combines policies of files and stored policies into one set, in which no name counts twice.
 
 A shipped or mounted policy wins over a stored object with the same name: a user who may write policies of claimgate.dev
-cannot remove a shipped one. A stored binding may name a policy of either origin.
+cannot remove a shipped policy. A stored binding may name a policy of either origin.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def combine_file_and_stored_policies(
     """Combine the policies of files and of stored objects into one set.
 
     Args:
-        files: as they were loaded.
-        compiled: stored objects, each compiled.
+        files: the loaded policies of files.
+        compiled: the compiled stored objects.
         is_server: whether policies that are not registered, as their status says, are left out.
     """
     of_files: dict[Key, Policy] = {
@@ -104,14 +104,14 @@ def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key
 
 
 def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    """Return whether there is a stored object for the policy, in force or not."""
+    """Return whether there is a stored object for the policy, evaluated or not."""
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
 def _sorted_policies_with_bindings(
     kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
-    """Return the policies of a kind in the order of their names, with their own bindings and stored ones."""
+    """Return the policies of a kind in the order of their names, with their own and stored bindings."""
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))

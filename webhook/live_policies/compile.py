@@ -1,8 +1,8 @@
 """Compiles each stored object separately, so that a mistake in one object does not remove another.
 
 A generation with an error never decides about a request: a typo of a policy author must not refuse the Pods of a
-cluster. The last generation that compiled stays in force, which the status of the object keeps, so that all replicas
-evaluate the same one, also after a restart (docs/decisions/0013).
+cluster. The last generation that compiled stays in use. The status of the object keeps it, so that all replicas
+evaluate the same generation, also after a restart (docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webhook.policy.load import Options, chosen_engine
 from webhook.policy.type_check import sentences_about_types
 
 MOST_OBJECTS: Final = 400
-"""Policies and bindings in force: about ten times what is shipped."""
+"""The most policies and bindings in use: about ten times the number of shipped policies."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
 """For all objects as JSON."""
 COMPILED_FACTOR: Final = 70
@@ -40,7 +40,7 @@ _MOST_S_TO_TYPE: Final = 1.0
 _FIX: Final = "make it smaller, or delete others"
 _TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
-    f"compiling all policies up to this one takes longer than {MOST_S_TOGETHER:g} s: shorten slow ones, or delete some"
+    f"compiling all policies up to this one takes longer than {MOST_S_TOGETHER:g} s: shorten or delete slow policies"
 )
 
 
@@ -48,8 +48,8 @@ _TOO_SLOW_TOGETHER: Final = (
 class CompiledObject:
     """The result for one object: a policy or a binding, or the reason why it has no effect.
 
-    errors: what is wrong, a line each, as `claimgate policies check` says it. reason: of condition Compiled.
-    generation: which one of the object is in force where that has errors; 0 for none.
+    errors: the mistakes, a line each, as `claimgate policies check` prints them. reason: the reason of condition
+    Compiled. generation: the generation that is evaluated while the newest has errors; 0 for none.
     """
 
     stored: StoredPolicy
@@ -81,10 +81,10 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """Compile each object and return the results in their order; those beyond the bounds are not compiled.
+        """Compile each object, and return the results in the same order; objects beyond the bounds are not compiled.
 
         Args:
-            stored: all objects, those first that count first.
+            stored: all objects, in the order in which they count.
         """
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
@@ -157,7 +157,7 @@ class Compiler:
             policy, errors = compile_policy(
                 manifest, self._budget, options.version, _kind_and_name(stored), registry=options.registry
             )
-        except CelError as error:  # what no expression may be, such as one too deep to be read
+        except CelError as error:  # an expression that cannot be read, for example because it is too deep
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
         told = _distinct_error_texts(errors)
         if policy.uses_authorizer and not self._may_ask:

@@ -44,7 +44,7 @@ def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[
 
 
 def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with the time of their last change: the stored one where the status is the same."""
+    """Return the conditions with the time of their last change: the stored time if the status is the same."""
     known = stored_conditions(stored)
     return [
         {

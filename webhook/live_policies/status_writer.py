@@ -1,7 +1,7 @@
 """Writes conditions to the status of stored objects by server-side apply, a bounded number of times.
 
-Every replica may write, under one field manager, and all of them would write the same. A replica that sees its own
-result in the view writes nothing; the others wait a random moment, so that mostly one does. A replica that was
+Every replica may write, under one field manager, and all would write the same. A replica that finds its own result in
+the view writes nothing; the others wait a random moment, so that mostly one replica writes. A replica that was
 overwritten (two versions of claimgate in a rollout) waits longer each time, so that two that disagree do not fight.
 """
 

@@ -1,7 +1,7 @@
 """Log lines: a constant message and fields, as one JSON object a line, or as text for people.
 
 A line of text has time, level, message, then `name=value` for each field. A value of more than a word is JSON, so that
-a line can be split into its fields again. Control and bidirectional characters are escaped, so that no terminal obeys
+a program can split a line into its fields. Control and bidirectional characters are escaped, so that no terminal obeys
 them (terminal.py). A server gives its lines to a LogWriter and never waits for a reader. Without one a line is written
 at once. Does not know the logged contents.
 
@@ -49,7 +49,7 @@ _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=Fa
 class Log:
     """Writes lines at or above its level. Thread-safe: a line is one write.
 
-    Lines go to `writer` if there is one, else to `stream`, else to what sys.stderr is at each write.
+    Lines go to `writer` if there is one, otherwise to `stream`, otherwise to the current sys.stderr.
     """
 
     level: Level = "info"
@@ -170,7 +170,7 @@ def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
 
 
 class _LibraryLogHandler(logging.Handler):
-    """The standard library's records as lines; few a second, since clients cause some of them as often as they like."""
+    """The standard library's records as lines; only a few a second, because clients can cause any number of them."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

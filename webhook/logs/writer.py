@@ -23,14 +23,14 @@ from webhook.text.wording import counted
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
-"""The most lines that wait, including the batch that is being written. A line of a review has some 400 characters: that
-is three seconds of the busiest replica that was measured (3,250 reviews a second)."""
+"""The most lines that wait, including the batch that is being written. A line of a review has some 400 characters. The
+bound allows three seconds of the busiest measured replica (3,250 reviews a second)."""
 GATHER_S: Final = 0.02
 """How long the first line of a batch waits for others: at 1,000 reviews a second, one write for twenty."""
 FLUSH_S: Final = 1.0
 """How long a stop waits for the last lines to be read."""
 REMARK_S: Final = 60.0
-"""How long a dropped line is spoken of."""
+"""How long dropped lines are reported."""
 _ATTEMPT_S: Final = 0.1
 
 

@@ -63,9 +63,10 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 
     `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
     that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
-    with writes that should not wait for the webhook. `spares_stored`: what was stored with a problem keeps working, as
-    docs/policies.md says of `stored: warn`. `concerns` are parts of a Pod, or of an object that creates Pods. The
-    policy applies if the Pod has at least one of them; `any_pod` are the rules about other Pods, too.
+    with writes that should not wait for the webhook. `spares_stored`: an object that was stored with a problem keeps
+    working, as docs/policies.md says of `stored: warn`. `concerns` are parts of a Pod, or of an object that creates
+    Pods. The policy applies if the Pod has at least one of them; `any_pod` are the rules that are also about other
+    Pods.
     """
 
     expands: bool = False

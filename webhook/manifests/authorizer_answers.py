@@ -1,8 +1,8 @@
-"""Answers to what policies ask `authorizer`, as suites and the files of `--authorizer` write them.
+"""Answers to questions of policies to `authorizer`, in the form of suites and of files of `--authorizer`.
 
     authorizer:
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
-    - {path: /healthz, allowed: false, reason: nobody may}
+    - {path: /healthz, allowed: false, reason: no rule allows it}
 
 The first answer that matches all fields of a question counts. A field that is left out means any value.
 """

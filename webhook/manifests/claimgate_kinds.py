@@ -60,7 +60,7 @@ _STORED: Final = (
     "and deletions pass, unless the policy names them. deny: as in a ValidatingAdmissionPolicy."
 )
 _CONCERNS: Final = (
-    "Parts of a Pod, or of an object that creates Pods, any of which it needs for the policy to apply: words of "
+    "Parts of a Pod, or of an object that creates Pods. The policy applies only to objects with one of them: words of "
     "docs/registration.md."
 )
 _ANY_POD: Final = "Rules of the policy that are also about Pods without any of these parts."
@@ -163,7 +163,7 @@ def native_manifest(value: JSON) -> JSON:
         value: an object of one of the kinds.
 
     Raises:
-        ShapeError: unknown fields and wrong types, all of them; paths are those of the object.
+        ShapeError: all unknown fields and wrong types, with paths of the object.
     """
     checked = _without_nulls_and_status(value)
     kind, spec = value["kind"], dict(checked.get("spec") or {})

@@ -2,7 +2,7 @@
 
 Errors that a schema cannot find, such as expressions that do not compile, are in the status of each object.
 Enumerations, required fields and lists by name are those of admissionregistration/v1 (k8s.io/api v0.36); fields have no
-defaults, so that an object stays as it was applied and GitOps tools see no difference. Knows no cluster.
+defaults, so that an object stays as applied and GitOps tools see no difference. Knows no cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webhook.workloads.plurals import plural_of_kind
 Schema: TypeAlias = dict[str, Any]
 
 LONGEST_EXPRESSION: Final = 16 << 10
-"""Characters of one expression: the longest of the shipped policies has a tenth of it."""
+"""The most characters of an expression: the longest expression of the shipped policies has a tenth of this."""
 MOST_ENTRIES: Final = 100
 """Entries of any list: the API server accepts 64 conditions and 20 audit annotations."""
 _EXPRESSIONS: Final = frozenset(("expression", "messageExpression", "valueExpression"))

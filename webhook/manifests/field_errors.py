@@ -77,6 +77,6 @@ def value_as_go_text(value: object) -> str:
 
 
 def join_errors(errors: Iterable[object]) -> str:
-    """Join errors into one text: a single one unchanged, otherwise `[a, b]`, repeated ones once."""
+    """Join errors into one text: a single error unchanged, several as `[a, b]`, repeated errors once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -24,7 +24,7 @@ COMMAND: Final = "claimgate policies convert"
 
 
 def project_of_policy(value: JSON) -> str:
-    """Return the project of the policy; "" if it is none of them."""
+    """Return the project of the policy; "" if it belongs to none of these projects."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return ""
     return _GROUPS.get(str(value.get("apiVersion", "")).rpartition("/")[0], "")

@@ -54,7 +54,7 @@ class Selector(Struct, frozen=True):
         return ",".join(sorted(requirement.text for requirement in self.requirements))
 
     def matches(self, labels: Labels) -> bool:
-        """Say whether the labels meet every requirement; a value that is not a string meets none."""
+        """Say whether the labels meet every requirement; a value that is not a string meets no requirement."""
         for requirement in self.requirements:
             value, operator = labels.get(requirement.key), requirement.operator
             if value is not None and type(value) is not str:

@@ -154,7 +154,7 @@ def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
-    """Return the exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
+    """Return the exceptions of an object's annotation if its namespace may have the annotation, or their mistakes."""
     text = _exception_annotation(obj)
     if not text:
         return (), ""

@@ -1,7 +1,7 @@
 """The mistakes in a policy or binding that the API server refuses beyond its shape, without expressions.
 
-Each function checks one part of a manifest and gives the server's own field errors in the server's order; compile.py
-calls them in its walk over a policy, since the server reports expressions in between. Source: kubernetes v1.36
+Each function checks one part of a manifest and yields the server's own field errors in the server's order. compile.py
+calls them in its walk over a policy, because the server reports expressions in between. Source: kubernetes v1.36
 pkg/apis/admissionregistration/validation/validation.go. Beyond it: reason `BadRequest` is this project's own.
 """
 

@@ -2,8 +2,8 @@
 
 Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
 typed/{validate,merge}.go. Objects merge field by field, keyed lists item by item in the order of the configuration,
-sets become unions; what the schema calls atomic may not be named. Nothing can be removed. Owners of fields are not
-recorded.
+sets become unions; a configuration may not name what the schema calls atomic. Nothing can be removed. Owners of fields
+are not recorded.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _insert_value(container: JSON, step: str, value: JSON, where: str) -> None:
 
 
 def _insertion_index(container: list[JSON], step: str) -> int:
-    """Return the index at which to insert: up to one past the end; negative ones count from there."""
+    """Return the index at which to insert: up to one past the end; negative indexes count from there."""
     try:
         index = _parse_index(step)
     except PatchError as error:

@@ -2,7 +2,7 @@
 
 Built-in kinds come from one table of facts, listkeys.json, taken from the schema that Kubernetes publishes for apply
 configurations; it is read on first use. Custom kinds come from their CustomResourceDefinition, by the rules of
-k8s.io/kube-openapi pkg/schemaconv; without one their fields are unknown and anything goes.
+k8s.io/kube-openapi pkg/schemaconv; without a definition their fields are unknown, and any field is accepted.
 
 A node of the table: a scalar's name, `#type`, or an object with `list` (with `keys`, or `set`, else atomic), `fields`,
 `map` (of any other field), `atomic`, `scalar`, `ref`.

@@ -67,7 +67,7 @@ class _ItemIndex(Struct, frozen=True):
 class ListIndexes:
     """The indexes of merged lists by merge key, kept from one patch to the next.
 
-    An item keeps its number while others are put before and after it, so that nothing is numbered again for them.
+    An item keeps its number while others are inserted before and after it, so that no item gets a new number.
     """
 
     __slots__ = ("_lists",)
@@ -105,10 +105,10 @@ def merge_patch(
 
     Args:
         original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
-        patch: a part of one.
-        root: which of them.
+        patch: a part of such an object.
+        root: the type of the object.
         deadline: is charged for what is walked.
-        indexes: those of earlier merges; this merge begins with their results.
+        indexes: the indexes of earlier merges; this merge begins with their results.
 
     Raises:
         Unmergeable: the patch is not an object, lacks a merge key, or has a directive that cannot be followed.

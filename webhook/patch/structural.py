@@ -1,7 +1,7 @@
 """Changes a custom resource by its schema as an API server does: fills in defaults, removes unknown fields and nulls.
 
-Knows objects and OpenAPI schemas as CustomResourceDefinitions hold them; changes nothing, and gives the same value
-where there is nothing to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/
+Knows objects and OpenAPI schemas as CustomResourceDefinitions hold them; changes no input, and returns the same value
+if there is nothing to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/
 algorithm.go, defaulting/prunenulls.go.
 """
 

@@ -19,7 +19,8 @@ _ABSENT: Final = object()
 def write_back_changes(written: JSON, shown: JSON, changed: JSON, deadline: Deadline) -> JSON:
     """Return `written` with the changes from `shown` to `changed`; the same value if there are none.
 
-    Elements of lists belong together where they are the same value, else by their `name`, else by their position.
+    Elements of lists belong together if they are the same value, otherwise by their `name`, otherwise by their
+    position.
     """
     deadline.spend(1)
     if changed is shown:

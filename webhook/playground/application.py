@@ -54,11 +54,11 @@ class Playground:
     """Answers questions, by the policies and options of the command line, in child processes.
 
     Attributes:
-        policies: those where a question has none.
-        options: how its own are compiled.
+        policies: the policies for a question without policies.
+        options: how policies of a question are compiled.
         engine: notes evaluations of `policies`.
-        workers: where questions are answered.
-        check: says what `claimgate policies check` says of policies.
+        workers: the processes that answer questions.
+        check: returns the output of `claimgate policies check` for policies.
         draft: returns the files of a suite with the question as a case.
     """
 

@@ -142,7 +142,7 @@ def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON
 
 
 def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
-    """Yield a binding for each policy that none names, as the page evaluates it: one that denies."""
+    """Yield a denying binding for each policy without a binding, so that the page evaluates the policy."""
     bound = {(each["kind"], get(each, ("spec", "policyName"), "")) for each in policies}
     for each in policies:
         kind, name = f"{each['kind']}Binding", get(each, ("metadata", "name"), "")

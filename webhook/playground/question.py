@@ -24,9 +24,9 @@ class Question:
     Args:
         object: objects, requests or AdmissionReviews to be reviewed.
         cluster: policies with their bindings, their params, and other objects of the cluster. Without a policy in it,
-            those of the command line are evaluated, or the shipped ones.
+            the policies of the command line are evaluated, or the shipped policies.
         phase: the phase to run.
-        is_whole: what `cluster` has not, does not exist.
+        is_whole: objects that `cluster` does not have do not exist.
     """
 
     object: str = ""
@@ -39,7 +39,7 @@ def read_question(body: bytes) -> Question:
     """Return the question of a request's body.
 
     Raises:
-        CallError: 400 where it is not one.
+        CallError: 400 if it is not a question.
     """
     try:
         value = decode_any_json(body, Deadline())

@@ -71,7 +71,7 @@ def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, 
 
 
 def fields_of_kind(api_version: str, kind: str) -> Tree:
-    """Return the fields of a kind; none of one that is not known."""
+    """Return the fields of a kind; no fields of an unknown kind."""
     group, _, version = api_version.rpartition("/")
     left = [_MOST_FIELDS]
     return _tree(type_of(GroupVersionKind(group, version, kind)), _DEEPEST, left) or {}

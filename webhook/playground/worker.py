@@ -1,6 +1,7 @@
 """Evaluates one question at a time in a separate process, with bounded time and memory.
 
-The children are those of the server's heavy reviews (server/child_process.py), which needs `fork`: Linux and macOS.
+The children are those of server/child_process.py, as for heavy reviews of the server. They need `fork`: Linux and
+macOS.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Workers:
         """Return the answer of some work, as JSON.
 
         Raises:
-            CallError: 503 where too many wait, 504 where it took too long, 500 where it ended without an answer.
+            CallError: 503 if too many questions wait, 504 if the work took too long, 500 if it ended without an answer.
         """
         if self._waiting >= _WAITING:
             raise CallError(503, "ServiceUnavailable", "too many evaluations wait: try again in a few seconds")

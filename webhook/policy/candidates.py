@@ -131,9 +131,7 @@ def _inner_objects_of_policy(policy: Policy) -> InnerObjects | None:
 
 
 def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
-    """Return the matchConditions to evaluate on an object; those of `updates: spec` hold for everything that is
-    created.
-    """
+    """Return the matchConditions to evaluate on an object; those of `updates: spec` hold for every creation."""
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = structs.replace(gate, spec_changes=None)
@@ -148,7 +146,7 @@ def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozense
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return parts of a Pod. A policy's checks run only if a created or updated Pod has one of them."""
+    """Return parts of a Pod. A policy's checks run only if a created or updated Pod has one of these parts."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)
@@ -168,9 +166,7 @@ def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
 
 
 def _match_without_object(criteria: Criteria, attributes: Attributes, equal: ResourceEquivalences) -> bool | None:
-    """Return whether criteria match all such requests as they were sent, or none; None if that depends on the
-    object.
-    """
+    """Return whether criteria match all such requests in their sent form, or none; None if the object decides."""
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

@@ -66,7 +66,9 @@ def _reads_variable_params(policy: Policy) -> bool:
 
 
 def _asks_for_null_params(policy: Policy) -> bool:
-    """Return whether some expression asks if there are parameters at all; that is assumed to protect the others."""
+    """Return whether some expression tests if there are parameters; this is assumed to protect the other
+    expressions.
+    """
     return any(_compares_params_with_null(parse(each.source)) for each in policy.expressions())
 
 

@@ -106,7 +106,7 @@ def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -
 
 
 def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> str:
-    """Return a sentence about a kind that several groups have; "" if one group at most has it."""
+    """Return a sentence about a kind that several groups have; "" if at most one group has it."""
     groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
     if len(groups) < 2:
         return ""
@@ -134,10 +134,9 @@ _MOST_SUGGESTED: Final = 3
 
 
 def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) -> Iterator[tuple[FieldPath, str]]:
-    """Yield path and text of what a PolicyException names and does not exist, or what several groups have.
-
-    Its other rules still have an effect, because a rule of another release, or of a policy that is stored later, is no
-    reason to refuse the objects that break the others.
+    """Yield path and text of rules and kinds of a PolicyException that do not exist, and of kinds that several groups
+    have. Its other rules still have an effect: an unknown rule may be of another release, or of a policy that is stored
+    later.
     """
     unknown = [(at, rule) for at, rule in enumerate(exception.spec.rules) if rule not in known.rules]
     for number, (at, rule) in enumerate(unknown):

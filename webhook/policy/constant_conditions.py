@@ -133,7 +133,7 @@ def _value_of_operator(function: str, values: Sequence[object]) -> object:
 
 
 def _values_read(node: Node, requests: Sequence[Known], variables: Mapping[str, Node]) -> str:
-    """Return what the paths that it reads can be; "" if it reads nothing that is known."""
+    """Return the possible values of the paths that it reads; "" if it reads no known path."""
     said = []
     for path in _paths_of_node(node, variables):
         values = sorted({each[path] for each in requests if path in each})

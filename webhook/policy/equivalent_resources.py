@@ -2,7 +2,7 @@
 
 Knows names only. The API server calls every served version of a resource equivalent, and the few resources that live in
 two groups (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It
-converts the object to the version of the matching rule. `conversion` of each pair says what of that can be done here:
+converts the object to the version of the matching rule. `conversion` of each pair says which of this claimgate can do:
 `version` changes nothing but `apiVersion`, as the API server does for a CRD without a conversion webhook; `fields` is
 one of the conversions of evaluation/conversions.py; `impossible` means that only an API server can do it.
 """

@@ -116,9 +116,9 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 class _TypeInference(Struct):
     """Infers the types of expressions.
 
-    unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
-    sets and does not read. tested: the fields with a test for presence in some expression. compared: sentences about
-    quantities that are compared as strings, by the comparison.
+    unknown: paths that some kind lacks, with a near name. known: paths that some kind has. written: paths that a
+        mutation sets and does not read. tested: the fields with a test for presence in some expression. compared:
+        sentences about quantities that are compared as strings, by the comparison.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)

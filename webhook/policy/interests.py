@@ -1,7 +1,7 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
 
-Knows bindings and facts; the cluster view keeps the objects. A parameter is held whole, for its policy may read any of
-it; other objects with only the fields that are read.
+Knows bindings and facts; the cluster view keeps the objects. A parameter is held as a whole, because its policy may
+read any of it; other objects with only the fields that are read.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def interests_of_policies(
     """Return the objects that a view of the cluster must hold for these policies.
 
     Args:
-        policies: as they were loaded.
-        registry: the facts and checks that they may ask for.
+        policies: the loaded policies.
+        registry: the facts and checks that they may use.
         params: the shipped parameters.
         own_namespace: where claimgate runs.
         of_audits: whether the view also has objects that only advice reads. A server never shows advice.
@@ -111,7 +111,9 @@ def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterabl
 
 
 def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
-    """Yield the names of shipped parameters, because the cluster's own object of that name replaces a shipped one."""
+    """Yield the names of shipped parameters, because the cluster's own object with this name replaces a shipped
+    object.
+    """
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
         namespace, name = namespace_and_name(param)

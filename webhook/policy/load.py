@@ -1,9 +1,9 @@
 """Loads a policy set from folders, files, mounted ConfigMaps, stdin, Lists and files with many documents.
 
-Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
-it is good. yamlfile lists the files of a folder; below a folder, `cases` and `context` hold test inputs
-and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind in the same files are its
-parameters. Policies of claimgate.dev are read as the equivalent native ones.
+Reads everything, reports all mistakes at once, each with file, line and column, and loads nothing if there is a
+mistake. yamlfile lists the files of a folder; below a folder, `cases` and `context` hold test inputs and are left out,
+as are suites of tests and kustomizations. Objects of a policy's paramKind in the same files are its parameters.
+Policies of claimgate.dev are read as the equivalent native ones.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def load_documents(
 
 
 def chosen_engine(chosen: Engine | EngineName) -> Engine:
-    """Return the engine of that name."""
+    """Return the engine with this name."""
     if chosen == "compiled":
         from webhook.cel import compiled_engine
 

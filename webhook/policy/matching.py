@@ -271,10 +271,9 @@ def _match_as_requested(
 def _match_of_unknown_version(
     rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences
 ) -> Match | None:
-    """Return a match where a rule names another version of a custom resource than the object has; None otherwise.
-
-    Which versions a cluster serves is not known here, so a rule that names one counts as written for a cluster that
-    serves it. An object of a file has none if the workload table knows its API: then its version was removed.
+    """Return a match if a rule names another version of a custom resource than the object has; None otherwise. The
+    versions that a cluster serves are not known here, so the version of a rule counts as served. An object of a file
+    has no match if the workload table knows its API: then its version was removed.
     """
     resource, kind = attributes.resource, attributes.kind
     if attributes.is_plain and (resource.group, resource.resource) in equal.groups:

@@ -62,9 +62,9 @@ class _PolicyIndex(Struct, frozen=True):
 class PolicySet:
     """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
 
-    `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies
-    of other projects that were read at the same time, "" if there are none, and `misplaced` the first PolicyException
-    of claimgate that was, because it has no effect there. `own_namespace` is where claimgate runs.
+    `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies of
+    other projects that were read at the same time, "" if there are none. `misplaced` names the first PolicyException of
+    claimgate that was read, because it has no effect there. `own_namespace` is where claimgate runs.
     `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
     """
 

@@ -1,4 +1,4 @@
-"""Warnings about policies without a binding, and the same set with a binding that denies for each of them.
+"""Warnings about policies without a binding, and the same set with a denying binding for each of these policies.
 
 A cluster never evaluates such a policy (kubernetes v1.36 pkg/admission/plugin/policy/generic: a hook is a policy with
 its bindings).

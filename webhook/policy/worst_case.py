@@ -40,9 +40,9 @@ def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
 class WorstCaseCost(Struct, frozen=True):
     """The cost of one evaluation of all expressions, each variable once: for one binding, parameter and pod template.
 
-    most: for objects of any size; None when it has no bound. request: for requests of 3 MiB; None when even they set no
-    bound that could ever be reached. within: how long every text, list and map may be together while no limit can be
-    reached, at most REQUEST_SIZE; None when the limits can be reached by the shortest ones.
+    most: the cost for objects of any size; None without a bound. request: the cost for requests of 3 MiB; None without
+        a bound that could ever be reached. within: how long every text, list and map may be together while no limit can
+        be reached, at most REQUEST_SIZE; None when the limits can be reached by the shortest ones.
     """
 
     most: int | None

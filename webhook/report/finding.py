@@ -62,9 +62,9 @@ class Copy(Struct, frozen=True):
 class Finding(Struct, kw_only=True):
     """One result; treat it as immutable. `rule` describes the rule; `decision` is the decision of the finding.
 
-    `problem` is the one of the decision's problems that the finding is about, None if it has none. `line` is the
-    line at the place, None if there is none to show. `also_in` are the copies of the object with the same mistake; it
-    is empty unless the format reports copies together (copies.py).
+    `problem` is the problem of the decision that the finding is about, None if there is none. `line` is the line at the
+    place, None if there is no line to show. `also_in` are the copies of the object with the same mistake; it is empty
+    unless the format reports copies together (copies.py).
     """
 
     result: Result
@@ -163,13 +163,13 @@ def findings_of_object(
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: every problem, every other decision that is not a pass, and passes.
 
-    A policy that is content has one pass.
+    A policy without a problem has one pass.
 
     Args:
         decisions: what was decided, with the phase it was decided in.
         about: the object.
         locate: from a field path to its place in the input.
-        rules: what is known of the rules.
+        rules: the descriptions of the rules.
         lines: from a field path to the line at its place, for formats that show it.
         with_passes: whether passes are returned: they are most of an audit, and few formats have rows for them.
     """

@@ -183,7 +183,7 @@ def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts 
     """Return the writers for an audit, each with an entry for the results of its format and for those to show.
 
     rendered: how folders were rendered, for objects of files, where copies of an object have one finding in some
-    formats; None for the objects of a cluster, which are no copies.
+    formats; None for objects of a cluster, because these are not copies.
     """
     return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
 

@@ -2,7 +2,7 @@
 
 The sums are at the beginning, so findings are kept until the end, in a file if they are many (spool). Text comes from
 people, so all of it is escaped, and a policy in the page lets the browser run only the script in the page. The script
-only hides what a filter leaves out.
+only hides rows that a filter excludes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS: Final = {
 }
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
-"""How many rows a chart has at most; the remaining ones share one more row."""
+"""The most rows of a chart; the remaining rows share one more row."""
 _MOST_COPIES: Final = 100
 """How many copies of an object are named."""
 _CLUSTER: Final = "(whole cluster)"

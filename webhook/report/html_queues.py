@@ -57,7 +57,7 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
 
 
 def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]) -> Mapping[str, int]:
-    """Return the largest amount of each resource: bars of one resource have one scale."""
+    """Return the largest amount of each resource, because bars of one resource have the same scale."""
     largest: dict[str, int] = {}
     for row, _, demand in rows:
         for each in row.amounts:

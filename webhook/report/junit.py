@@ -1,7 +1,7 @@
 """Writes JUnit XML for CI systems: one testsuite for each file, one testcase for each case, review or finding.
 
 Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
-Names and texts are those of a terminal: what XML 1.0 cannot hold, not even escaped, is a visible escape there.
+Names and texts have the form for a terminal: characters that XML 1.0 cannot contain are visible escapes.
 A document begins with its sums, so test cases are kept, in a file where they are many (spool).
 """
 

@@ -1,4 +1,4 @@
-"""Writes Markdown for a comment on a change: the sums, then each rule with what it found, and where.
+"""Writes Markdown for a comment on a change: the sums, then each rule with its findings and their places.
 
 Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
 comment may have there: other findings are only counted. The same text about several objects is written once, with its
@@ -119,7 +119,7 @@ def _places_of_finding(finding: Finding) -> Iterator[tuple[Place, Subject]]:
 
 
 def _text_of_finding(finding: Finding) -> str:
-    """Return what is wrong and what to do, with the end of the path where the place has a line."""
+    """Return the problem and the fix, with the end of the path if the place has a line."""
     problem = finding.problem
     if problem is None or not finding.place.line:
         return _escaped_text(finding.message)

@@ -1,6 +1,6 @@
 """Builds a report of the findings of one object, which Kubernetes deletes together with the object.
 
-Its name is the UID of the object, so that each run writes the same one. Conventions: kyverno/kyverno v1.19
+Its name is the UID of the object, so that each run writes the same report. Conventions: kyverno/kyverno v1.19
 (pkg/utils/report, one report a resource, owned by it), openreports/reports-api.
 """
 

@@ -44,7 +44,7 @@ _BATCH: Final = 20
 
 
 class PolicyReportWriter:
-    """Writes one YAML stream for `kubectl apply -f`; empty when there are no findings.
+    """Writes one YAML stream for `kubectl apply -f`; empty if there are no findings.
 
     It has one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects.
     """

@@ -1,9 +1,10 @@
 """Draws the queues of Kueue as SVG: an indented tree, with a bar for each flavor's resource.
 
-A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
-line below it what is in use. The bar of a cohort is the quota that its members share. Bars of one resource have one
-scale. Colours are light or dark as the reader's system asks, also where a page shows the picture as an image. Text
-comes from people: it is escaped, and cut to the available space; a browser shows all of it under the pointer.
+The length of a bar is the amount that the queue could use: the dark part is the queue's own quota, the light part is
+what it could borrow, and the line below is the usage. The bar of a cohort is the quota that its members share. Bars of
+one resource have the same scale. Colours are light or dark as the reader's system asks, also where a page shows the
+picture as an image. Text comes from people: it is escaped, and cut to the available space; a browser shows all of it
+under the pointer.
 """
 
 from __future__ import annotations

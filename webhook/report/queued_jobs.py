@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from webhook.facts.queue_overview import QueueOverview, QueueRow
 
 MOST_JOBS: Final = 30
-"""How many jobs of a queue are named; the others are only summed up, so that memory does not grow with them."""
+"""How many jobs of a queue are named; the other jobs only count in sums, so that memory does not grow with their
+number."""
 _NAMED: Final = ("LocalQueue", "Queue")
 """The kinds that jobs name."""
 Scheduler: TypeAlias = Literal["Kueue", "Volcano"]

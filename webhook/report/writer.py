@@ -33,7 +33,7 @@ _MOST_PARAMS: Final = 5
 class SkippedDocument(Struct, frozen=True, kw_only=True):
     """A document that is not a Kubernetes object: counted, never evaluated.
 
-    is_half: it has a part of an object, so that it was perhaps intended as one.
+    is_half: it has a part of an object, and was perhaps intended as an object.
     """
 
     place: Place
@@ -44,11 +44,11 @@ class SkippedDocument(Struct, frozen=True, kw_only=True):
 class LeftOut(Struct, frozen=True, kw_only=True):
     """The numbers of findings that configuration and annotations removed from a report, all 0 if nothing was removed.
 
-    files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
-    findings under its exceptions. annotated: findings that an annotation of their own object excepts. commented:
-    findings that a comment in their file excepts. granted: findings that PolicyExceptions except. unreported: findings
-    that its `report` hides. Other settings that may remove findings cannot be counted: the configuration, and params:
-    audited objects with levels of rules, such as
+    files: the files that `.claimgateignore` lists. objects: the objects that `ignore` of the configuration names.
+    excepted: findings under its exceptions. annotated: findings that an annotation of their own object excepts.
+    commented: findings that a comment in their file excepts. granted: findings that PolicyExceptions except.
+    unreported: findings that its `report` hides. Other settings that may remove findings cannot be counted:
+    the configuration, and params: audited objects with levels of rules, such as
     `ConfigMap claimgate-system/gpu-limits`.
     """
 
