@@ -68,7 +68,8 @@ def command(
         typer.Option(metavar="REF", help="Audit only objects that differ from this git revision."),
     ] = "",
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="List what is otherwise only counted, and kinds without a policy.")
+        bool,
+        typer.Option("--verbose", "-v", help="Also list what the summary only counts, such as kinds without a policy."),
     ] = False,
     as_: Annotated[
         Reviewed | None,

@@ -28,7 +28,7 @@ RayAddress: TypeAlias = Annotated[
         "--ray",
         metavar="ADDRESS",
         help="Work on a Ray cluster, where files may be addresses such as s3://bucket/folder: `local` starts one on "
-        "this machine; else `auto`, HOST:PORT or ray://HOST:PORT. Needs 'claimgate[ray]' on all machines.",
+        "this machine; otherwise `auto`, HOST:PORT or ray://HOST:PORT. Needs 'claimgate[ray]' on all machines.",
     ),
 ]
 Jobs: TypeAlias = Annotated[

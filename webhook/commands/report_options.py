@@ -50,7 +50,9 @@ Show: TypeAlias = Annotated[
 ]
 Baseline: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--baseline", metavar="FILE", help="Do not report findings of this file; count those that are gone."),
+    typer.Option(
+        "--baseline", metavar="FILE", help="Do not report the findings in this file; count those that no longer occur."
+    ),
 ]
 WriteBaseline: TypeAlias = Annotated[
     Path | None,

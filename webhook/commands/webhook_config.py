@@ -140,8 +140,8 @@ def command(
         typer.Option(
             "--check",
             help=(
-                "Check the configurations of PATH or --live: what could block a cluster, and matchConditions that a "
-                "large object could exhaust."
+                "Check the configurations of PATH or --live: what could block a cluster, and matchConditions that are "
+                "too expensive for a large object."
             ),
         ),
     ] = False,

@@ -41,7 +41,7 @@ class Settings(SettingsBase):
         unset="the working directory",
     )
     policies: tuple[Path, ...] = declare_setting(
-        (), values.path_list_type("DIR"), "Add policies to the shipped ones: folders and files."
+        (), values.path_list_type("DIR"), "Use these policies in addition to the shipped policies: folders and files."
     )
     only: tuple[Path, ...] = declare_setting(
         (),

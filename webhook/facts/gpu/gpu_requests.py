@@ -79,7 +79,7 @@ SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
 )
 MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
     "gpu-requests/monitoring-resource",
-    title="A container that does not monitor requests the monitoring resource",
+    title="The container requests the monitoring resource, but is not a monitor",
     why="The monitoring resource gives a container every GPU of its node, including those of other pods.",
     source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
     fails="silent",
