@@ -133,6 +133,7 @@ class LlmWorkload(Typed):
 class LlmModel(Typed):
     """serving.kserve.io LLMModelSpec."""
 
+    name = Text()
     uri = Text()
 
 

@@ -26,6 +26,7 @@ _ADVICE: Final = (
     device_failures.advise_always_pull_of_image_digests,
     nccl.advise_nccl,
 )
+_OF_SERVERS: Final = (probes.advise_serving_readiness_and_disruption, probes.advise_liveness_probes)
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
 _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
 
@@ -33,6 +34,11 @@ _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *pod_claims.LOOKUPS, NAMES
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     """Yield the advice about an object, once where several of its templates share it."""
     yield from check_advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
+
+
+def advise_probes(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about servers of an object of a kind without other advice about failures."""
+    yield from check_advice_without_repetitions(_OF_SERVERS, probes.LIVENESS_PROBE.id, subject)
 
 
 def _needs_device_failure_advice(subject: Subject) -> bool:
@@ -54,5 +60,13 @@ CHECKS: Final = (
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
+    Check(
+        group="device-failures",
+        run=advise_probes,
+        kinds=probes.OTHER_SERVERS,
+        lookups=_LOOKUPS,
+        of_made_objects=False,
+    ),
+    Check(group="device-failures", run=probes.advise_probes_of_parts, kinds=probes.LLM_SERVICES),
     Check(group="device-failures", run=node_taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),
 )

@@ -12,7 +12,7 @@ Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -20,16 +20,25 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.device_failures.types import DEVICE_FAILURES
-from webhook.facts.gpu.device_pods import BATCH, SERVING, DevicePods, read_device_workload
+from webhook.facts.gpu.device_pods import (
+    BATCH,
+    SERVING,
+    DevicePods,
+    count_devices_of_container,
+    read_device_workload,
+)
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.typed.cluster_objects import PodDisruptionBudget
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector, Probe
+from webhook.typed.serving import LlmInferenceService
+from webhook.typed.worker_sets import LeaderWorkerSet
 from webhook.yamltext import yamlfile
 
 LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
@@ -76,6 +85,32 @@ DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
 MODEL_SERVERS_FILE: Final = Path(__file__).with_name("model_servers.yaml")
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
+_REPLACED: Final = SERVING | frozenset(
+    (
+        ("", "ReplicationController"),
+        ("apps", "ReplicaSet"),
+        ("argoproj.io", "Rollout"),
+        *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet")),
+    )
+)
+"""Kinds with one pod template, for pods that all answer requests."""
+OTHER_SERVERS: Final = (_REPLACED - SERVING) | frozenset(
+    (
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("serving.knative.dev", "Service"),
+        *(("orchestration.aibrix.ai", kind) for kind in ("StormService", "RoleSet")),
+        ("workload.serving.volcano.sh", "ModelServing"),
+        ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("grove.io", "PodCliqueSet"),
+    )
+)
+"""Kinds of servers that get advice about probes and budgets alone. KubeRay's own probes do not ask a model server."""
+_WITH_MORE_LABELS: Final = SERVICES | {LEADER_WORKER_SET}
+LLM_SERVICES: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
+"""Kinds with parts of pods that a controller merges over its presets."""
+_MAIN: Final = "main"
+_DELAY_OF_PRESET_S: Final = 10
+"""initialDelaySeconds of the startupProbe in KServe's presets (config/llmisvcconfig of kserve/kserve@aaac4e294)."""
 _LONG_S: Final = 120
 """15 GB, a model of 7 billion parameters of 2 bytes each, at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
 _LARGE_LONG_S: Final = 240
@@ -111,6 +146,8 @@ _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """A part of a command that starts one node of a server of several nodes: only the first of its pods accepts requests.
 """
+_HEADLESS: Final = re.compile(r"--headless\b")
+"""The flag of a node that answers no requests, even if it is the leader of its group."""
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
 """A variable with its value that says the same of one pod: `NODE_RANK=1`."""
 
@@ -151,15 +188,46 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
     seconds = _seconds_until_kill(probe) if probe else None
     if seconds is None:
         return
-    message = f"kills the container {seconds} s after its start if the server does not answer by then"
     at = pods.locate(probe.at)
     if seconds < _LARGE_LONG_S and seconds < _seconds_to_load_model(container):
-        fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
-        if has_startup_probe:
-            fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
-        yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
+        yield _problem_of_probe_that_kills(at, seconds, has_startup_probe=has_startup_probe)
     elif seconds < _SHORT_S and not has_startup_probe:
-        yield LIVENESS_WITHOUT_STARTUP.problem(at, message, "add a startupProbe if the start may take longer")
+        fix = "add a startupProbe if the start may take longer"
+        yield LIVENESS_WITHOUT_STARTUP.problem(at, _kills_after(seconds), fix)
+
+
+def _kills_after(seconds: int) -> str:
+    return f"kills the container {seconds} s after its start if the server does not answer by then"
+
+
+def _problem_of_probe_that_kills(at: FieldPath, seconds: int, *, has_startup_probe: bool) -> Problem:
+    fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
+    if has_startup_probe:
+        fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
+    message = f"{_kills_after(seconds)}, but the server answers only once its model is loaded"
+    return LIVENESS_PROBE.problem(at, message, fix)
+
+
+def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
+    """Warn of startupProbes that KServe merges over those of its presets: their own values win.
+
+    A livenessProbe alone is harmless, because each preset has a startupProbe of ten minutes. The presets load the model
+    from a volume.
+    """
+    spec = subject.typed(LlmInferenceService).spec
+    texts = [spec.model.uri, spec.model.name]
+    for workload in (spec, spec.prefill):
+        for pod in (workload.template, workload.worker):
+            for container in pod.containers:
+                probe = container.startup_probe
+                is_server = container.name == _MAIN and bool(count_devices_of_container(container))
+                if not is_server or probe.period_seconds is None or probe.failure_threshold is None:
+                    continue
+                seconds = _seconds_until_kill(probe)
+                if seconds is not None and probe.initial_delay_seconds is None:
+                    seconds += _DELAY_OF_PRESET_S
+                if seconds is not None and seconds < _seconds_of_sizes(texts, container) // 2:
+                    yield _problem_of_probe_that_kills(probe.at, seconds, has_startup_probe=True)
 
 
 def _seconds_until_kill(probe: Probe) -> int | None:
@@ -180,11 +248,16 @@ def _seconds_to_load_model(container: Container) -> int:
     if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
         return 0
     texts = (container.command_line, *(value for value in container.environment.by_name().values() if value))
+    needed = _seconds_of_sizes(texts, container)
+    return needed // 2 if container.runs(_LOCAL) else needed
+
+
+def _seconds_of_sizes(texts: Iterable[str], container: Container) -> int:
+    """Return the seconds to load the largest model whose size some texts name; 0 for a small one."""
     sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
     if sizes and max(sizes) < _SMALL:
         return 0
-    needed = _LARGE_LONG_S if sizes and max(sizes) >= _LARGE else _LONG_S
-    return needed // 2 if container.runs(_LOCAL) else needed
+    return _LARGE_LONG_S if sizes and max(sizes) >= _LARGE else _LONG_S
 
 
 def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
@@ -216,16 +289,27 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
         for pods in subject.once(read_device_workload).device_pods:
             if _may_lack_budget(pods, subject):
                 yield from _check_disruption_budget(pods, subject)
-    if subject.group_kind not in SERVING:
+    is_of_groups = subject.group_kind == LEADER_WORKER_SET
+    if not (is_of_groups or subject.group_kind in _REPLACED):
         return
     for pods in subject.once(read_device_workload).device_pods:
+        if is_of_groups and not _answers_for_group(pods, subject):
+            continue
         running = [container for container in pods.containers if not container.is_init]
         for container in running:
             is_probed = container.readiness_probe or container.startup_probe
-            if not is_probed and _has_request_port(container) and _serves_model(container, subject):
+            if is_probed or not _has_request_port(container):
+                continue
+            if _serves_model(container, subject, _HEADLESS if is_of_groups else _OF_SEVERAL):
                 yield _problem_of_unprobed_server(container, pods)
         if _may_lack_budget(pods, subject) and any(map(_has_request_port, running)):
             yield from _check_disruption_budget(pods, subject)
+
+
+def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and groups of one pod."""
+    group = subject.typed(LeaderWorkerSet).spec.leader_worker_template
+    return group.size == 1 or pods.podset.path[-1:] == ("leaderTemplate",)
 
 
 def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Problem:
@@ -249,10 +333,12 @@ def _has_request_port(container: Container) -> bool:
     return serves or any(not container.is_found_in(_NOT_OF_CLIENTS, (port.name,)) for port in others)
 
 
-def _serves_model(container: Container, subject: Subject) -> bool:
-    """Return whether something says that every pod of a container answers with a model; other programs load none."""
+def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str]) -> bool:
+    """Return whether something says that every pod of a container answers with a model; other programs load none, and a
+    command with a `silent` part does not answer in every pod.
+    """
     words = container.command_line
-    if container.runs(_OF_SEVERAL) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
+    if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
         return False
     written = (f"{name}={value}" for name, value in container.environment.by_name().items())
     if container.is_found_in(_OF_FURTHER_NODE, written):
@@ -285,7 +371,7 @@ def _may_lack_budget(pods: DevicePods, subject: Subject) -> bool:
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     view, kind = subject.cluster_view(), PodDisruptionBudget.gvk
-    labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
+    labels, has_more = pods.template.metadata.labels, subject.group_kind in _WITH_MORE_LABELS
     budgets = _budgets_that_may_select(labels, view, has_more=has_more)
     if any(_may_select_pods(budget.spec.selector, labels, has_more=has_more) for budget in budgets):
         return
