@@ -1,4 +1,4 @@
-"""Objects of the cluster with the fields that checks read: Deployment, DaemonSet, LimitRange, Node,
+"""Objects of the cluster with the fields that checks read: Deployment, Rollout, DaemonSet, LimitRange, Node,
 PodDisruptionBudget, RuntimeClass and CRDs.
 
 A CustomResourceDefinition is read from
@@ -41,6 +41,33 @@ class Deployment(Object):
 
     gvk = GroupVersionKind("apps", "v1", "Deployment")
     spec = Part(DeploymentSpec)
+
+
+class CanaryStrategy(RollingUpdate):
+    """argoproj.io/v1alpha1 CanaryStrategy."""
+
+    traffic_routing = Raw()
+
+
+class RolloutStrategy(Typed):
+    """argoproj.io/v1alpha1 RolloutStrategy."""
+
+    blue_green = Raw()
+    canary = Part(CanaryStrategy)
+
+
+class RolloutSpec(Typed):
+    """argoproj.io/v1alpha1 RolloutSpec."""
+
+    replicas = OptionalNumber()
+    strategy = Part(RolloutStrategy)
+
+
+class Rollout(Object):
+    """argoproj.io/v1alpha1 Rollout."""
+
+    gvk = GroupVersionKind("argoproj.io", "v1alpha1", "Rollout")
+    spec = Part(RolloutSpec)
 
 
 class DaemonSetSpec(Typed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.typed.cluster_objects import DeploymentStrategy
 from webhook.typed.fields import OptionalNumber, OptionalTruth, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
@@ -42,6 +43,7 @@ class Predictor(Component):
     """serving.kserve.io PredictorSpec."""
 
     containers = Parts(Container)
+    deployment_strategy = Part(DeploymentStrategy)
     model = Part(Model)
     storage_uris = Parts(StorageUri)
     timeout = OptionalNumber()

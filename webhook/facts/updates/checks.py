@@ -18,7 +18,15 @@ from webhook.facts.updates.budgets_and_scaling import (
 from webhook.facts.updates.spare_devices import check_updates
 
 _NODES: Final = (*NODE_LOOKUPS, *CLASS_LOOKUPS, *NODE_POOL_LOOKUPS)
-_UPDATED: Final = frozenset((("apps", "Deployment"), LEADER_WORKER_SET, ("ray.io", "RayService")))
+_UPDATED: Final = frozenset(
+    (
+        ("apps", "Deployment"),
+        LEADER_WORKER_SET,
+        ("ray.io", "RayService"),
+        ("argoproj.io", "Rollout"),
+        ("serving.kserve.io", "InferenceService"),
+    )
+)
 _BUDGETS: Final = frozenset((("policy", "PodDisruptionBudget"),))
 _AUTOSCALERS: Final = frozenset((("autoscaling", "HorizontalPodAutoscaler"),))
 _check: Final = partial(Check, group="update", lookups_of_audits=SCALED_LOOKUPS)

@@ -10,7 +10,7 @@ pkg/controllers/leaderworkerset_controller.go; ray-project/kuberay@feeaf72f ray-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
@@ -22,8 +22,9 @@ from webhook.facts.updates.groups import UPDATE
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.cluster_objects import Deployment, DeploymentStrategy, Node, RollingUpdate, Rollout
 from webhook.typed.ray import RayService
+from webhook.typed.serving import InferenceService
 from webhook.typed.worker_sets import LeaderWorkerSet
 
 NO_SPARE: Final = UPDATE.rule(
@@ -41,6 +42,9 @@ MAY_LACK_SPARE: Final = UPDATE.rule(
 )
 _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
+_MODE: Final = "serving.kserve.io/deploymentMode"
+_STANDARD_MODES: Final = ("Standard", "RawDeployment")
+"""The mode in which KServe makes a Deployment, and its old name."""
 _KUBERAY: Final = "kuberay/operator"
 _ZERO_DOWNTIME: Final = "ENABLE_ZERO_DOWNTIME"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
@@ -49,7 +53,7 @@ _HUNDRED: Final = 100
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Yield Deployments, LeaderWorkerSets and RayServices with an update that would never end."""
+    """Yield workloads with an update that would never end."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
@@ -58,22 +62,63 @@ def check_updates(subject: Subject) -> Iterator[Problem]:
         return
     [each] = compared
     if each.fits_a_node and judge_new_nodes(each) is None:
-        yield from _check_deployment(each, subject) if _is_deployment(subject) else _check_groups(each, subject)
-
-
-def _is_deployment(subject: Subject) -> bool:
-    return subject.group_kind == ("apps", "Deployment")
+        yield from _CHECK_OF_KIND.get(subject.group_kind, _check_groups)(each, subject)
 
 
 def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(Deployment).spec
-    settings, replicas = spec.strategy.rolling_update, 1 if spec.replicas is None else spec.replicas
-    if spec.strategy.type not in ("", "RollingUpdate") or spec.is_omitted("replicas") or replicas < 1:
-        return
+    if not spec.is_omitted("replicas"):
+        fix = "set maxSurge 0 and maxUnavailable 1, or strategy Recreate"
+        yield from _check_strategy(each, spec.strategy, spec.replicas, fix)
+
+
+def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    """Yield the update of the predictor of an InferenceService that is deployed as a Deployment.
+
+    Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment
+    setDefaultDeploymentSpec.
+    """
+    service = subject.typed(InferenceService)
+    mode = service.status.deployment_mode or service.metadata.annotations.get(_MODE, "")
+    predictor = service.spec.predictor
+    if mode in _STANDARD_MODES and each.pods.podset.path == predictor.at and not predictor.is_omitted("minReplicas"):
+        fix = "set maxSurge 0 and maxUnavailable 1 in deploymentStrategy, or its type Recreate"
+        yield from _check_strategy(each, predictor.deployment_strategy, predictor.min_replicas, fix)
+
+
+def _check_strategy(
+    each: PodsAndNodes, strategy: DeploymentStrategy, written: int | None, fix: str
+) -> Iterator[Problem]:
+    """Yield the rolling update of a Deployment with a number of replicas, 1 by default."""
+    replicas = 1 if written is None else written
+    if strategy.type in ("", "RollingUpdate") and _adds_before_it_removes(strategy.rolling_update, replicas):
+        yield from _check_spare(each, replicas, "pod", 1, fix)
+
+
+def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
+    """Return whether an update may remove no pod before a new one is available."""
     surge = amount_of_replicas(settings.max_surge, replicas, is_rounded_up=True)
     unavailable = amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False)
-    if unavailable == 0 and surge:
-        fix = "set maxSurge 0 and maxUnavailable 1, or strategy Recreate"
+    return replicas >= 1 and unavailable == 0 and bool(surge)
+
+
+def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
+    """Yield the update of a Rollout: a canary without traffic routing as of a Deployment; a canary with traffic routing
+    adds pods beside all old ones, and blueGreen adds as many as there are.
+
+    Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
+    rollout/bluegreen.go.
+    """
+    spec = subject.typed(Rollout).spec
+    replicas = 1 if spec.replicas is None else spec.replicas
+    if spec.is_omitted("replicas") or replicas < 1 or spec.has("workloadRef"):
+        return
+    fix = "use a canary with maxSurge 0 and maxUnavailable 1, and without trafficRouting"
+    if spec.strategy.has("blueGreen"):
+        yield from _check_spare(each, replicas, "pod", 1, fix, added=replicas)
+    elif spec.strategy.canary and (
+        spec.strategy.canary.has("trafficRouting") or _adds_before_it_removes(spec.strategy.canary, replicas)
+    ):
         yield from _check_spare(each, replicas, "pod", 1, fix)
 
 
@@ -120,11 +165,15 @@ def _keeps_ray_clusters(view: ClusterView) -> bool:
     return any((each.environment.by_name().get(_ZERO_DOWNTIME) or "").lower() == "false" for each in containers)
 
 
-def _check_spare(each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str) -> Iterator[Problem]:
+def _check_spare(
+    each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str, *, added: int = 1
+) -> Iterator[Problem]:
+    """Yield an update that adds pods or groups to the old ones, if the nodes do not have room for all of them."""
     capacity = sum(each.needs.pods_on(offer) for offer in each.fitting)
-    if capacity < (replicas + 1) * pods_of_one:
+    if capacity < (replicas + added) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
-        starts = f"{'a surge' if what == 'group' else 'an update'} starts one more {what} with {devices} a pod"
+        more = f"one more {what}" if added == 1 else f"{added} more {what}s"
+        starts = f"{'a surge' if what == 'group' else 'an update'} starts {more} with {devices} a pod"
         yield _problem_of_spare(each, f"{starts} and keeps {counted(replicas, f'old {what}')}", capacity, fix)
 
 
@@ -136,6 +185,14 @@ def _problem_of_spare(each: PodsAndNodes, starts: str, capacity: int, fix: str) 
     if is_whole:
         return NO_SPARE.problem(at, f"{message}, so the update never ends", fix)
     return MAY_LACK_SPARE.problem(at, f"{message}, so the update may never end", fix)
+
+
+_CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject], Iterator[Problem]]]] = {
+    ("apps", "Deployment"): _check_deployment,
+    ("argoproj.io", "Rollout"): _check_rollout,
+    ("serving.kserve.io", "InferenceService"): _check_inference_service,
+}
+"""The check of each kind with one pod template; of others groups are checked."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
