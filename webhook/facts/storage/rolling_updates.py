@@ -15,8 +15,10 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
-from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim
+from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim, VolumeClaimSpec
+from webhook.facts.storage.volume_claims import is_network_file_system
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import Deployment, RollingUpdate
 
@@ -52,13 +54,21 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
         return
     view = subject.cluster_view()
     claims = [
-        (name, modes.pop(), mounting)
+        (name, mode, mounting)
         for name, mounting in subject.once(read_mounts).mounts_of_claims().items()
-        for modes in ({*view.find(PersistentVolumeClaim, name).spec.access_modes},)
-        if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting)
+        if (mode := _mode_for_one_pod(view.find(PersistentVolumeClaim, name).spec, view))
+        and not all(mount.volume.is_read_only for mount in mounting)
     ]
     if claims:
         yield _rolling_update_problem(claims)
+
+
+def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
+    """Return the mode of a claim that only one pod or the pods of one node can mount; "" for other claims."""
+    modes = {*claim.access_modes}
+    if modes not in _ALONE or (modes == {"ReadWriteOnce"} and is_network_file_system(claim, view)):
+        return ""
+    return modes.pop()
 
 
 def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:

@@ -75,6 +75,8 @@ CLAIM_EXISTS: Final = STORAGE.rule(
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
     function="PreFilter",
 )
+_CEPHFS: Final = "cephfs.csi.ceph.com"
+"""How the provisioners of CephFS end; they begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
 CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
@@ -150,18 +152,25 @@ def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: 
 def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
     """Return the class of a claim, if its volumes are on the disks of nodes."""
     name = claim.storage_class_name
-    return (
-        name
-        if name and view.find(StorageClass, name, namespaced=False).provisioner in _node_local_provisioners()
-        else ""
-    )
+    return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _provisioners("node") else ""
+
+
+def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
+    """Return whether several nodes can mount a ReadWriteOnce claim, because its class makes network file systems. The
+    name of a class that is not known tells, such as `nfs-client`.
+    """
+    name = claim.storage_class_name
+    provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
+    if provisioner:
+        return provisioner in _provisioners("network") or provisioner.endswith(_CEPHFS)
+    return not _provisioners("network_names").isdisjoint(name.replace("_", "-").replace(".", "-").split("-"))
 
 
 @cache
-def _node_local_provisioners() -> frozenset[str]:
-    """Return the provisioners of volumes that are on one node, which are read on first use."""
+def _provisioners(group: str) -> frozenset[str]:
+    """Return a group of provisioners, which are read on first use."""
     (document,) = yamlfile.read(PROVISIONERS_FILE)
-    return frozenset(document.value["node"])
+    return frozenset(document.value[group])
 
 
 def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
@@ -189,7 +198,9 @@ def validate_access_modes(
         yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
         yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
-    elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
+    elif (
+        modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing)
+    ) and not is_network_file_system(claim, view):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
