@@ -31,7 +31,7 @@ Caught by class, never by message. Texts are lower case, name the path, and say 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from traceback import FrameSummary
+from traceback import FrameSummary, extract_tb
 from typing import Final
 
 from msgspec import Struct
@@ -281,3 +281,10 @@ class InlineBudgetSpent(ReviewPaused):
 def fault_locations(frames: Iterable[FrameSummary]) -> list[str]:
     """Return the place of an unexpected error, a line for each frame, the outermost first; never any values."""
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def describe_fault(error: BaseException) -> dict[str, object]:
+    """Return the type of an unexpected error and where it happened, as log fields, without its text, which may quote an
+    object.
+    """
+    return {"error": type(error).__name__, "traceback": fault_locations(extract_tb(error.__traceback__))}

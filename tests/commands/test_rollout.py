@@ -19,7 +19,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.evaluation.review_options import EnforcementAction, ReviewOptions
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition
-from webhook.server.review_log import line
+from webhook.server.review_evaluation import log_fields_of_review
 
 Capture = pytest.CaptureFixture[str]
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
@@ -43,7 +43,10 @@ def answered(attributes: Attributes, phase: Phase, most: EnforcementAction) -> A
 def log_lines(attributes: Attributes, most: EnforcementAction, days: int) -> list[str]:
     """The lines of both phases of a request, this number of days ago."""
     head = {"time": (NOW - timedelta(days=days)).isoformat(), "message": "review"}
-    return [json.dumps({**head, **line(attributes, each, answered(attributes, each, most), 0.1)}) for each in Phase]
+    return [
+        json.dumps({**head, **log_fields_of_review(attributes, each, answered(attributes, each, most), 0.1)})
+        for each in Phase
+    ]
 
 
 @pytest.mark.parametrize("most", ["warn", "audit"])
@@ -74,7 +77,7 @@ def test_denying_and_warning_rules_are_separate_policies(tmp_path: Path, capsys:
         options = ReviewOptions(enforcement_action="audit")
         verdict = answer_request(attributes, listed, CLUSTER, phase=Phase.VALIDATE, options=options)
         counters.reviewed(attributes, Phase.VALIDATE, verdict, 0.1)
-        fields = line(attributes, Phase.VALIDATE, verdict, 0.1)
+        fields = log_fields_of_review(attributes, Phase.VALIDATE, verdict, 0.1)
         assert {key for key in fields if key.startswith("would_")} == withheld
         assert {key.replace("-", "_") for key in verdict.audit_annotations if key.startswith("would-")} == withheld
     actions = {(rule, action): count for (rule, _, action), count in counters.rules.items()}

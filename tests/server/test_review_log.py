@@ -10,14 +10,14 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import Phase
 from webhook.commands.serve import _logs_denials
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
-from webhook.server.review_log import line
+from webhook.server.review_evaluation import log_fields_of_review
 from webhook.settings.serving import ServerSettings
 
 DENIED = Verdict(allowed=False, status=DenialStatus(code=400, reason="BadRequest", message="spec.x: is `hunter2`"))
 
 
 def fields(verdict=DENIED, *, with_denial=False, **request):
-    return line(
+    return log_fields_of_review(
         decode_review_bytes(json.dumps(review_of(**request)).encode()),
         Phase.VALIDATE,
         verdict,

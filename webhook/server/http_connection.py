@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import httptools
 
 from webhook.apimachinery.attributes import Phase
+from webhook.errors import describe_fault
 from webhook.server import operating_system
 from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
 from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
@@ -28,7 +29,6 @@ from webhook.server.request_head import (
     MAX_UNHEARD_BYTES,
     RequestHead,
 )
-from webhook.server.review_log import fault
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
 from webhook.server.tls_stream import HandshakeLog, TlsStream, certificate_names
@@ -520,7 +520,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     def record_application_error(self, error: Exception) -> None:
         """Log and count an error that an application raised."""
-        fields = fault(error)
+        fields = describe_fault(error)
         self._port.parts.counters.uncaught[str(fields["error"]),] += 1
         self._port.parts.log.error("internal fault", **fields)
 

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
-from webhook.admission.decode import decode_request_without_objects
 from webhook.admission.respond import encode_failure_status
-from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.errors import CallError
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
@@ -30,22 +29,12 @@ from webhook.server.request_body import (
     BodyReader,
     ClientGone,
     IncompleteBodyError,
-    LargeBody,
     body_of_single_message,
     client_address,
 )
+from webhook.server.review_handler import ReviewHandler
 from webhook.server.served_state import Readiness
 from webhook.settings.serving import DEFAULTS
-
-
-def read_head(body: bytes | LargeBody) -> Attributes | None:
-    """Return the request that the beginning of a body names, without its objects; None if it names none.
-
-    For a large body, a longer beginning is tried if the first is not enough.
-    """
-    beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
-    return next(filter(None, map(decode_request_without_objects, beginnings)), None)
-
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is reserved for the answer if its body does not arrive."""
@@ -64,32 +53,6 @@ class Limits:
     timeout_s: float = DEFAULTS.timeout
 
 
-class Handler(Protocol):
-    """Answers reviews for the endpoint, and notes calls that are not reviews."""
-
-    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str) -> bytes:
-        """Return the AdmissionReview with the answer; raises CallError when the body cannot be read."""
-        ...
-
-    async def answer_incomplete_body(
-        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str
-    ) -> bytes | None:
-        """Return the AdmissionReview for a body that was not read whole; None when its beginning has no uid."""
-        ...
-
-    def record_refused_call(self, phase: Phase, error: CallError) -> None:
-        """Log and count a call that could not be read."""
-        ...
-
-    def record_abandoned_review(self) -> None:
-        """Count a review with a client that closed the connection before the answer."""
-        ...
-
-    def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
-        """Note an unexpected error, and return the Status to answer with."""
-        ...
-
-
 class _Reply(NamedTuple):
     """An HTTP code and a body, and whether the connection ends: of a body that is too large the rest was not read."""
 
@@ -104,7 +67,7 @@ class ReviewEndpoint:
     def __init__(
         self,
         application: AsgiApp,
-        handler: Handler,
+        handler: ReviewHandler,
         readiness: Readiness,
         limits: Limits,
         why_not_started: Callable[[], str] = str,
@@ -152,7 +115,7 @@ class ReviewEndpoint:
         try:
             length = _check_headers(scope)
             self._require_started()
-            deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
+            deadline = arrived + timeout_of_call(scope["query_string"], self._limits.timeout_s)
             first = await receive() if length is not None and length <= self._free_bytes else None
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
@@ -234,7 +197,7 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 
 @lru_cache(maxsize=64)
-def _timeout(query: bytes, most_s: float) -> float:
+def timeout_of_call(query: bytes, most_s: float) -> float:
     """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
     A tenth is kept back, of short ones up to a fifth: writing the answer needs this time on a busy node.

@@ -12,18 +12,18 @@ import asyncio
 from time import monotonic, perf_counter, thread_time
 from typing import Final, NamedTuple
 
-from webhook.admission.decode import decode_review_bytes
+from webhook.admission.decode import decode_request_without_objects, decode_review_bytes
 from webhook.admission.interrupt import MAKE_SMALLER, REPORT_IT, NotEvaluated
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
-from webhook.errors import CallError, InlineBudgetSpent
+from webhook.errors import CallError, InlineBudgetSpent, describe_fault
 from webhook.logs.structured import Level, LimitedLog
 from webhook.rules.decisions import DenialStatus
 from webhook.server.namespace_arrivals import WAIT_S, NamespaceArrivals
 from webhook.server.request_body import LargeBody
-from webhook.server.review_endpoint import read_head
 from webhook.server.review_evaluation import (
+    FAULTS,
     NOTHING_KNOWN,
     AuthorizationSource,
     Known,
@@ -31,7 +31,6 @@ from webhook.server.review_evaluation import (
     ReviewObserver,
     instructions_for_worker,
 )
-from webhook.server.review_log import FAULTS, WorkerFault, fault
 from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
 from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, tenant_of
@@ -44,6 +43,14 @@ _MOST_ANSWER_S: Final = 0.3
 """
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
+
+
+class WorkerFault(Exception):
+    """An unexpected error inside a worker, with its type and place."""
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        super().__init__(fields["error"])
+        self.fields = fields
 
 
 class ReviewCall(NamedTuple):
@@ -179,9 +186,12 @@ class ReviewHandler:
         return await self._answer_unevaluated_in_turn(attributes, call, because)
 
     def _read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
-        """Return the head of the request at the beginning of a body, and charge its tenant for reading the body."""
+        """Return the request that the beginning of a body names, without its objects, and charge its tenant for reading
+        the body; None if it names none. For a large body, a longer beginning is tried if the first is not enough.
+        """
         begun = thread_time()
-        head = read_head(body)
+        beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
+        head = next(filter(None, map(decode_request_without_objects, beginnings)), None)
         seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
         self._scheduler.charge_for_reading(tenant_of(head, address), seconds)
         return head
@@ -197,7 +207,7 @@ class ReviewHandler:
 
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
         """Log and count an unexpected error by its type and place, without its text."""
-        return self._note_fault(phase, fault(error))
+        return self._note_fault(phase, error.fields if isinstance(error, WorkerFault) else describe_fault(error))
 
     # ---- the event loop
 
