@@ -22,8 +22,7 @@ from webhook.server.application import PageContents, ReviewEndpointOptions, crea
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
 from webhook.server.review_evaluation import AuthorizationSource
-from webhook.server.served_state import Readiness
-from webhook.server.server_parts import ServerParts
+from webhook.server.server_parts import Readiness, ServerParts
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLimits
 

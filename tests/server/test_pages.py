@@ -16,7 +16,7 @@ from webhook.cluster.freshness import NOT_ANSWERED
 from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, _rendered_metrics
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import Readiness
 
 POLICY = {"policy": "p", "policy_binding": "b"}
 

@@ -7,7 +7,7 @@ import pytest
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
 from webhook.server.pages import create
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import Readiness
 from webhook.server.usage import PAGES, Tenant, handshake_tenant, page_tenant, tenant_of
 
 ADDRESS = "192.0.2.1"

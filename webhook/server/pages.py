@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from webhook.admission.respond import encode_failure_status
 from webhook.rules.decisions import DenialStatus
 from webhook.server.metrics import PAUSE, Pause
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import Readiness
 
 _STYLE: Final = (
     "body{font:1rem/1.5 sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"

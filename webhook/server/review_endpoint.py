@@ -33,7 +33,7 @@ from webhook.server.request_body import (
     client_address,
 )
 from webhook.server.review_handler import ReviewHandler
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import Readiness
 from webhook.settings.serving import DEFAULTS
 
 _ANSWER_SHARE: Final = 0.05

@@ -34,8 +34,8 @@ from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.policy_list import policy_rows
 from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
-from webhook.server.served_state import Check, Readiness, ServedState
-from webhook.server.server_parts import ServerParts
+from webhook.server.served_state import ServedState
+from webhook.server.server_parts import Check, Readiness, ServerParts
 from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect
 from webhook.server.tls import Certificates, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
