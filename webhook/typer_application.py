@@ -291,7 +291,7 @@ class _VerbCommand(TyperCommand):
 
 
 def _options_by_group(options: Sequence[tuple[Sequence[str], Any]]) -> dict[str, list[Any]]:
-    """Return the rows of help under their headings: all under one where there are few."""
+    """Return the rows of help under their headings: all under one heading if there are few."""
     if len(options) <= _FEW_OPTIONS:
         return {"Options": [row for _, row in options]}
     known = {name: row for names, row in options for name in names if name.startswith("--")}

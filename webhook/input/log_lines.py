@@ -136,8 +136,10 @@ def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked if they are packed by gzip. Raises:
-    _UnpackedTooLargeError: there are far more unpacked than packed bytes.
+    """Yield the bytes of a file, unpacked if they are packed by gzip.
+
+    Raises:
+        _UnpackedTooLargeError: there are far more unpacked than packed bytes.
     """
     begun = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
     if begun != _GZIP:

@@ -3,7 +3,7 @@
 The deciding source; a later source wins over an earlier one:
 
 1. The catalogue: the level of the rule's record.
-2. The binding: its validationActions are the most that any rule of its policy does. Under [Warn] nothing denies.
+2. The binding: its validationActions limit every rule of its policy. Under [Warn] no rule denies.
 3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
    separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
 

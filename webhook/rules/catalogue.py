@@ -43,7 +43,7 @@ class LazyCatalogue(Mapping[str, Rule]):
 
     Args:
         read: reads the catalogue.
-        ids: the ids of its rules where they are known without reading it, in the same order.
+        ids: the ids of its rules if they are known in advance, in the same order.
     """
 
     def __init__(self, read: Callable[[], Catalogue], ids: Sequence[str] | None = None) -> None:

@@ -51,12 +51,13 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     Args:
         policy: its name.
-        kind: which kind of policy it is.
-        binding: "" if it came to no binding.
+        kind: the kind of the policy.
+        binding: "" if no binding was reached.
         param: `namespace/name`, "" for none.
         place: the path of the pod template, "" for the object itself.
-        outcome: how it ended.
-        reason: what of the policy or the request led to it: the part that did not match, the condition, the rules.
+        outcome: the outcome.
+        reason: the cause of the outcome in the policy or the request: the part that did not match, the condition, the
+            rules.
         unmet_condition: the name of the matchCondition that is false, "" if none is.
         elapsed_s: how long it was evaluated. A value that several policies need is computed for the first of them.
         cost: what its expressions cost, in the units of the API server's cost model.
@@ -232,7 +233,7 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, kw_only=True):
     """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change. `faults` are internal errors
+    `patch` is a minimal RFC 6902 list for the sent object, or () without a change. `faults` are internal errors
     that prevented the evaluation of a policy. `explanations` are the requested ones. `further` are more decisions for a
     denial in the mutating phase: the decisions of the validating phase about the object with the mutations that could
     be made. They decide nothing.

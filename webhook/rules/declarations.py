@@ -1,11 +1,11 @@
-"""Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function that names one.
+"""Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function that returns a code.
 
     problems.size() == 0
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
 code(string) -> claimgate.Code
     The code of a rule. Its argument is a literal, and the rule must be in the catalogue of the policy's checks: a
-    misspelt one is found when the policy is loaded. A code can only be compared with codes.
+    misspelt rule is found when the policy is loaded. A code can only be compared with codes.
 """
 
 from __future__ import annotations

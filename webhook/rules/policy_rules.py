@@ -105,7 +105,7 @@ class RuleReader:
         return False
 
     def create_rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """Return the rule of these fields, or None if they make none; level and severity have defaults."""
+        """Return the rule with these fields, or None if they are not a rule; level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.report_mistake(document, (*path, name), message)

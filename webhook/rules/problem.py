@@ -1,4 +1,4 @@
-"""One thing that is wrong with an object, as data: which rule it breaks, where, why, and what to do.
+"""One mistake in an object, as data: the rule that it breaks, the place, the reason, and the fix.
 
 Knows no catalogue and no policy. The code that shows a problem renders it last; nothing parses the text of a problem.
 """
@@ -29,8 +29,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     Args:
         code: the rule that is broken, `group/rule`, as a catalogue declares it.
         path: the rendered path of the field, from the root of the object that was checked; "" is the object itself.
-        message: what is wrong and why, a predicate of `found` or of the field: `must be a whole number because …`.
-        fix: what to do, an imperative: `set 2`; "" if the message says it already.
+        message: the mistake and its reason, a predicate of `found` or of the field: `must be a whole number because …`.
+        fix: the fix, an imperative: `set 2`; "" if the message says it already.
         found: the value in the short form for messages: "`500m`", "a list"; "" if the field itself is the subject.
         also: paths of other places with the same mistake; the code that shows the problem names them.
         missing: the objects that were needed and not found. Then the rule could not be checked, and no mistake is

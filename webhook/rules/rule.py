@@ -41,11 +41,11 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     Args:
         id: `group/rule`, as users see it.
-        title: what is wrong, as a finding says it; no full stop.
-        why: what happens to an object that breaks it, in one or two sentences.
+        title: the mistake, as a finding names it; no full stop.
+        why: the effect on an object that breaks the rule, in one or two sentences.
         refused_by: the component that refuses such an object, or fails on it, without this webhook; "" for rules that
         only this project has.
-        source: where the rule comes from: repository, version and file, or a page.
+        source: the source of the rule: repository, version and file, or a page.
         function: the function in that file; "" if the source says enough.
         level: the action unless a site sets another (actions.py); the bindings of a CEL policy decide for
             its rules.
@@ -195,7 +195,7 @@ def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
 
 
 def default_severity_of_level(level: str) -> str:
-    """Return the severity of a rule that has none: "" if the policy has it."""
+    """Return the severity of a rule without its own; "" if the policy has the severity."""
     return "" if level == "deny" else "medium"
 
 

@@ -1,4 +1,5 @@
-"""The text of problems for people at a terminal: one sentence each, lists cut between sentences and never inside one.
+"""The text of problems for people at a terminal: one sentence each; lists are cut between sentences, never inside a
+sentence.
 
 All texts for `kubectl` are built here; other formats build their own texts. Knows no policy.
 """
@@ -121,8 +122,8 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """Return a single text as it is, or a list with a line for each text; `left` is how many more there are, `note`
-    says more of them.
+    """Return a single text unchanged, or a list with a line for each text; `left` is the number of further texts, and
+    `note` describes them.
 
     A list looks as kubectl's own lists of problems do.
     """
@@ -133,8 +134,8 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
 
 
 def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
-    """Join as many texts as fit, and say how many more there are, with `others` that are not among them; the first one
-    always, cut where it is too long.
+    """Join as many texts as fit, and name the number of the others, including `others`. The first text is always there,
+    cut if it is too long.
     """
     whole = "; ".join(texts)
     if not others and len(whole) <= longest:

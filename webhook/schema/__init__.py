@@ -1,9 +1,8 @@
 """The types of all values of an object, and the mistakes in values that have another type.
 
-Two levels. Types, which is what a decoder asks for: object, list, text, number, truth, quantity, and the like; values,
-which is what a validation asks for: forms of names, ranges, choices, fields that do not exist. The declarations are
-data: those of Kubernetes' own kinds come from the table of patch/, those of custom kinds are in `data/`. Knows no rule
-of any API.
+Two levels. Types, for a decoder: object, list, text, number, truth, quantity, and the like. Values, for a validation:
+forms of names, ranges, choices, fields that do not exist. The declarations are data: those of Kubernetes' own kinds
+come from the table of patch/, those of custom kinds are in `data/`. Knows no rule of any API.
 """
 
 from webhook.schema.decode import DecodedValue, decode, has_undeclared_field

@@ -1,9 +1,9 @@
 """Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
 
 A field that is not set, or is empty, is left out, unless Go always writes it (go_encoding.json). A null among the texts
-of a map is an empty text, one among bytes stays, one among amounts is 0, and an amount is written in its canonical
-form. api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery
-v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+of a map becomes an empty text, a null among bytes stays, a null among amounts becomes 0, and an amount gets its
+canonical form. api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36,
+k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
     An entry without a type is kept unchanged. `name` is the name of a type of Kubernetes, such as `core.v1.Pod`. An API
-    server writes the fields of `always` where they are not set, with these values, and those of `kept` although they
+    server writes the fields of `always` with these values if they are not set, and the fields of `kept` even if they
     are empty.
     """
 

@@ -1,8 +1,8 @@
 """The verbs that review objects, and the options of each of them.
 
 Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
-`LEFT_OUT` says why not. A setting that is declared there needs no further line to reach all of them but `test`: its
-cases set the options of their reviews themselves.
+`LEFT_OUT` says why not. A declared setting reaches every verb without another line, except `test`: its cases set the
+options of their reviews.
 """
 
 from __future__ import annotations

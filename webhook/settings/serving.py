@@ -22,7 +22,7 @@ class ServerSettings(ReportSettings):
 
     max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
     largest body together with smaller ones. max_connections: an API server opens a connection for each call in flight;
-    three API servers with 600 requests each, half of which call a webhook at the same time, need 900.
+    three API servers with 600 requests each need 900, if half of the requests call a webhook at the same time.
     server/memory_bounds.py adds it all up.
     """
 

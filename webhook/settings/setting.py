@@ -67,7 +67,7 @@ class Setting:
 
 
 def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
-    """Declare a field of a class of settings: its default, what it may be, and one sentence for help and README."""
+    """Declare a field of a class of settings: its default, its allowed values, and one sentence for help and README."""
     return dataclasses.field(default=default, metadata={_KEY: (type, help, unset, True)})
 
 

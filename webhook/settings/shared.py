@@ -105,7 +105,7 @@ class ReviewSettings(ReportSettings):
     """The settings that change the answers of the verbs that review files, logs and clusters.
 
     A new option here reaches each of these verbs (doors.py), and its effect belongs into `assembly`. The server has
-    none of these: an API server sends what it reviews.
+    none of these options, because an API server sends the objects.
     """
 
     authorizer: Path | None = declare_option(

@@ -25,7 +25,7 @@ _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPods:
-    """One pod set: its pods, None if they cannot be known, and the devices of one of them."""
+    """One pod set: its pods, None if they cannot be known, and the devices of one pod."""
 
     name: str
     pods: int | None

@@ -62,13 +62,13 @@ class Simulation:
     Args:
         about, place: the job.
         operation: of its request.
-        answer: in a word.
+        answer: the answer in a word.
         against: the obstacles, by aspect.
         besides: other findings, which do not prevent the start.
         unknown: the rules about the start that were not evaluated.
-        questions: what decides the start and no rule looks at.
-        asked: what it asks for, and where it queues.
-        looked_at: the view that it was looked up in.
+        questions: aspects that decide the start and that no rule checks.
+        asked: the requests of the job, and its queue.
+        looked_at: the view for the look-ups.
         left_out: what the configuration and annotations left out. excepted: the findings among that.
     """
 

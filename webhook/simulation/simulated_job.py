@@ -1,4 +1,4 @@
-"""Runs one job through both phases of admission as if it were created now, and says what would become of it."""
+"""Runs one job through both phases of admission as if it were created now, and returns the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job of a cluster does not run: what controllers say of it, and what rules find against its next start.
+"""Why a job of a cluster does not run: the statements of controllers, and the findings of rules about its next start.
 
 Findings about waiting for others are left out: the queue itself reports this about an existing job.
 """
@@ -37,9 +37,9 @@ class Why(Struct, frozen=True, kw_only=True):
     """The answer about one job of a cluster.
 
     Args:
-        explanation: what controllers say of it.
-        next: what rules find, as if it were created now; None if it runs or is done, or has no pods.
-        source: where the cluster is read: `the cluster`, or the file of the object.
+        explanation: the statements of controllers.
+        next: the findings of rules, as if the job were created now; None if it runs or is done, or has no pods.
+        source: the source of the cluster: `the cluster`, or the file of the object.
     """
 
     explanation: Explanation

@@ -1,7 +1,7 @@
 """Why one object of a cluster does not run: the statements of the objects that were created for it, the decisive one
 first.
 
-Pods that say the same are one statement. The events and claims of a pod are read for one pod of each statement.
+Pods with the same problem are one statement. Events and claims are read for one pod of each statement.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Args:
         about: the object.
         made_by: the controllers above it, the nearest first.
-        state: in a word.
-        statements: the statements, the deciding one first.
+        state: the state in a word.
+        statements: the statements, the deciding statement first.
         made: the number of objects of each kind that controllers created for it.
-        pods: how many pods there are, replaced ones left out, and how many of these are ready or ended well.
-        unknown: what could not be read.
+        pods: the number of pods without replaced pods, and how many of these are ready or ended well.
+        unknown: objects that could not be read.
     """
 
     about: ObjectName
@@ -164,7 +164,7 @@ def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
 
 
 def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what pods say, each statement once, with how many other pods say the same."""
+    """Yield the statements about pods, each once, with the number of other pods with the same statement."""
     groups: dict[tuple[Standing, Turn, str], list[tuple[JSON, Statement]]] = {}
     for pod in pods:
         if statement := read_pod(pod):

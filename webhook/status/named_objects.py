@@ -66,8 +66,8 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
 
     Args:
         text: `KIND/NAME`, the kind with or without its group.
-        namespace: of the object.
-        reading: where it is read.
+        namespace: the namespace of the object.
+        reading: reads the cluster.
         table: the kinds that hold pods.
 
     Raises:

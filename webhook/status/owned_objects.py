@@ -70,7 +70,7 @@ _NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
 }
 """The label with the name of the owner that controllers give to its pods."""
 _MOST_LISTS: Final = 30
-"""How many lists are read before one list of all objects of a kind takes the place of further ones."""
+"""How many lists are read before one list of all objects of a kind replaces further lists."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 
@@ -81,7 +81,7 @@ class OwnedObjects(Struct, kw_only=True):
     Args:
         root: the object.
         owners: the nearest one first.
-        objects: what was made, level by level; for the owners only their Workloads and PodGroups.
+        objects: the created objects, level by level; of the owners only their Workloads and PodGroups.
         is_cut: whether there are more objects than are read.
     """
 
@@ -124,8 +124,8 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
 class _Indexes:
     """The objects of a namespace by the uid, or the kind and name, of each owner.
 
-    A namespace may have thousands of pods, so those of an owner are listed by the labels that its controller selects.
-    After some such lists one list of all objects is cheaper.
+    A namespace may have thousands of pods, so the pods of an owner are listed by the labels that its controller
+    selects. After some such lists one list of all objects is cheaper.
     """
 
     def __init__(self, reading: ClusterReading, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""Pods that ended and whose controller has created others in their place: they do not decide why a job waits.
+"""Ended pods that their controller has replaced: they do not decide why a job waits.
 
 Failed pods stay until they are collected, and deleted pods until their containers have ended.
 Source: k8s.io/kubernetes v1.36 pkg/controller (FilterActivePods), pkg/controller/job/job_controller.go.
@@ -21,11 +21,11 @@ _JOB: Final = ("batch", "Job")
 _MAKING_AGAIN: Final = frozenset(
     (_JOB, _PER_NODE, ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
 )
-"""Kinds whose controller creates a pod in place of each pod that failed or is deleted."""
+"""Kinds with a controller that creates a pod in place of each pod that failed or is deleted."""
 
 
 def makes_pods_again(pod: JSON) -> bool:
-    """Return whether the controller of a pod creates another one when this one fails; Jobs do so for a while."""
+    """Return whether the controller of a pod replaces the pod when it fails; Jobs do this for a while."""
     return _controller(pod)[0] in _MAKING_AGAIN
 
 
@@ -49,7 +49,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted(owner: JSON) -> int:
-    """Return how many active pods make the ended ones of a controller unimportant: at least one."""
+    """Return the number of active pods that makes ended pods of a controller unimportant: at least one."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:

@@ -58,7 +58,7 @@ class FileSource:
         return self._cluster.get(kind, namespace, name)
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:  # noqa: ARG002
-        """Return the objects of a namespace, or of all with "", whatever their labels."""
+        """Return the objects of a namespace, or of all namespaces with "", with any labels."""
         return self._cluster.list(kind, namespace or None)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -93,12 +93,12 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all with "", without those that cannot be listed, which is noted.
+        """Return the objects of a namespace, or of all namespaces with ""; objects that cannot be listed are noted.
 
         Args:
             kind: of the objects.
             namespace: of the objects.
-            selector: labels of the wanted objects, as `a=b,c=d`; other objects may be among the returned ones.
+            selector: labels of the wanted objects, as `a=b,c=d`; other objects may also be returned.
         """
         asked = kind, namespace, selector if self._source.selects else ""
         if asked not in self._listed:

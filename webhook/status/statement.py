@@ -52,13 +52,13 @@ class Statement(Struct, frozen=True, kw_only=True):
     """One statement about a job.
 
     Args:
-        about: the object that says it.
-        standing: what it means for the job.
+        about: the object with the statement.
+        standing: the meaning for the job.
         turn: when in the life of a job it decides.
         says: a sentence without a full stop.
-        fix: what to do, "" if there is nothing.
+        fix: the fix, "" without one.
         words: the text of the controller, "" if there is none.
-        alike: how many other objects of the kind say the same.
+        alike: the number of other objects of the kind with the same statement.
         last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not of an event.
     """
 
@@ -123,7 +123,7 @@ def items_at(obj: JSON, path: FieldPath) -> Iterator[Mapping[str, JSON]]:
 
 
 def map_at(obj: JSON, path: FieldPath) -> Mapping[str, JSON]:
-    """Return a map of an object, an empty one if it has none."""
+    """Return a map of an object; an empty map if it has none."""
     value = get(obj, path, None)
     return value if isinstance(value, dict) else {}
 

@@ -54,7 +54,7 @@ def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
 
 
 def mismatches(case: RecordedCase, options: Options) -> tuple[str, ...]:
-    """Return the differences between the answer and the expected one; () if there are none."""
+    """Return the differences between the answer and the expected answer; () if there are none."""
     expect = case.value["expect"]
     if "policyRefused" in expect:
         return _differ("policyRefused", expect["policyRefused"], _refusal(case, options))

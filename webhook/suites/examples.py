@@ -54,7 +54,7 @@ def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None
     """Return the examples of rules that a suite of this project's own format names.
 
     Args:
-        folders: where the suites are.
+        folders: the folders of the suites.
         how: how policies are compiled.
         rules: the ids of these rules; None for all.
 

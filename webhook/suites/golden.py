@@ -50,8 +50,8 @@ def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = Fals
     Args:
         suite: the file with the answer.
         how: how policies are compiled.
-        policies: those that hold.
-        updates: write the answer again if it differs.
+        policies: the policies in use.
+        updates: whether to write the answer again if it differs.
     """
     yield Case(
         id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, how, policies, updates)

@@ -209,7 +209,7 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
 
 
 def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
-    """Return the names of the resources: those of the result, or all of its kind, or `*` if there are none."""
+    """Return the names of the resources: the resources of the result, or all of its kind, or `*` if there are none."""
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
     try:

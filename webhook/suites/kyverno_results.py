@@ -1,8 +1,8 @@
 """The result that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
 
 Follows kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The evaluation
-decides, with any validationActions. The first validation that fails or errs gives the result. A policy that does not
-match gives no result. Resources are evaluated unchanged, without the defaults of an API server.
+decides, with any validationActions. The first validation that fails or has an error decides the result. A policy that
+does not match has no result. Resources are evaluated unchanged, without the defaults of an API server.
 """
 
 from __future__ import annotations

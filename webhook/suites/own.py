@@ -37,7 +37,7 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Op
     """Yield the cases of one suite file; mistakes in one do not affect the others.
 
     Raises:
-        InputError: every mistake of the file, with line and column, where it has no list of cases.
+        InputError: every mistake of the file, with line and column, if it has no list of cases.
     """
     policies = cache(lambda: policies_of_suite(suite, how))
     try:

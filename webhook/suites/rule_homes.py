@@ -23,9 +23,9 @@ from webhook.yamltext import input_files, yamlfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLocation:
-    """A place in the source: `part` is a function, a method, a table or a validation, "" for none of these.
+    """A place in the source: `part` is a function, a method, a table or a validation, "" for the whole file.
 
-    Its text leaves out the line, which each change above it in the file would change on the pages of rules.
+    Its text leaves out the line, because each earlier change in the file would change the pages of rules.
     """
 
     file: str

@@ -1,7 +1,7 @@
 """Writes the reference of all rules as Markdown: an index, and a page for each group of rules.
 
-Built from catalogues, policies and suites; docs/rules has the pages of the shipped ones, and a test compares the two. A
-page for all of them would have more than 1 MB, which GitHub shows as plain text.
+Built from catalogues, policies and suites; docs/rules has the pages of the shipped rules, and a test compares them. One
+page for all rules would have more than 1 MB, which GitHub shows as plain text.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class ExpectModel(CamelCaseModel):
 class CaseModel(CamelCaseModel):
     """One case: the request, the objects of the cluster, and the expectation.
 
-    `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
-    warns, else a good one. A DELETE has only the deleted object, in `input` or `oldInput`.
+    `rule` is the id of the rule that the case is an example of, or a list of ids: a bad example if it denies or warns,
+    otherwise a good example. A DELETE has only the deleted object, in `input` or `oldInput`.
     """
 
     name: str = Field(min_length=1, description="A unique name, as a sentence.")
@@ -78,7 +78,9 @@ class CaseModel(CamelCaseModel):
 
 
 class SuiteModel(CamelCaseModel):
-    """The content of a suite file; the cases are read one by one, so that a mistake in one leaves the others."""
+    """The content of a suite file; the cases are read one by one, so that a mistake in one case does not affect the
+    others.
+    """
 
     cases: list[Any] = Field(min_length=1, description="The cases.")
 

@@ -1,4 +1,4 @@
-"""Evaluates policies on valid objects, and reports where an expression fails: mostly for a field that is not set.
+"""Evaluates policies on valid objects, and reports where an expression fails: mostly because a field is not set.
 
 kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
 policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the

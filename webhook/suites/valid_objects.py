@@ -1,4 +1,5 @@
-"""The smallest and a full valid object of kinds of Kubernetes, and variants of the full one without an optional field.
+"""The smallest and a full valid object of kinds of Kubernetes, and variants of the full object without an optional
+field.
 
 The objects are in valid_objects.yaml. tests/e2e/test_valid_objects.py creates all of them with kube-apiserver.
 """
@@ -81,8 +82,8 @@ def _without_nulls(value: JSON) -> Any:
 
 
 def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
-    """Yield the path of each field, `spec.containers[].image` for those of all items of a list; keys with a dot are
-    those of maps, and left out.
+    """Yield the path of each field, `spec.containers[].image` for those of all items of a list; keys with a dot belong
+    to maps, and are left out.
     """
     if isinstance(value, list):
         for each in value:

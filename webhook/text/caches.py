@@ -26,9 +26,9 @@ _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg
 class TwoGenerationCache(Generic[Key, Value]):
     """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
 
-    So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A thread
-    that looks while another adds finds an entry or none; both may compute it. `newer` is for callers that first look
-    only in the newer one.
+    So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A look-up
+    while another thread adds an entry returns the entry or nothing; both threads may compute it. `newer` is for callers
+    that first look only in the newer one.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")

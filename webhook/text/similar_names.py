@@ -1,7 +1,7 @@
 """The known name closest to a misspelt one.
 
-Any name of an object may be near another. A resource's name is a domain and words, and near ones are often others on
-purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only typing errors count as misspellings.
+Names of objects may differ in any letter. The name of a resource is a domain and words, and similar names are often
+different on purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only typing errors count as misspellings.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _typing_errors(name: str, known: str) -> int:
 
 
 def _typing_errors_of_word(word: str, meant: str) -> int:
-    """Count typing errors in one word, outside its digits; in a short one only a swap, a letter lost, or a letter added
-    after the first one.
+    """Count typing errors in one word, outside its digits; in a short word only a swap, a missing letter, or a letter
+    added after the first letter.
     """
     if word == meant:
         return 0

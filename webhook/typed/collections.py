@@ -1,6 +1,6 @@
 """Lists and maps that charge a request for their iteration, because users can make them long.
 
-Walking one charges its length; walking a long one looks at the clock on the way. Access to one entry costs nothing.
+A walk charges the length; a long walk also reads the clock. Access to one entry costs nothing.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _LabelAndAnnotationKeys(Field[str]):
 
 
 class Metadata(Typed):
-    """meta/v1 ObjectMeta. `keys` are those of labels and annotations, one a line."""
+    """meta/v1 ObjectMeta. `keys` are the keys of labels and annotations, one a line."""
 
     name = Text()
     generate_name = Text()

@@ -43,9 +43,9 @@ VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 class PodParts(NamedTuple):
     """The parts of a Pod.
 
-    `present` are the keys of its annotations, and those named above that follow from its JSON. `resource_names` are
-    those of all resources that it limits or requests, null and ephemeral containers included; `extended` have a slash.
-    `images` are those of all containers, `keys` those of labels and annotations, one a line.
+    `present` are the keys of its annotations, and those named above that follow from its JSON. `resource_names` are the
+    names of all resources that it limits or requests, including null and ephemeral containers; `extended` have a slash.
+    `images` are the images of all containers, `keys` the keys of labels and annotations, one a line.
     """
 
     present: AbstractSet[str]

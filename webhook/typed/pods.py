@@ -421,8 +421,8 @@ class PodSpec(Typed):
 
     @cached_property
     def names_of_listeners(self) -> Mapping[int | None, Collection[str]]:
-        """Return the running containers that list a port, by its number, and under None those that list no port: the
-        names of two of them at most, so that one may ask whether another container listens there.
+        """Return the running containers that list a port, by its number, and under None the containers that list no
+        port: at most two names, which is enough to know whether another container listens there.
         """
         names: dict[int | None, dict[str, None]] = {}
         for container in self.running_containers():
@@ -433,7 +433,7 @@ class PodSpec(Typed):
         return names
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
-        """Return the terms; a node must match one of them."""
+        """Return the terms; a node must match at least one term."""
         return self.affinity.node_affinity.required.node_selector_terms
 
 

@@ -86,7 +86,7 @@ class Typed:
         return bool(omitted) and (*self.at, name) in omitted
 
     def differs(self, other: Typed, *names: str) -> bool:
-        """Return whether another object differs in some of these fields, or at all where none is named."""
+        """Return whether another object differs in some of these fields, or in any field if none is named."""
         if not names:
             return bool(self.json != other.json)
         return any(self.json.get(name) != other.json.get(name) for name in names)

@@ -1,7 +1,7 @@
 """Pod sets: the pod templates of an object, their places, the number of pods of each, and the effect of a change.
 
 Accepts any JSON, null at every level included: controllers written without omitempty store nulls, and a fixture may
-hold anything. A value of another shape has no pods. Counts are what the object requests, never what is running.
+hold anything. A value of another shape has no pods. Counts are the requested pods, never the running pods.
 kinds.yaml has the words for a changed template. An object that is suspended before or after an update has no pods with
 the old template.
 """

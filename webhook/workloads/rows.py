@@ -1,4 +1,4 @@
-"""A row of the workload table: what is known of one kind that carries pods.
+"""A row of the workload table: the known facts about one kind with pods.
 
 The fields are those of kinds.yaml; the top of that file explains them. Data only: table.py reads rows, podsets.py
 applies them.
@@ -27,7 +27,8 @@ class _StrictModel:
 class Factor(_StrictModel):
     """One factor of a count: a field, or the smallest of several; `default` is the first one's value if it is unset.
 
-    atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
+    atMost, atLeast: fields that bound the factor if they are set; if the bounds contradict each other, the lower bound
+    counts.
     """
 
     path: str = ""
@@ -78,9 +79,9 @@ class MadePodRule(_StrictModel):
     """One pod that a controller creates from fields of the object, with the parts that these fields set.
 
     Paths are those of the object. at: the place of the fields that no other path names. container: the name of its
-    container. image: the first of these that is set; a map has `repository` and `tag`. labels and annotations: maps; a
-    later one counts. resources: those of the container; device: the name of a device and its quantity, which become a
-    limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which fields of the
+    container. image: the first of these fields that is set; a map has `repository` and `tag`. labels and annotations:
+    maps; later maps win. resources: those of the container; device: the name of a device and its quantity, which become
+    a limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which fields of the
     PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the controller
     never sets. unless: nothing is known of the pod where one of these is set, has this value (`path=value`) or a key
     with this prefix (`path{prefix*}`).
@@ -144,9 +145,8 @@ class ObjectRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSourceReference(_StrictModel):
-    """An object that is the source of pods: the field that names it, and the kinds it may be, the first by default.
-
-    Kinds are of the row's own group. `kind` is the field that chooses another of them.
+    """An object that is the source of pods: the field that names it, and its possible kinds, the first by default.
+    Kinds have the group of the row. `kind` is the field that chooses another kind.
     """
 
     name: str

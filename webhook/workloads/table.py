@@ -19,7 +19,8 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
-"""Volcano makes one for pods, and operators for theirs, owned by what owns the pods: pkg/controllers/podgroup."""
+"""Volcano creates a PodGroup for pods, and operators for their pods, with the owner of the pods:
+pkg/controllers/podgroup."""
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
 _FACTORS = {"count", "groups"}

@@ -64,7 +64,7 @@ def line(text: str) -> Line:
     """Return the parsed line; short lines are cached, because manifests repeat them.
 
     Raises:
-        UnsupportedStyleError: it is not one that is read here.
+        UnsupportedStyleError: the line has a style that is not read here.
     """
     return _short(text) if len(text) <= _SHORT else _line(text)
 

@@ -28,7 +28,7 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
     """Yield every document of a text with its number in the stream; some empty ones are left out.
 
     Args:
-        places: the text; gets to know where its documents begin.
+        places: the text; it learns where its documents begin.
         repeated: gets the notes about keys that occur twice in one mapping; kubectl v1.36 also uses the last one.
 
     Raises:

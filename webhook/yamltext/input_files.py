@@ -1,8 +1,9 @@
 """Opens the files that the user names, and the files of a folder with content from others.
 
-A path that a person typed may be anything: a file, a pipe, a device. A file that was found in a folder, or that another
-file of the folder names, has to be a regular file below the folder, wherever links lead. The check and the opening are
-one walk over descriptors, so a link that is replaced meanwhile is not followed either. Reading is always bounded.
+A path that a person typed may name any file, such as a pipe or a device. A file that was found in a folder, or that
+another file of the folder names, has to be a regular file below the folder, wherever links lead. The check and the
+opening are one walk over descriptors, so a link that is replaced meanwhile is not followed either. Reading is always
+bounded.
 """
 
 from __future__ import annotations

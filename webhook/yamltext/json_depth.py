@@ -10,7 +10,7 @@ from typing import Final
 
 _BLOCK: Final = 1 << 16
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
+"""An opening bracket adds one level, a closing bracket removes one: -1 as a signed byte."""
 _NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 _STRETCH: Final = 32
@@ -20,9 +20,9 @@ _ROUNDS: Final = 8
 def is_deeper_than(bound: int, body: bytes) -> bool:
     """Return whether JSON is nested deeper than `bound` levels, or its brackets do not match.
 
-    Bodies with few brackets, nearly all of them, are decided by counting: an object that follows another one in a list
-    is not deeper, and brackets in strings count on both sides. Only the brackets of the others are kept, as steps down
-    and up. They are added up part by part, and one by one only in a part that is near the bound.
+    Bodies with few brackets, which are nearly all, are decided by counting. The count is too high for objects in a list
+    and for brackets in strings, which is safe. For other bodies, only the brackets are kept, as steps down and up. They
+    are added up part by part, and one by one only in a part that is near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:

@@ -20,8 +20,8 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, one pattern needs 2 milliseconds, and
-one pattern for all kinds 10.
+"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, each of these patterns needs 2
+milliseconds, and one pattern for all kinds would need 10.
 """
 _SIGN_OF_BLANK: Final = re.compile(r"[<@%]|__|\[\[|\(\(")
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
@@ -33,7 +33,7 @@ _DOTS: Final = frozenset(("...", "…"))
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text is still to be filled in, wholly or in part.
+    """Return whether a text is a placeholder, or contains one.
 
     Names and amounts that Kubernetes accepts have none of these signs, so no finished text counts as a placeholder:
     `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,

@@ -1,7 +1,7 @@
-"""Parts of JSON that are not decoded: an API server stores what nothing here may recurse into.
+"""Parts of JSON that are not decoded: an API server stores JSON that is too deep for code to recurse into.
 
 An `Unread` replaces the part in the object and keeps its text, so that it is written unchanged. Code that reads inside
-it gets an error and never an empty answer. Two of them can be compared. Knows only JSON.
+it gets an error and never an empty answer. Two such parts can be compared. Knows only JSON.
 """
 
 from __future__ import annotations
