@@ -1,4 +1,5 @@
-"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break.
+"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break. Removes
+the rules that `--rule` and `--skip` leave out.
 
 An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
 known in webhook/manifests. PolicyExceptions are looked up as every other object, so each command that knows objects of
@@ -17,6 +18,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.lookup import NOT_SERVED
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, LookupFailed
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.manifests.claimgate_kinds import GROUP
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.manifests.label_selectors import Labels, labels_of
@@ -189,3 +191,29 @@ def _name_of_object(attributes: Attributes) -> str:
     metadata = attributes.object.get("metadata") if isinstance(attributes.object, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
     return attributes.name or str(named.get("name") or named.get("generateName") or "")
+
+
+def decisions_about_chosen_rules(decisions: Sequence[Decision], options: ReviewOptions) -> Sequence[Decision]:
+    """Return the decisions without the rules that the options leave out; what admits stays."""
+    if not options.rules and not options.skip:
+        return decisions
+    return tuple(kept for each in decisions for kept in _about_chosen_rules(each, options))
+
+
+def _about_chosen_rules(decision: Decision, options: ReviewOptions) -> Iterator[Decision]:
+    if decision.evaluation == "admit":
+        yield decision
+    elif not decision.problems:
+        if _is_chosen(decision.rule or decision.policy, decision.policy, options):
+            yield decision
+    else:
+        kept = [each for each in decision.problems if _is_chosen(each.code, decision.policy, options)]
+        if len(kept) == len(decision.problems):
+            yield decision
+        elif kept:
+            yield decision_about_problems(decision, kept)
+
+
+def _is_chosen(rule: str, policy: str, options: ReviewOptions) -> bool:
+    names = {rule, rule.partition("/")[0], policy}
+    return (not options.rules or not names.isdisjoint(options.rules)) and names.isdisjoint(options.skip)

@@ -21,9 +21,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from webhook.admission.chosen_rules import decisions_about_chosen_rules
 from webhook.admission.enforce import limit_actions, verdict_of_decisions, with_changes_told, without_patch
-from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
+from webhook.admission.exceptions import (
+    decisions_about_chosen_rules,
+    is_ignored_by_configuration,
+    with_exceptions_applied,
+)
 from webhook.admission.respond import with_docs_links
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
