@@ -10,8 +10,13 @@ import pytest
 
 from tests.rows import all_rows
 from tests.test_charged_walks import Looks
-from webhook.admission.decode import decode_request, decode_request_without_objects, decode_review, decode_review_bytes
-from webhook.admission.json_bounds import takes_long_to_decode
+from webhook.admission.decode import (
+    decode_request,
+    decode_request_without_objects,
+    decode_review,
+    decode_review_bytes,
+    takes_long_to_decode,
+)
 from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline

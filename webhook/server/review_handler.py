@@ -12,9 +12,8 @@ import asyncio
 from time import monotonic, perf_counter, thread_time
 from typing import Final, NamedTuple
 
-from webhook.admission.decode import decode_request_without_objects, decode_review_bytes
+from webhook.admission.decode import decode_request_without_objects, decode_review_bytes, takes_long_to_decode
 from webhook.admission.interrupt import MAKE_SMALLER, REPORT_IT, NotEvaluated
-from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
 from webhook.errors import CallError, InlineBudgetSpent, describe_fault
