@@ -10,10 +10,10 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import thread_time
-from typing import Any
 
 from webhook import __version__
 from webhook.cluster import Cluster
+from webhook.policy.compiled import Policy
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
 from webhook.server.metrics import PAUSE, Exposition, Gauges
@@ -134,12 +134,12 @@ class PageContents:
     Attributes:
         gauges: more figures for /metrics.
         about: more fields for /version.
-        policies: the rows of /debug/policies.
+        policies: the policies of /debug/policies.
     """
 
     gauges: Gauges = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
-    policies: Callable[[], Iterable[dict[str, Any]]] = tuple
+    policies: Callable[[], Iterable[Policy]] = tuple
 
 
 def create_application(

@@ -1,4 +1,4 @@
-"""The FastAPI application for people and probes: health, readiness, metrics, version, documentation.
+"""The FastAPI application for people and probes: health, readiness, metrics, version, policies, documentation.
 
 Reviews are not handled here: review_endpoint.py answers them. Their paths are still in the OpenAPI document. Errors are
 metav1.Status, so that every path of the server fails in one form. /docs is HTML without scripts, fonts or styles of
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from html import escape
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -18,6 +19,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import encode_failure_status
+from webhook.policy.compiled import Binding, Policy
 from webhook.rules.decisions import DenialStatus
 from webhook.server.metrics import PAUSE, Pause
 from webhook.server.server_parts import Readiness
@@ -210,12 +212,12 @@ OPERATIONS: Final[dict[str, Any]] = {
 
 Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
 """Returns the metrics text and its media type; awaits the argument between two pieces of work."""
-PoliciesShown = Callable[[], Iterable[dict[str, Any]]]
-"""Returns a row of plain JSON for each policy."""
+PoliciesInService = Callable[[], Iterable[Policy]]
+"""Returns the policies in the order of evaluation."""
 
 
 def create(
-    readiness: Readiness, metrics: Metrics, version: Mapping[str, str], policies: PoliciesShown = tuple
+    readiness: Readiness, metrics: Metrics, version: Mapping[str, str], policies: PoliciesInService = tuple
 ) -> FastAPI:
     """Return the FastAPI application.
 
@@ -245,7 +247,7 @@ def create(
 
     @app.get("/debug/policies", summary="The policies in service, and where each speaks.")
     async def in_service() -> list[dict[str, Any]]:
-        return list(policies())
+        return [policy_row(each) for each in policies()]
 
     app.add_exception_handler(HTTPException, _error_as_status)
     app.add_exception_handler(Exception, _error_as_status)
@@ -292,3 +294,37 @@ def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
         return app.openapi_schema
 
     return document
+
+
+def policy_row(policy: Policy) -> dict[str, Any]:
+    """Return a policy as /debug/policies lists it: only names, kinds and settings, no expression, no parameter, and
+    nothing of any object.
+    """
+    return {
+        "name": policy.name,
+        "kind": policy.kind,
+        "file": Path(policy.file).name,
+        "failurePolicy": "Fail" if policy.is_fail else "Ignore",
+        "phase": policy.phase if policy.kind == "validating" else "mutate",
+        "checks": policy.checks,
+        "facts": policy.facts,
+        "concerns": policy.concerns,
+        "anyPod": policy.any_pod,
+        "registered": policy.is_registered and bool(policy.bindings),
+        "resources": sorted(set(_resources_of_policy(policy))),
+        "bindings": [_binding(each) for each in policy.bindings],
+    }
+
+
+def _resources_of_policy(policy: Policy) -> Iterator[str]:
+    for rule in policy.criteria.rules:
+        groups = ("*",) if rule.groups is None else sorted(rule.groups)
+        for resource, sub in rule.resources:
+            name = f"{resource}/{sub}" if sub else resource
+            yield from (f"{name}.{group}" if group else name for group in groups)
+
+
+def _binding(binding: Binding) -> dict[str, Any]:
+    source = binding.param_source
+    param = f"{source.namespace}/{source.name}".strip("/") if source and source.name else ""
+    return {"name": binding.name, "validationActions": binding.actions, "param": param}

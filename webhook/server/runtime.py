@@ -31,7 +31,6 @@ from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener, ListenerSettings
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
-from webhook.server.policy_list import policy_rows
 from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
@@ -121,7 +120,7 @@ def serve(
             "ready": ("1 where /readyz says so, 0 elsewhere.", lambda: int(not parts.readiness.failing())),
         },
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
-        policies=lambda: policy_rows(held.policies.current),
+        policies=lambda: held.policies.current.policies,
     )
     first_view = FirstView(watching.cluster_checks())
     settings = replace(
