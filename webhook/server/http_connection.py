@@ -1,9 +1,9 @@
 """One connection of a client: TLS, HTTP/1.1 over httptools, and one request after the other.
 
-A protocol of asyncio, which uvicorn counts and drains as it does its own. It knows the timeouts of a client
-(client_clock.py) and the bounds of a request (request_head.py). A request that arrives before the answer to the
-previous request waits; one more is refused. A connection with a client that is late or sends too much is aborted:
-`close()` would wait until the client has read everything, which an attacker never does.
+A protocol of asyncio, which uvicorn counts and drains as it does its own. client_limits.py says what the client must
+send in time, and how large a request may be. A request that arrives before the answer to the previous one waits;
+another one is refused. A connection with a client that is late or sends too much is aborted: `close()` would wait until
+the client has read everything, which an attacker never does.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import httptools
 from webhook.apimachinery.attributes import Phase
 from webhook.errors import describe_fault
 from webhook.server import operating_system
-from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
-from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
-from webhook.server.request_body import FREE_BYTES
-from webhook.server.request_head import (
+from webhook.server.client_limits import (
+    CLOCK,
     MAX_FRAMING_BYTES,
     MAX_HEADER_BYTES,
     MAX_LATE_BYTES,
     MAX_UNHEARD_BYTES,
+    ClientClock,
+    ConnectionTimeouts,
     RequestHead,
 )
+from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
+from webhook.server.request_body import FREE_BYTES
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
 from webhook.server.tls_stream import HandshakeLog, TlsStream, certificate_names
