@@ -62,8 +62,8 @@ _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
-_LINE_OF_SOURCE: Final = re.compile(r"\n(?= \| )")
-"""What begins a line of an expression with an error, as cel-go shows it."""
+_LINE_OF_SOURCE: Final = re.compile(r"\n(?= \| |ERROR: <input>:)")
+"""What begins an error of an expression, and a line of its source, as cel-go shows them."""
 
 
 def verdict_of_decisions(

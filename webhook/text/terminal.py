@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 """The shells of terminals for which Typer has completion scripts."""
-_LINE: Final = re.compile(r"\n(?= \| |\* |what to do: )")
+_LINE: Final = re.compile(r"\n(?= \| |\* |what to do: |ERROR: <input>:)")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 """The commands of CI systems: `::error` at the start of a line, after blanks too, and `##[error]` anywhere
@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
 def message_lines(text: str) -> list[str]:
     """Split a message into lines: its first, its problems after `* `, lines of source after ` | `, and what to do.
 
-    Lines of source are as cel-go shows them.
+    Lines of source are as cel-go shows them, below the line of their error.
     """
     return [one_line(part) for part in _LINE.split(text)]
 
