@@ -145,13 +145,19 @@ class StorageInitializer(Typed):
     enabled = OptionalTruth()
 
 
+class BaseReference(Typed):
+    """core/v1 LocalObjectReference: the name of an LLMInferenceServiceConfig."""
+
+    name = Text()
+
+
 class LlmSpec(LlmWorkload):
     """serving.kserve.io LLMInferenceServiceSpec."""
 
     model = Part(LlmModel)
     storage_initializer = Part(StorageInitializer)
     prefill = Part(LlmWorkload)
-    base_refs = Raw()
+    base_refs = Parts(BaseReference)
 
 
 class LlmInferenceService(Object):

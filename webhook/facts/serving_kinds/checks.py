@@ -11,6 +11,7 @@ from webhook.facts.serving_kinds import (
     knative,
     kserve_workers,
     llm_inference_service,
+    llm_service_configs,
     model_claims,
     worker_set,
 )
@@ -48,7 +49,12 @@ CHECKS: Final = (
         kinds=_INFERENCE_SERVICE,
         lookups=model_claims.LOOKUPS,
     ),
-    Check(group="serving-kind", run=llm_inference_service.check_llm_inference_service, kinds=_LLM),
+    Check(
+        group="serving-kind",
+        run=llm_inference_service.check_llm_inference_service,
+        kinds=_LLM,
+        lookups=llm_service_configs.LOOKUPS,
+    ),
     Check(
         group="serving-kind",
         run=model_claims.check_claim_of_llm_service,

@@ -12,8 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import structs
+
+from webhook.apimachinery.paths import get, parse_path
 from webhook.apimachinery.quantity import read_count
 from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.serving_kinds.llm_service_configs import spec_with_base_refs
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -102,6 +106,17 @@ def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
     yield from _check_workload(spec)
     if spec.prefill:
         yield from _check_workload(spec.prefill)
+    whole = spec_with_base_refs(subject)
+    if whole is not None:
+        for problem in (*_check_sizes(whole), *(_check_sizes(whole.prefill) if whole.prefill else ())):
+            yield _located_in_object(problem, subject)
+
+
+def _located_in_object(problem: Problem, subject: Subject) -> Problem:
+    """Return a problem at its field, or at baseRefs if only a configuration has the field."""
+    if get(subject.object, parse_path(problem.path)) is not None:
+        return problem
+    return structs.replace(problem, path="spec.baseRefs", message=f"with these configurations, {problem.message}")
 
 
 def _check_model(spec: LlmSpec) -> Iterator[Problem]:
@@ -147,7 +162,6 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
         message = "sets replicas and scaling, which KServe refuses together"
         yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
     yield from _check_scaling(workload)
-    yield from _check_sizes(workload)
 
 
 def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
