@@ -116,6 +116,16 @@ def is_managed_namespace(subject: Subject) -> bool:
     return subject.namespace not in SYSTEM_NAMESPACES if is_taken is None else is_taken
 
 
+def is_namespace_selection_known(subject: Subject) -> bool:
+    """Return whether the files or the cluster say if Kueue's configuration selects the namespace of an object. If the
+    configuration asks for labels, only the Namespace itself says so.
+    """
+    selector, view = subject.once(read_kueue_configuration).namespaces, subject.cluster_view()
+    asked = LabelSelector(selector or {}, (), ReadingContext(view.deadline))
+    keys = {*asked.match_labels, *(each.key for each in asked.match_expressions)}
+    return keys <= {NAME_LABEL} or selects_namespace(selector, subject.namespace, view) is not None
+
+
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 

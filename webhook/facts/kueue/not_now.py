@@ -32,6 +32,7 @@ from webhook.facts.kueue.managed import (
     QueuePlace,
     how_kueue_manages,
     is_namespace_known,
+    is_namespace_selection_known,
     local_queue_names,
 )
 from webhook.facts.kueue.never import MOST_TOLD, JobInClusterQueue
@@ -42,9 +43,10 @@ from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor, 
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
+from webhook.typed.objects import Namespace
 from webhook.yamltext.placeholders import is_placeholder
 
 INACTIVE: Final = KUEUE_NOT_NOW.rule(
@@ -132,6 +134,9 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     ):
         return
     if subject.once(is_made_by_controller) or not is_namespace_known(subject):
+        return
+    if not is_namespace_selection_known(subject):
+        yield QUEUE_REQUIRED.problem("", missing=(MissingObject(kind=Namespace.gvk.kind, name=subject.namespace),))
         return
     queues = local_queue_names(subject)
     message = "the object names no queue, so Kueue suspends it and never admits it (manageJobsWithoutQueueName is on)"
