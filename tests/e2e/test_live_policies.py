@@ -55,11 +55,13 @@ def test_policies_are_added_by_kubectl_apply_and_removed_by_delete(server: ApiSe
             before = _webhooks(server)
             _is_in_force(server)
             _says_what_is_broken_and_refuses_nothing_for_it(server, replicas)
-            _spares_what_was_stored(server)
+            for meaning in ("warn", "deny"):
+                _spares_what_was_stored(server, meaning)
             _is_registered_for_other_kinds(server, before)
             _is_not_registered_where_it_would_block(server)
             _reads_what_an_administrator_grants(server)
             _changes_objects(server)
+            _acts_again_after_a_new_installation(server, objects)
             kinds = "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
             server.kubectl("delete", kinds, "--all")
             until(lambda: not _refusal(server, pod("nine", NINE_GPUS)), "the Pod is taken again")
@@ -138,26 +140,31 @@ def _until_kept(server: ApiServer, name: str, generation: int) -> None:
     until(is_kept, f"generation {generation} is in the status")
 
 
-def _spares_what_was_stored(server: ApiServer) -> None:
-    """Finalizers, status, labels and deletions of objects from before a policy; a new object is refused."""
+def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
+    """Finalizers, status and deletions of objects from before a policy; a new object is refused. Labels are a matter
+    of `stored`.
+    """
     for name in ("ending", "kept", "deleted"):
         held = pod(name, {"nvidia.com/gpu": "6"})
         held["metadata"]["finalizers"] = ["example.com/tracking"] if name != "deleted" else []
         server.apply(held)
     server.kubectl("delete", "pod", "ending", "--wait=false", "--grace-period=0", "--force")
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods", "pods/status"]}
-    changed = {"matchConstraints": {"resourceRules": [rule]}}
+    part = "pods/status" if meaning == "warn" else "pods/*"  # with deny, a policy that names the status refuses it
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods", part]}
+    changed = {"matchConstraints": {"resourceRules": [rule]}, "stored": meaning}
     _apply(server, policy("no-six", "gpu.devices != 6", facts=["gpu"], **changed), binding("no-six", "no-six"))
     until(lambda: "no-six" in _refusal(server, pod("six", {"nvidia.com/gpu": "6"})), "a new Pod is refused")
     merge = ("--type=merge", "-p")
-    told = server.kubectl("label", "pod", "kept", "team=ml").stderr
-    assert "the stored object has this problem already" in told
+    told = server.kubectl("label", "pod", "kept", "team=ml", code=None).stderr
+    assert "the stored object has this problem already" in told if meaning == "warn" else "no-six" in told
+    assert ("team" in server.get("pod", "kept")["metadata"].get("labels", {})) is (meaning == "warn")
     server.kubectl("patch", "pod", "kept", "--subresource=status", *merge, '{"status":{"phase":"Failed"}}')
     for name in ("kept", "ending"):
         server.kubectl("patch", "pod", name, *merge, '{"metadata":{"finalizers":null}}')
     until(lambda: "NotFound" in server.kubectl("get", "pod", "ending", code=None).stderr, "the Pod is gone")
     server.kubectl("delete", "pod", "kept", "deleted", "--grace-period=0", "--force")
     server.kubectl("delete", "validatingpolicy.claimgate.dev", "no-six")
+    until(lambda: not _refusal(server, pod("six", {"nvidia.com/gpu": "6"})), "the policy is gone")
 
 
 def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
@@ -241,6 +248,16 @@ def _changes_objects(server: ApiServer) -> None:
         return bool(yaml.safe_load(done.stdout)["metadata"].get("labels") == {"team": "ml"})
 
     until(is_changed, "the ConfigMap gets its label")
+
+
+def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[str, Any]]) -> None:
+    """docs/live-policies.md says how long it takes: a look for bundles every ten seconds, and one for rules every two."""
+    server.kubectl("delete", f"{VALIDATING},mutatingwebhookconfiguration", "claimgate")
+    assert not _refusal(server, pod("nine", NINE_GPUS))
+    apply(server, [one for one in objects if "webhooks" in one])
+    forbidden = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "forbidden"}}
+    until(lambda: "no-maps" in _refusal(server, forbidden), "a kind that only a stored policy names is refused", 60)
+    until(lambda: "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS)), "the Pod is refused")
 
 
 def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:

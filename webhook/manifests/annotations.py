@@ -63,10 +63,10 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 
     `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
     that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
-    with writes that should not wait for the webhook. `spares_stored`: an object that was stored with a problem keeps
-    working, as docs/policies.md says of `stored: warn`. `concerns` are parts of a Pod, or of an object that creates
-    Pods. The policy applies if the Pod has at least one of them; `any_pod` are the rules that are also about other
-    Pods.
+    with writes that should not wait for the webhook. `spares_stored`: a problem that was stored only warns.
+    `skips_bookkeeping`: what keeps track of an object, and its deletion, is allowed, as docs/live-policies.md says of
+    both values of `stored`. `concerns` are parts of a Pod, or of an object that creates Pods. The
+    policy applies if the Pod has at least one of them; `any_pod` are the rules about other Pods, too.
     """
 
     expands: bool = False
@@ -82,6 +82,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
     any_pod: tuple[str, ...] = ()
     is_about_specs: bool = False
     spares_stored: bool = False
+    skips_bookkeeping: bool = False
     severity: str = ""
     category: str = ""
     docs: str = ""
@@ -130,6 +131,7 @@ def read_annotations(
             any_pod=_comma_separated(own.get("any-pod", "")),
             is_about_specs=own.get("updates") == "spec",
             spares_stored=own.get("stored") == "warn",
+            skips_bookkeeping=own.get("stored") in STORED,
             severity=own.get("severity", ""),
             category=own.get("category", ""),
             docs=own.get("docs", ""),

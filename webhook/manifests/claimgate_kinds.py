@@ -56,8 +56,8 @@ _MISSING: Final = "The result of a rule that needs an object that does not exist
 _UPDATES: Final = "spec: the policy skips updates that do not change the spec of the object."
 _STORED: Final = (
     "Updates of objects that are stored with a problem. warn, the default: an update that leaves the problem unchanged "
-    "gets a warning; updates of only status, finalizers or managedFields, updates of an object that is being deleted, "
-    "and deletions pass, unless the policy names them. deny: as in a ValidatingAdmissionPolicy."
+    "gets a warning. deny: it is denied. With both, updates of only status, finalizers or managedFields, updates of an "
+    "object that is being deleted, and deletions pass, unless the policy names them."
 )
 _CONCERNS: Final = (
     "Parts of a Pod, or of an object that creates Pods. The policy applies only to objects with one of them: words of "

@@ -94,7 +94,7 @@ def compile_policy(
         annotations=meta.annotations,
         is_fail=spec.failure_policy != "Ignore",
         param_kind=gvk_of_param_kind(spec.param_kind),
-        criteria=_criteria_of_policy(spec.match_constraints, spares_stored=settings.spares_stored),
+        criteria=_criteria_of_policy(spec.match_constraints, names_delete=settings.skips_bookkeeping),
         gate=policy_gate,
         body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
@@ -118,6 +118,7 @@ def compile_policy(
         docs=settings.docs,
         obstacles=export_obstacles(manifest, settings),
         spares_stored=settings.spares_stored,
+        skips_bookkeeping=settings.skips_bookkeeping,
         is_about_specs=is_about_specs,
         named_bookkeeping=frozenset(word for word in BOOKKEEPING if word in text),
         mentions_namespace="namespaceObject" in text,
@@ -131,10 +132,10 @@ def _is_configuration(mutation: MutationManifest) -> bool:
     return mutation.patch_type == "ApplyConfiguration" and mutation.apply_configuration is not None
 
 
-def _criteria_of_policy(manifest: MatchResources | None, *, spares_stored: bool) -> Criteria:
-    """Return what a policy matches; with `stored: warn`, the operation `*` does not include DELETE."""
+def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) -> Criteria:
+    """Return what a policy matches; `names_delete`: the operation `*` does not include DELETE, as with `stored`."""
     criteria = compile_criteria(manifest)
-    if not spares_stored:
+    if not names_delete:
         return criteria
     others = frozenset(Operation) - {Operation.DELETE}
     rules = (structs.replace(each, operations=others) if each.operations is None else each for each in criteria.rules)

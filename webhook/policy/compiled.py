@@ -155,7 +155,8 @@ class Policy:
     messageExpression `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is
     `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is
     `resources`, `phase` is the phase of a validating policy, `is_registered` whether webhook configurations name its
-    kinds, `spares_stored` whether it only warns of problems of stored objects, `is_about_specs` whether it has the
+    kinds, `spares_stored` whether it only warns of problems of stored objects, `skips_bookkeeping` whether
+    it sees only the bookkeeping and deletions that it names, `is_about_specs` whether it has the
     annotation `updates: spec`, `named_bookkeeping` its words of BOOKKEEPING, `concerns` the parts that a Pod must have
     for it to apply, `any_pod` its rules about other Pods, `judges_types` whether it is about values of wrong types,
     `needs_schemas` whether its mutations need the schemas of custom kinds.
@@ -191,6 +192,7 @@ class Policy:
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
     spares_stored: bool = False
+    skips_bookkeeping: bool = False
     is_about_specs: bool = False
     named_bookkeeping: frozenset[str] = frozenset()
     concerns: tuple[str, ...] = ()
@@ -211,7 +213,7 @@ class Policy:
         """Return whether the policy skips updates that only keep track of an object; a native policy of the API server
         sees every update.
         """
-        return self.spares_stored or self.is_about_specs or self.reports_problems
+        return self.skips_bookkeeping or self.is_about_specs or self.reports_problems
 
     def rule_id(self, index: int | None) -> str:
         """Return the id of a validation; the policy's name if it has no id, and for the policy as a whole."""
