@@ -33,6 +33,9 @@ ALLOWED = {"rules": ["v"], "maxDays": 1}
 
 ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
     "a denial": (NOTHING, [], {}, "denied"),
+    "an error": (validating("object.spec.nothing == 1"), [], {}, "denied"),
+    "an error under Ignore": (validating("object.spec.nothing == 1", failurePolicy="Ignore"), [], {}, "passes"),
+    "an error with a binding that warns": (validating("object.spec.nothing == 1", actions=["Warn"]), [], {}, "passes"),
     "--skip": (NOTHING, ["--skip", "v"], {}, "passes"),
     "--rule of another": (NOTHING, ["--rule", "storage"], {}, "passes"),
     "--rule": (NOTHING, ["--rule", "v"], {}, "denied"),

@@ -158,14 +158,12 @@ class AuditTotals:
 
     def exit_code(self) -> int:
         """Return the exit code for unreadable input, failures, undecided rules if these fail, or otherwise 0."""
-        denied, warned = self._found.results[Result.FAIL], self._found.results[Result.WARN]
+        denied, warned = self._found.is_denied, self._found.results[Result.WARN]
         if self._problems:
             if count := self._found.with_findings:
                 self._print_to_stderr([f"note: {counted(count, 'object')} with findings in what could be read"])
             return _UNREADABLE
-        return exit_code_of_results(
-            self._fail_on, denied=denied > 0, warned=warned > 0, undecided=self._found.is_undecided
-        )
+        return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self._found.is_undecided)
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         """Yield findings of the baseline that are gone, and exceptions that nothing needed."""

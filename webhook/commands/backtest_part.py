@@ -220,7 +220,7 @@ class PartBacktester:
         counts.ignored += not outcome.decisions and is_ignored_by_configuration(
             attributes, policies.configuration, cluster
         )
-        fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
+        fails = {each.rule.id: each for each in made if each.denies}
         warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}
         undecided = {each.rule.id: each for each in made if each.is_undecided}
         for field_, spoken in (("denied", fails), ("warned", warns), ("undecided", undecided)):

@@ -39,7 +39,8 @@ class ObjectCounts(Struct):
 
     results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: objects with
     pods that are not read. incomplete: objects with a rule that could not be evaluated. is_undecided: whether a rule
-    that may deny was not evaluated. not_evaluated: the reasons, in the order of their first objects.
+    that may deny was not evaluated. is_denied: whether an object is denied, also by an error. not_evaluated: the
+    reasons, in the order of their first objects.
     """
 
     results: Counter[Result] = field(default_factory=Counter)
@@ -47,6 +48,7 @@ class ObjectCounts(Struct):
     unread_with_findings: int = 0
     incomplete: int = 0
     is_undecided: bool = False
+    is_denied: bool = False
     not_evaluated: dict[tuple[str, str], NotEvaluated] = field(default_factory=dict)
     _found: Subject | None = None
     _open: Subject | None = None
@@ -54,6 +56,7 @@ class ObjectCounts(Struct):
     def add_finding(self, finding: Finding) -> None:
         """Count a finding, after the others of its object."""
         self.is_undecided |= finding.is_undecided
+        self.is_denied |= finding.denies and not finding.is_advice
         if not finding.is_advice:
             self.results[finding.result] += 1
             if finding.result in FINDINGS and self._found is not finding.subject:
@@ -70,6 +73,7 @@ class ObjectCounts(Struct):
         self.unread_with_findings += other.unread_with_findings
         self.incomplete += other.incomplete
         self.is_undecided |= other.is_undecided
+        self.is_denied |= other.is_denied
         for key, each in other.not_evaluated.items():
             mine = self.not_evaluated.setdefault(key, each)
             if mine is not each:

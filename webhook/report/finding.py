@@ -108,7 +108,14 @@ class Finding(Struct, kw_only=True):
     @property
     def is_undecided(self) -> bool:
         """Return whether a policy that may deny could not be evaluated, and let the object pass."""
-        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced and not self.exception_reason
+        is_open = self.result in (Result.ERROR, Result.SKIP) and not self.denies
+        return is_open and self.decision.is_enforced and not self.exception_reason
+
+    @property
+    def denies(self) -> bool:
+        """Return whether the request is denied: by a broken rule, or by an error under failurePolicy Fail."""
+        is_error = self.result is Result.ERROR and self.decision.action == "deny" and self.decision.is_enforced
+        return self.result is Result.FAIL or is_error
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:

@@ -180,7 +180,7 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
     moment = when(finding.rule.id) or ""
     if finding.result is Result.PASS or finding.exception_reason:
         return None
-    if finding.result is Result.FAIL:
+    if finding.denies:
         return "refused"
     if finding.result is Result.WARN:
         return "waits" if finding.rule.id in WAITS else _BY_MOMENT.get(moment)
