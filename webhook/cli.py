@@ -160,9 +160,10 @@ def _print_error(text: str, arguments: Sequence[str]) -> int:
     An error of a server whose log is read by a program is a line of this log.
     """
     if _writes_log_as_json(arguments) and not sys.stderr.isatty():
+        from webhook.cluster.freshness import NOT_ANSWERED
         from webhook.logs.structured import Log
 
-        Log().error("the server does not start", error=text)
+        Log().error("the server does not start", error=text, reviews=NOT_ANSWERED)
         return 2
     lines = text.split("\n")
     sys.stderr.write(terminal.lines(line if line.startswith((" ", "\t")) else f"error: {line}" for line in lines))

@@ -281,6 +281,22 @@ def test_a_kind_without_watch_permission_is_listed_less_and_less_often(server, t
     assert line["message"] == message
 
 
+def test_a_lost_right_is_logged_once_for_watch_and_list(started, server, monkeypatch):
+    monkeypatch.setattr("webhook.cluster.failure_log._TOGETHER_S", 0.01)
+    stream = io.StringIO()
+    view = started(CONFIG, log=Log(stream=stream))
+    assert view.wait_until_synced(5)
+    server.refused_watches[CONFIGS] = 403, {"message": "cannot watch resource configmaps"}
+    server.send(CONFIGS, None)
+    eventually(stream.getvalue)
+    server.answers[CONFIGS] = 403, {"message": "cannot list resource configmaps"}
+    eventually(lambda: "cannot list" in WatchedCluster(view).describe_failures())
+    count = len(server.asked)
+    eventually(lambda: len(server.asked) > count + 20)
+    [line] = map(json.loads, stream.getvalue().splitlines())
+    assert line["message"] == "kinds cannot be read"
+
+
 def test_a_lasting_failure_is_logged_once(started, server):
     stream = io.StringIO()
     view = started(RUNTIME, log=Log(stream=stream))

@@ -355,7 +355,7 @@ def test_a_failed_start_exits_with_2_and_the_reason(
     given = ["--tls-cert", "pair/tls.crt", "--tls-key", "pair/tls.key"] if flags[:1] == ["PAIR"] else flags
     assert run_command_line(["serve", *given, *flags[1:]] if flags[:1] == ["PAIR"] else ["serve", *given]) == 2
     line = json.loads(capsys.readouterr().err)
-    assert (line["level"], line["message"]) == ("error", "the server does not start")
+    assert (line["level"], line["message"], line["reviews"]) == ("error", "the server does not start", NOT_ANSWERED)
     assert message in line["error"]
 
 

@@ -198,7 +198,11 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
         "first",
         ("unknown key `resources` of ConfigMap `gpu-portable`", '"reviews": "answered'),
     ),
-    "an unknown flag": (_unknown_flag, "text", ('"the server does not start", "error": "no such option: --max-bodi',)),
+    "an unknown flag": (
+        _unknown_flag,
+        "text",
+        ('"the server does not start", "error": "no such option: --max-bodi', NOT_READY),
+    ),
 }
 
 

@@ -56,7 +56,7 @@ def describe_old_answers(age_s: float) -> str:
 
 NOT_EVALUATED: Final = (
     'answered; a check that needs such an object says "not evaluated", and `missing` or failurePolicy of its policy '
-    "decides"
+    "decides whether the request passes"
 )
 """How reviews are answered while a kind cannot be looked up."""
 NOT_ANSWERED: Final = (

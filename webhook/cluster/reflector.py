@@ -244,8 +244,10 @@ class Reflector:
 
     def _note_failure(self, error: LookupFailed) -> None:
         """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
-        is_new = self.failure != str(error)
-        self.failure, self.cause = str(error), cause_of_error(error)
+        cause = cause_of_error(error)
+        is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
+        is_new = not (self.failure and is_same)  # a lost role is first told of a watch, then of a list
+        self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
