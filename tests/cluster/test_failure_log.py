@@ -132,6 +132,32 @@ def test_kinds_that_become_forbidden_together_are_one_line():
     eventually(lambda: len(written.lines()) == 2)
 
 
+def test_a_kind_that_is_not_found_is_not_called_unreadable_before_it_is_known_to_be_gone(monkeypatch):
+    """The objects of a deleted definition are not found some seconds before discovery lacks it."""
+    monkeypatch.setattr("webhook.cluster.failure_log._TOGETHER_S", 0.01)
+    written = Written()
+    written.failures.note_list(RUNTIME)
+    written.fail("a", ServerRefused(404, "HTTP 404"), RUNTIME)
+    written.fail("b", ServerRefused(403, "ConfigMap is forbidden"), CONFIG)
+    eventually(written.lines)
+    written.fail("a", KindNotServed("not served"), RUNTIME)
+    assert written.messages() == ["kinds cannot be read", "kind is no longer installed"]
+    assert written.lines()[0]["kinds"] == ["ConfigMap"]
+
+
+@pytest.mark.parametrize("is_back", [True, False], ids=["it is listed again", "it stays away"])
+def test_a_kind_that_is_not_found_for_long_is_logged(monkeypatch, is_back):
+    monkeypatch.setattr("webhook.cluster.failure_log._GOING_S", 0.2)
+    written = Written()
+    written.fail("a", ServerRefused(404, "HTTP 404"), RUNTIME)
+    if is_back:
+        written.failures.note_list(RUNTIME)
+    written.fail("b", ServerRefused(403, "ConfigMap is forbidden"), CONFIG)  # after three seconds
+    eventually(written.lines)
+    eventually(lambda: "ConfigMap" in str(written.lines()))
+    assert len(written.lines()) == (1 if is_back else 2)
+
+
 def test_unreadable_kinds_at_start_are_logged_once_for_each_cause():
     written = Written()
     with written.failures.gather():

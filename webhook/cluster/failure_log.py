@@ -62,7 +62,9 @@ _FAILING: Final = _Outage("API server answers with errors", "API server answers 
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """A watch that goes on is no reason to look, and one that does not is logged as another outage."""
 _TOGETHER_S: Final = 3.0
-"""How long refusals are gathered: as long as it takes to find that a kind is no longer installed."""
+"""How long refusals are gathered: one lost binding of a role takes all kinds away."""
+_GOING_S: Final = 30.0
+"""How long a list that is not found waits for the next discovery, which says that the kind is no longer installed."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 _RIGHTS: Final = "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing"
 _MOST_POLICIES: Final = 5
@@ -100,8 +102,8 @@ class FailureLog:
         """The watches that are cut off, each with its outage."""
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
-        self._refused: dict[GroupVersionKind, LookupFailed] = {}
-        """The kinds that were refused in the last seconds: one lost binding of a role takes all away."""
+        self._refused: dict[float, dict[GroupVersionKind, LookupFailed]] = {}
+        """The kinds that were refused in the last seconds, by how many seconds refusals are gathered."""
         self._listed: set[GroupVersionKind] = set()
         self._heard_at = monotonic()
         """When any watch got something from the API server."""
@@ -121,8 +123,7 @@ class FailureLog:
                     self._gathered[watch] = gvk, error
                     return
             if isinstance(error, KindNotServed):
-                with self._lock:
-                    self._refused.pop(gvk, None)  # its list was not found, because it went
+                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # its list was not found, because it went
             if isinstance(error, ServerRefused):
                 self._log_refused_kinds_soon(gvk, error)
             else:
@@ -132,6 +133,7 @@ class FailureLog:
         """Log a kind that is installed after the start."""
         self._heard_at = monotonic()
         self._listed.add(gvk)
+        self._forget_refusals(gvk, _GOING_S)
         if gvk in self._not_installed:
             self._not_installed.discard(gvk)
             meanwhile = self._reviews("answered; these policies now read objects of the kind")
@@ -188,18 +190,25 @@ class FailureLog:
         names = self._policies_of_kind(gvk) if self._policies_of_kind is not None else ()
         return {"policies": some_of(names, _MOST_POLICIES)} if names else {}
 
-    def _log_refused_kinds_soon(self, gvk: GroupVersionKind, error: LookupFailed) -> None:
+    def _forget_refusals(self, gvk: GroupVersionKind, *waits_s: float) -> None:
+        if self._refused:  # mostly there are none
+            with self._lock:
+                for wait_s in waits_s:
+                    self._refused.get(wait_s, {}).pop(gvk, None)
+
+    def _log_refused_kinds_soon(self, gvk: GroupVersionKind, error: ServerRefused) -> None:
+        wait_s = _GOING_S if error.code == HTTPStatus.NOT_FOUND else _TOGETHER_S
         with self._lock:
-            is_first = not self._refused
-            self._refused[gvk] = error
+            is_first = wait_s not in self._refused
+            self._refused.setdefault(wait_s, {})[gvk] = error
         if is_first:
-            timer = threading.Timer(_TOGETHER_S, self._log_refused_kinds)
+            timer = threading.Timer(wait_s, self._log_refused_kinds, (wait_s,))
             timer.daemon = True
             timer.start()
 
-    def _log_refused_kinds(self) -> None:
+    def _log_refused_kinds(self, wait_s: float) -> None:
         with self._lock:
-            refused, self._refused = self._refused, {}
+            refused = self._refused.pop(wait_s, {})
         if refused:
             self._write_refused_kinds(refused)
 
