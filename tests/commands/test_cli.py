@@ -269,7 +269,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
         code = run_command_line([verb, *named])
         out, err = capsys.readouterr()
         assert (code, out) == (2, ""), verb
-        assert err.startswith(f"error: `{file}` is ")
+        assert f"`{file}` is " in err
         assert "and also the name of a file in this folder" in err
     # the fix of the message
     whole = [str(Path.cwd() / each) if each == "-" else f"./{each}" for each in named]
