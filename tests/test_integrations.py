@@ -256,6 +256,26 @@ def test_the_job_of_gitlab_writes_its_report(tmp_path):
     assert [each["check_name"] for each in report if each["check_name"] == "training-job/slots-for-ranks"]
 
 
+def test_more_arguments_of_both_jobs_are_lines_that_no_shell_reads(tmp_path):
+    """A baseline with a blank in its name, and an argument that a shell would run."""
+    (checkout := tmp_path / "checkout").mkdir()
+    shutil.copy(ROOT / BROKEN, checkout / "job.yaml")
+    known, touched = "known findings.json", f"$(touch {tmp_path / 'touched'})"
+    written = subprocess.run(
+        [BIN / "claimgate", "audit", "job.yaml", "--write-baseline", known], cwd=checkout, check=False
+    )
+    assert written.returncode == 0
+    arguments = f"--baseline={known}\n\n--exclude={touched}\n"
+    (tmp_path / "action").mkdir()
+    (tmp_path / "gitlab").mkdir()
+    sarif = str(tmp_path / "s")
+    done = audit_step(tmp_path / "action", cwd=checkout, paths="job.yaml", arguments=arguments, sarif=sarif)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = gitlab_audit(checkout, tmp_path / "gitlab", CLAIMGATE_PATHS="job.yaml", CLAIMGATE_ARGUMENTS=arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "touched").exists()
+
+
 def test_the_job_of_gitlab_installs_nothing_without_hashes(tmp_path):
     done = shell(GITLAB["script"][0], cwd=tmp_path, CLAIMGATE_LOCK="")
     assert (done.returncode, "CLAIMGATE_LOCK is not set" in done.stderr) == (2, True)
