@@ -37,6 +37,36 @@ PAGE_OF_QUESTION = {
 }
 
 
+ANSWERS = {
+    "install it with Helm": ("deploy/README.md", "helm install claimgate"),
+    "try it in a cluster on my machine": ("docs/clusters.md", "kind load docker-image"),
+    "see what it would refuse before it refuses": ("docs/rollout.md", "claimgate rollout"),
+    "turn off one rule": ("docs/configuration.md", "levels:"),
+    "exclude a namespace": ("docs/registration.md", "webhooks.excludedNamespaces"),
+    "exempt a GitOps controller": ("docs/configuration.md", "## Exemptions"),
+    "know what happens while it is down": ("docs/rollout.md", "if claimgate does not answer"),
+    "upgrade and go back": ("deploy/README.md", "helm rollback"),
+    "uninstall it": ("deploy/README.md", "kubectl delete -k deploy/base"),
+    "be alerted": ("docs/monitoring.md", "ClaimgateOneReplica"),
+    "replace the certificate": ("docs/certificates.md", "delete secret claimgate-certificates"),
+    "limit the GPUs of a pod": ("docs/policies.md", "gpu-maximum"),
+    "test my policies": ("docs/policies.md", "claimgate test"),
+    "check charts in CI": ("docs/integrations.md", "--render"),
+    "get findings into code scanning": ("docs/integrations.md", "upload-sarif"),
+    "accept the findings that I have, and stop new ones": ("docs/integrations.md", "--baseline"),
+    "install it without internet": ("docs/clusters.md", "## Without internet"),
+    "know what a denial means": ("docs/denials.md", "Each line ends with"),
+    "know why my job is pending": ("docs/why.md", "waits: Kueue has no free quota"),
+    "know before I submit whether a job can start": ("docs/simulate.md", "--live"),
+    "know how many GPUs my queue can give": ("docs/tour.md", "can admit at most"),
+    "check the arguments of a vLLM server": ("docs/servers/vllm.md", "tensor-parallel"),
+    "ask for an exception in my namespace": ("docs/policy-exceptions.md", "kind: PolicyException"),
+    "see findings in my editor": ("docs/integrations.md", "## Editors"),
+    "check a job from a notebook": ("docs/python.md", "import claimgate"),
+}
+"""What platform engineers and data scientists ask, with the page of the answer and words of the answer."""
+
+
 def linked_pages(page):
     """The pages that a page links to."""
     folder = (ROOT / page).parent
@@ -50,3 +80,28 @@ def test_every_question_has_a_page_within_two_clicks(front):
     reached = first.union(*(linked_pages(page) for page in first))
     assert {how: page for how, page in PAGE_OF_QUESTION.items() if page not in reached} == {}
     assert len(PAGE_OF_QUESTION) == 26
+
+
+@pytest.mark.parametrize("front", ["README.md", "docs/index.md"])
+def test_every_answer_is_within_two_clicks(front):
+    first = linked_pages(front)
+    reached = first.union(*(linked_pages(page) for page in first))
+    assert {how: page for how, (page, _) in ANSWERS.items() if page not in reached} == {}
+
+
+@pytest.mark.parametrize(("page", "words"), ANSWERS.values(), ids=ANSWERS)
+def test_the_page_has_the_answer(page, words):
+    assert words in (ROOT / page).read_text()
+
+
+def test_every_anchor_of_the_front_page_is_a_heading():
+    links = re.findall(r"\]\(([^)#\s]+)#([^)\s]+)\)", (ROOT / "docs" / "index.md").read_text())
+    lost = [(page, anchor) for page, anchor in links if anchor not in anchors((ROOT / "docs" / page).read_text())]
+    assert lost == []
+    assert links
+
+
+def anchors(text):
+    """The anchors of headings, as GitHub and the site make them."""
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
