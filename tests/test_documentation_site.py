@@ -2,16 +2,40 @@
 
 import re
 import tomllib
+from functools import cache
 
 from tests import documentation_site
 from tests.documentation_site import DOCS, ROOT
+from tests.page_blocks import PAGES
 
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
+CODE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 NAVIGATION = set(re.findall(r'"(\S+\.md)"', (ROOT / "zensical.toml").read_text()))
 
 
 def test_every_page_of_docs_is_in_the_navigation():
     assert {path.name for path in DOCS.glob("*.md")} == {name for name in NAVIGATION if "/" not in name}
     assert tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["extra_javascript"] == ["site.js"]
+
+
+def test_every_link_to_a_part_of_a_page_leads_to_a_heading():
+    """As the strict build demands, which only `make nightly` runs."""
+    anchors = cache(lambda page: anchors_of_headings(page.read_text()))
+    lost = []
+    for page in (*PAGES, *sorted((DOCS / "rules").glob("*.md"))):
+        for target, anchor in ANCHOR.findall(CODE.sub("", page.read_text())):
+            file = (page.parent / target).resolve() if target else page
+            if file.suffix == ".md" and anchor not in anchors(file):
+                lost.append((page.relative_to(ROOT).as_posix(), f"{target}#{anchor}"))
+    assert lost == []
+
+
+def anchors_of_headings(text):
+    """The anchors of headings, as GitHub and the site make them."""
+    heads = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
+    return {
+        re.sub(r"[^\w -]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", head).lower()).replace(" ", "-") for head in heads
+    }
 
 
 def test_every_decision_is_listed_by_its_number_and_title():

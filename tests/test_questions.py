@@ -92,16 +92,3 @@ def test_every_answer_is_within_two_clicks(front):
 @pytest.mark.parametrize(("page", "words"), ANSWERS.values(), ids=ANSWERS)
 def test_the_page_has_the_answer(page, words):
     assert words in (ROOT / page).read_text()
-
-
-def test_every_anchor_of_the_front_page_is_a_heading():
-    links = re.findall(r"\]\(([^)#\s]+)#([^)\s]+)\)", (ROOT / "docs" / "index.md").read_text())
-    lost = [(page, anchor) for page, anchor in links if anchor not in anchors((ROOT / "docs" / page).read_text())]
-    assert lost == []
-    assert links
-
-
-def anchors(text):
-    """The anchors of headings, as GitHub and the site make them."""
-    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
