@@ -88,8 +88,8 @@ fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process 
 fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running server; DOORS=100000 for more
 	$(BIN)/python -m tests.fuzz.doors $(or $(DOORS),10000)
 
-browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
-	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground tests/report -m browser
+browser: $(DEV_STAMP) ## the playground, the HTML report and the site that `make site` built in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
+	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground tests/report tests/test_site_in_browser.py -m browser
 
 formats: $(DEV_STAMP) ## reports and alerts against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
 	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report tests/deploy/test_alerts.py -m nightly -rs
@@ -101,7 +101,7 @@ ray: ## audits and backtests on a local Ray of two workers and from an object st
 	@$(MAKE) --no-print-directory VENV=.venv-ray .venv-ray/.installed-ray
 	.venv-ray/bin/python -m pytest tests/commands/test_ray.py -m nightly -rs
 
-nightly: slow fuzz browser formats packages ray release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+nightly: slow fuzz site browser formats packages ray release fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
