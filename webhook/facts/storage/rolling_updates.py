@@ -15,12 +15,13 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
-from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim, VolumeClaimSpec
+from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim
 from webhook.facts.storage.volume_claims import is_network_file_system
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import Deployment, RollingUpdate
+from webhook.typed.volumes import VolumeClaimSpec
 
 ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",
