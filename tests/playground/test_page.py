@@ -291,6 +291,29 @@ def test_a_link_has_both_texts(page):
     assert "damaged" in page.run("return document.getElementById('about').textContent")
 
 
+@pytest.mark.parametrize(("own", "is_kept"), [(POD, True), ("", False)], ids=["a text of a person", "a sample"])
+def test_a_link_of_others_loses_no_text(page, own, is_kept):
+    page.run(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+    write(page, "object", POD.replace("name: p", "name: other"))
+    page.run("document.getElementById('share').click()")
+    page.wait("window.copied")
+    link = page.run("return window.copied")
+    choose(page, "0")
+    sample = text(page, "object")
+    if own:
+        write(page, "object", own)
+    page.open("about:blank")
+    page.open(link)
+    page.wait("document.body.dataset.ready", 20)
+    assert text(page, "object") not in (own, sample)
+    assert page.run("return document.getElementById('undo').hidden") is not is_kept
+    if is_kept:
+        page.run("document.getElementById('undo').click()")
+        assert text(page, "object") == own
+
+
 @pytest.mark.parametrize(
     ("name", "editor"), [("pod", "object"), ("policy", "cluster"), ("json", "cluster"), ("config", "cluster")]
 )

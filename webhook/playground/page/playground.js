@@ -301,8 +301,13 @@ async function linked() {
   }
 }
 
+// A link, which others write, takes the place of the stored texts: a button brings them back.
 async function firstTexts() {
-  return (await linked()) || stored() || samples[0];
+  const own = stored();
+  const value = await linked();
+  const isSame = (one) => (one.object || "") === own.object && (one.cluster || "") === own.cluster;
+  if (value && own && ![value, ...samples].some(isSame)) before = own;
+  return value || own || samples[0];
 }
 
 async function begin() {
