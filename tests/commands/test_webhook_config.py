@@ -172,6 +172,14 @@ def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> N
     assert {key: webhook[key] for key in expected} == expected
 
 
+def test_no_user_takes_an_object_out_by_its_label(capsys: Capture) -> None:
+    """Users write labels of objects; `objects may opt out` above is the control."""
+    for webhook in printed(capsys).values():
+        assert "objectSelector" not in webhook
+        conditions = [each["expression"] for each in webhook.get("matchConditions", ())]
+        assert not any("claimgate.dev/admission" in each for each in conditions)
+
+
 def test_the_bundle_is_put_in(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(PEM)
     for webhook in printed(capsys, "--ca-bundle", str(tmp_path / "ca.crt")).values():
