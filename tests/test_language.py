@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 FILES = [*sorted((ROOT / "webhook").rglob("*.py")), *sorted((ROOT / "certs").glob("*.py"))]
 HOUSE_WORDS = {"desk", "tally", "purse", "room", "rooms", "beside", "around", "surroundings"}
 RIDDLES = re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b|such\b)|(?<!\.)\b1 \w{3,}s\b")
-"""`is no number` for `is not a number`, and a plural after 1."""
+"""Phrases such as `is no number` in place of `is not a number`, and a plural after 1."""
 SAYS_WHAT_IS_FOUND = {"problem", "rule", "check", "explanation", "train_job_claims"}
 """Modules with a field or parameter `found`, as a Problem has; elsewhere a variable says what was found."""
 
@@ -29,7 +29,7 @@ def names(tree):
 
 
 def sentences(tree):
-    """Every text of a module but its docstrings: texts that people may read without the code."""
+    """Every text of a module except docstrings: people may read these texts without the code."""
     documentation = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }

@@ -98,7 +98,7 @@ def test_baseline_findings_that_are_gone_are_reported(audit, tmp_path):
     assert "--baseline" not in audit(file, "--baseline", known)[2]
     assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]  # hidden, not fixed
     objects(tmp_path, "none", "warn")
-    assert "note: --baseline: 1 finding found no more, first denies" in audit(file, "--baseline", known)[2]
+    assert "note: --baseline: 1 known finding gone, first denies" in audit(file, "--baseline", known)[2]
 
 
 def test_an_object_twice_in_a_file_has_two_findings_in_a_baseline(audit, tmp_path):
@@ -111,7 +111,7 @@ def test_an_object_twice_in_a_file_has_two_findings_in_a_baseline(audit, tmp_pat
     file.write_text(f"{twice}---\n{twice}---\n{twice}")
     assert audit(file, "--baseline", known)[:2] == (1, [DENIED])
     file.write_text(twice)
-    assert "note: --baseline: 1 finding found no more" in audit(file, "--baseline", known)[2]
+    assert "note: --baseline: 1 known finding gone" in audit(file, "--baseline", known)[2]
 
 
 def test_two_processes_write_the_baseline_that_one_writes(audit, tmp_path):

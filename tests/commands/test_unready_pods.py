@@ -84,7 +84,7 @@ STATES = {
     ),
     "a status that is not written yet": (
         {},
-        "Pod a: no kubelet has said anything of it yet: `kubectl -n n describe pod a` says who has",
+        "Pod a: no kubelet has reported its status yet: `kubectl -n n describe pod a` shows its events",
     ),
 }
 

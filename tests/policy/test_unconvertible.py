@@ -33,7 +33,7 @@ def named(name, of, versions, bound=True, **spec):
             named("other", SCALERS, ["v1"]),
             [TOLD.format("v1", "horizontalpodautoscalers.autoscaling", "v2", "v1")],
         ),
-        "one that is converted here": (named("ours", CLAIMS, ["v1beta1"]), named("other", CLAIMS, ["v1"]), []),
+        "a version that claimgate converts": (named("ours", CLAIMS, ["v1beta1"]), named("other", CLAIMS, ["v1"]), []),
         "the same version": (named("ours", WIDGETS, ["v1"]), named("other", WIDGETS, ["v1"]), []),
         "both versions": (named("ours", WIDGETS, ["v1", "v1beta1"]), named("other", WIDGETS, ["v1"]), []),
         "a policy that is not bound": (

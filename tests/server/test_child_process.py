@@ -1,4 +1,4 @@
-"""A child of the server: what it keeps of the server's memory, and what it may take."""
+"""A child of the server: the memory that it keeps of the server, and the memory that it may use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what
 
 def test_it_lets_go_of_what_the_server_has_free() -> None:
     blocks = [bytes(100_000) for _ in range(1000)]
-    last = bytes(100_000)  # above them on the heap: the server cannot give back the memory below them
+    last = bytes(100_000)  # above the texts on the heap, so the server cannot free the memory below
     del blocks
     theirs = int(answered(lambda: b"%d" % resident_bytes(), 64 * MB))
     assert resident_bytes() - theirs > 50 * MB

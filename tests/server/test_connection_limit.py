@@ -1,4 +1,4 @@
-"""The connections that make room for a new one, and those with too large buffers."""
+"""The connections that the server ends for a new connection, and connections with too large buffers."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Port:
 
 
 SPARED = {
-    "the unproven one that came first": ([("headers", False), ("first_byte", False), ("idle", True)] * 2, 0),
-    "no unproven one that is being answered": ([("serving", False), ("body", False), ("idle", True)] * 2, 1),
-    "the longest idle while unproven ones are few": ([("body", False), *[("idle", True)] * 5], 1),
-    "an unproven one before those in use": ([*[("serving", True)] * 5, ("body", False)], 5),
-    "the oldest in use": ([("serving", True)] * 6, 0),
-    "the oldest that is answered for the first time": ([("serving", False)] * 6, 0),
+    "the oldest unproven connection": ([("headers", False), ("first_byte", False), ("idle", True)] * 2, 0),
+    "no unproven connection that is being answered": ([("serving", False), ("body", False), ("idle", True)] * 2, 1),
+    "the longest idle connection while few are unproven": ([("body", False), *[("idle", True)] * 5], 1),
+    "an unproven connection before connections in use": ([*[("serving", True)] * 5, ("body", False)], 5),
+    "the oldest connection in use": ([("serving", True)] * 6, 0),
+    "the oldest connection with a first answer": ([("serving", False)] * 6, 0),
 }
 
 
@@ -127,7 +127,8 @@ def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
-    """32 MiB stay; of the address with the most bytes, the connection that reads now is closed, otherwise another one."""
+    """32 MiB stay. The server closes a connection of the address with the most bytes, first the connection that reads
+    now."""
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

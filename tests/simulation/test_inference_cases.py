@@ -1,4 +1,4 @@
-"""The faults of inference servers in tests/data/inference, and the traps: the findings for each.
+"""The findings for the faults of inference servers in tests/data/inference, and for traps.
 
 The table by kind of fault: `python -m tests.simulation.test_inference_cases`, with `-v` every wrong case.
 """

@@ -35,11 +35,11 @@ class WatchedCluster(Struct, frozen=True):
         """Watch, and wait for the first lists.
 
         Args:
-            connection: to the cluster.
-            interests: what is looked up.
-            log: where failures go.
+            connection: the connection to the cluster.
+            interests: the objects that are looked up.
+            log: the log for failures.
             most_bytes: the bound of kept objects; None means no bound.
-            failure_log: of a server, which does not wait for an API server that is away.
+            failure_log: the log of a server, which does not wait for an API server that is away; None for a command.
         """
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()

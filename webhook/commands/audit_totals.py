@@ -168,7 +168,7 @@ class AuditTotals:
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         """Yield findings of the baseline that are gone, and exceptions that nothing needed."""
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
-            yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
+            yield f"--baseline: {counted(len(gone), 'known finding')} gone, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
             if each.expires >= current_day() and each.description not in self._exceptions:
                 told = f"nothing here needs this exception of {each.owner}"

@@ -60,7 +60,7 @@ def _reason_of_unready_pod(pod: dict[str, Any], namespace: str) -> str:
         if waiting := (container.get("state") or {}).get("waiting"):
             return _reason_of_waiting_container(container, waiting, name, namespace)
     if not containers:
-        return f"no kubelet has said anything of it yet: `kubectl -n {namespace} describe pod {name}` says who has"
+        return f"no kubelet has reported its status yet: `kubectl -n {namespace} describe pod {name}` shows its events"
     return f"it runs and is not ready: `kubectl -n {namespace} logs {name}` says what it cannot read"
 
 

@@ -28,7 +28,7 @@ class TwoGenerationCache(Generic[Key, Value]):
 
     So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A look-up
     while another thread adds an entry returns the entry or nothing; both threads may compute it. `newer` is for callers
-    that first look only in the newer one.
+    that first look only in the newer generation.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
@@ -37,7 +37,7 @@ class TwoGenerationCache(Generic[Key, Value]):
         """Begin empty.
 
         Args:
-            most_bytes: what all entries together take at most.
+            most_bytes: the bound for all entries together.
         """
         self._half = most_bytes // 2
         self.newer: dict[Key, Value] = {}
@@ -56,7 +56,7 @@ class TwoGenerationCache(Generic[Key, Value]):
         Args:
             key: its key.
             value: the value.
-            size: bytes of key and value at most, and of everything that only they keep alive.
+            size: the most bytes of the key, the value, and everything that only they keep alive.
         """
         size += ENTRY
         if size > self._half // _SHARE:

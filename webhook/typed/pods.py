@@ -219,7 +219,7 @@ class Container(Typed):
 
     @property
     def is_init(self) -> bool:
-        """Return whether the container is an init container; a sidecar is one."""
+        """Return whether the container is an init container; a sidecar is also an init container."""
         return "initContainers" in self.at
 
     @property
@@ -410,8 +410,8 @@ class PodSpec(Typed):
     _all_containers = _AllContainers(name="containers")
 
     def all_containers(self) -> Iterable[Container]:
-        """Return the containers, then the init containers, each in order, to be walked once; ephemeral ones cannot have
-        resources. The work for each of many may be long, so the clock is read during the walk.
+        """Return the containers, then the init containers, each in order, to be walked once; ephemeral containers
+        cannot have resources. The work for each of many may be long, so the clock is read during the walk.
         """
         return self.reading.deadline.charge_for_items(self._all_containers)
 

@@ -76,7 +76,8 @@ _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1alpha2": (27, 31),
     "v1alpha1": (26, 27),
 }
-"""The first minor release of Kubernetes 1 that serves a version, and the first one that does not serve it any more."""
+"""The first minor release of Kubernetes 1 that serves a version, and the first release that does not serve it any
+more."""
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
 """The first minor release in which a version is deprecated."""
 

@@ -51,8 +51,8 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
             Kueue, its `framework` is not integrated, its `namespace` is excluded, it is a RayJob on an existing cluster
             (`cluster-selector`), or it names no queue (`no-queue`).
         queue: the name of its LocalQueue, "" for none.
-        is_default: whether this is the queue of jobs that name none.
-        framework: what Kueue's Configuration calls its kind.
+        is_default: whether this is the queue of jobs that name no queue.
+        framework: the name of its kind in Kueue's Configuration.
     """
 
     why_not: Reason = ""
@@ -174,11 +174,11 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
 
     Args:
         view: notes what could not be looked up.
-        at: where the object names its queue, rendered; "" if it does not.
+        at: the printed path of the queue's name in the object; "" if the object names no queue.
         local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.
         queue: its ClusterQueue.
-        tree, node: the cohorts that this is in; None if they have a cycle.
+        tree, node: the cohorts of the ClusterQueue; None if they have a cycle.
     """
 
     view: ClusterView
@@ -195,7 +195,7 @@ def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     view = subject.cluster_view()
     local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
     at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
-    queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
+    queue = everything.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
     if queue is None:
         if local:
             view.find(ClusterQueue, target, namespaced=False)  # says why it is missing

@@ -16,7 +16,7 @@ from webhook.facts.model_servers.started_servers import StartedServer
 
 
 def processes_of_tgi(server: StartedServer) -> ServerProcesses:
-    """Return the shards that TGI starts; all GPUs where nothing says how many."""
+    """Return the number of shards that TGI starts: the number of GPUs if nothing sets it."""
     shards = _shards(server)
     is_single = (server.arguments.text("sharded") or server.variables.get("SHARDED", "")).lower() == "false"
     if shards is None:
@@ -40,7 +40,7 @@ def _shards(server: StartedServer) -> int | None:
 
 
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
-    """Yield what TGI refuses: shards that it counts itself, of one GPU."""
+    """Yield a refused command: `--sharded true` without a number, on one GPU."""
     sharded = server.arguments.text("sharded") or server.variables.get("SHARDED", "")
     visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")
     counted = len(visible.split(",")) if visible else gpus

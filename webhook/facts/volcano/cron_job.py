@@ -72,11 +72,12 @@ _DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", 
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
-"""The most characters of a schedule; useful ones have some hundreds at most."""
+"""The most characters of a schedule; useful schedules have at most some hundreds."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _LONGEST_ZONE: Final = 64
-"""Characters of a time zone that is looked for, which imports a package for each part; the IANA database has 32."""
-_UNKNOWN_ZONE: Final = "must be a time zone of the IANA database, written as it is there"
+"""The most characters of a time zone; a look-up imports a package for each part. Names of the IANA database have at
+most 32."""
+_UNKNOWN_ZONE: Final = "must be the exact name of a time zone of the IANA database"
 _LONGEST_NAME: Final = 52
 _SHORTEST_DEADLINE: Final = 10
 _FIX: Final = "write a schedule such as `0 2 * * *`"
