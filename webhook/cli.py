@@ -125,7 +125,7 @@ def _why_ambiguous(argument: str) -> str:
 
 
 def text_written_ahead(arguments: Sequence[str]) -> str | None:
-    """Return the output of `version` and of `explain RULE...`; None for other verbs, and where there are flags.
+    """Return the output of `version` and of `explain RULE...`; None for other verbs, and if there are flags.
 
     Raises:
         ConfigurationError: the rule does not exist.

@@ -410,7 +410,7 @@ def _text_about_unknown_verb(verb: str) -> str:
 
 
 def _print_help_or_raise(error: typer.TyperException) -> int:
-    """Print the help where no verb was named, and return exit code 2; else say what is wrong and where to read more.
+    """Print the help if no verb was named, and return exit code 2; else say what is wrong and where to read more.
 
     Raises:
         ConfigurationError: what is wrong with the command line.

@@ -243,7 +243,7 @@ def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[s
 
 
 def _completed_request(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """Return a hand-written request with kind, resource, namespace and uid from its object where they are missing."""
+    """Return a hand-written request with kind, resource, namespace and uid from its object if they are missing."""
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
     held = request.get("object") or request.get("oldObject")

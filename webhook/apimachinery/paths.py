@@ -123,7 +123,7 @@ def _escaped_step(key: str) -> str:
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
-    """Return the value at a path, or the default where a step is absent, null, or of another shape."""
+    """Return the value at a path, or the default if a step is absent, null, or of another shape."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)

@@ -46,7 +46,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
 
 def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
-    for path in sorted(fields, key=len, reverse=True):  # a field is cut where a shorter path keeps all of it
+    for path in sorted(fields, key=len, reverse=True):  # a field is cut if a shorter path keeps all of it
         *above, last = map(str, parse_path(path))
         place = tree
         for name in above:

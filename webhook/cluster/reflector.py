@@ -188,7 +188,7 @@ class Reflector:
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_list(self, namespace: str | None) -> None:
-        """Raise LookupFailed where an object of a namespace, or with None of any, may exist and is not held."""
+        """Raise LookupFailed if an object of a namespace, or with None of any, may exist and is not held."""
         if not self._store.is_listed:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         self._require_complete_namespace(namespace)
@@ -196,7 +196,7 @@ class Reflector:
             raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
-        """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""
+        """Raise LookupFailed if the objects of a namespace, or with None of any, exist and are not held."""
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
             most = f"{(self.memory.most_bytes or 0) >> 20}Mi"

@@ -46,7 +46,7 @@ def is_site(obj: JSON, own_namespace: str) -> bool:
 
 
 def data_of_site(site: JSON) -> Mapping[str, JSON]:
-    """Return all keys of the site's ConfigMap, also where a file has anything else there."""
+    """Return all keys of the site's ConfigMap, also if a file has anything else there."""
     data = site.get("data") if isinstance(site, dict) else None
     return data if isinstance(data, dict) else {}
 

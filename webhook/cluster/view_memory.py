@@ -50,7 +50,7 @@ class SharedKeys:
         return key in self._keys
 
     def share(self, key: str) -> str:
-        """Return the copy of a key that all objects share, or the key itself where they do not share it."""
+        """Return the copy of a key that all objects share, or the key itself if they do not share it."""
         shared = self._keys.get(key)
         if shared is not None:
             return shared

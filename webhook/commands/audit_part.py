@@ -55,7 +55,7 @@ class PartResult(Struct):
     unreported. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
     files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules
-    hold. texts: the findings as lines of each format, where they were written in the process that found them; then
+    hold. texts: the findings as lines of each format, if they were written in the process that found them; then
     counts counts them, and findings has none.
     """
 

@@ -122,7 +122,7 @@ class PolicyFollower:
     def _update_registration_and_rights(
         self, current: Sequence[dict[str, Any]], role: Manifest | None
     ) -> Iterator[_StoredConditions]:
-        """Write registration and rights where they differ; yield the condition of each stored policy."""
+        """Write registration and rights if they differ; yield the condition of each stored policy."""
         live = combine_file_and_stored_policies(self.files, self.compiler.compile(self.stored.list_oldest_first()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]

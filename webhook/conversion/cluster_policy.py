@@ -1,4 +1,4 @@
-"""ClusterPolicy and Policy of kyverno.io, where all of their rules are `validate.cel`.
+"""ClusterPolicy and Policy of kyverno.io, if all of their rules are `validate.cel`.
 
 Each rule becomes a ValidatingAdmissionPolicy with a binding. For a rule about Pods, rules for pod controllers are
 added, as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a

@@ -4,7 +4,7 @@ An object may have thousands of pod templates. Every rule that denies or fails k
 verdict changes because of the bound.
 
 One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others is silent
-where one of them reports the same field with at least the same actions. A warning in the same words about one field in
+if one of them reports the same field with at least the same actions. A warning in the same words about one field in
 several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a problem for
 each place, because each place must be fixed.
 """

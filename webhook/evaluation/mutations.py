@@ -1,7 +1,7 @@
 """Applies one mutation to one target, and puts the changed target back into the whole object.
 
 The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration to a custom kind needs its
-CustomResourceDefinition. The result of a JSONPatch is completed by the definition where the view has one: a live view
+CustomResourceDefinition. The result of a JSONPatch is completed by the definition if the view has one: a live view
 has no definitions for policies that have only JSON patches, because the API server sets defaults and prunes the result.
 An object of a kind without a definition has unknown fields.
 

@@ -47,7 +47,7 @@ class PartialObject(dict[str, Any]):
         return isinstance(name, str) and not self._is_known(name) and self._refuse(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field, or the default where it is known to be absent."""
+        """Return a field, or the default if it is known to be absent."""
         is_set = name in self
         return self[name] if is_set else default
 

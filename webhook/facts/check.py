@@ -132,7 +132,7 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 def is_made_by_controller(subject: Subject) -> bool:
     """Return whether the controller of another object created an object, for `Subject.once`.
 
-    A user may write any owner. One is believed only where the workload table says that its kind makes such objects; it
+    A user may write any owner. One is believed only if the workload table says that its kind makes such objects; it
     is not looked up, because a view of the cluster is behind what controllers make.
     """
     owners = subject.metadata.owner_references

@@ -19,7 +19,7 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
 
     Args:
-        flavor, resource: their names; "" for the flavor where the scheduler has none.
+        flavor, resource: their names; "" for the flavor if the scheduler has none.
         nominal: the quota that it declares; what a Queue of Volcano deserves.
         borrowing_limit, lending_limit: the limits that it declares, None without a limit.
         most: the most that it could ever have; of a Cohort, what it and those below it share.

@@ -105,7 +105,7 @@ class PolicyBindingSpec(ValidatingBindingSpec):
     """Where a policy applies, with which parameters; validationActions are for a ValidatingPolicy."""
 
     policy_kind: Literal["ValidatingPolicy", "MutatingPolicy"] = Field(
-        default="ValidatingPolicy", description="The kind of the policy; ValidatingPolicy where it is not set."
+        default="ValidatingPolicy", description="The kind of the policy; ValidatingPolicy if it is not set."
     )
 
 

@@ -50,7 +50,7 @@ class RuleLevels(CamelCaseModel):
 
 
 class ReleaseSettings(CamelCaseModel):
-    """Which releases the cluster runs, where its objects do not say it."""
+    """Which releases the cluster runs, if its objects do not say it."""
 
     kueue: Release | None = Field(default=None, description="The release of Kueue, such as 0.18.")
     trainer: Release | None = Field(default=None, description="The release of Kubeflow Trainer, such as 2.4.")

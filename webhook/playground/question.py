@@ -54,7 +54,7 @@ def question_of_mapping(value: Mapping[str, Any]) -> Question:
     """Return the question in a mapping, such as a sample or a shared file.
 
     Raises:
-        CallError: 400 where a field has another type.
+        CallError: 400 if a field has another type.
     """
     texts = {name: value.get(name) or "" for name in _TEXTS}
     wrong = [name for name, text in texts.items() if not isinstance(text, str)]

@@ -126,7 +126,7 @@ class Finding(Struct, kw_only=True):
 def result_of_decision(decision: Decision) -> Result:
     """Return the report's result for a decision.
 
-    A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; `error` means that
+    A failed validation is `fail` if its binding denies and `warn` if it only warns or audits; `error` means that
     the evaluation failed. `skip` means that an object was missing and the policy does not fail closed.
     """
     if decision.exception:

@@ -45,7 +45,7 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     joins_copies: bool = False
 
     def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
-        """Return the results that a report has entries for where some are to be shown."""
+        """Return the results that a report has entries for if some are to be shown."""
         return self.rows.union(shown) if self.shows_more else self.rows
 
 

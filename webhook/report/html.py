@@ -277,7 +277,7 @@ def _item_of_finding(finding: Finding) -> str:
 
 
 def _copies_of_object(finding: Finding) -> str:
-    """Return the places of copies of the object, folded where they are many."""
+    """Return the places of copies of the object, folded if they are many."""
     if not finding.also_in:
         return ""
     places = [f"{_escaped_text(str(each.place))}" for each in finding.also_in[:_MOST_COPIES]]

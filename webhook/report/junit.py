@@ -2,7 +2,7 @@
 
 Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
 Names and texts have the form for a terminal: characters that XML 1.0 cannot contain are visible escapes.
-A document begins with its sums, so test cases are kept, in a file where they are many (spool).
+A document begins with its sums, so test cases are kept, in a file if they are many (spool).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ all results also at the top; the rest is the same.
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
 No timestamp: the schema does not demand one, and the same input gives the same text. An object begins with its sums and
-has the findings of one namespace, so results are kept, in a file where they are many (spool).
+has the findings of one namespace, so results are kept, in a file if they are many (spool).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The length of a bar is the amount that the queue could use: the dark part is the queue's own quota, the light part is
 what it could borrow, and the line below is the usage. The bar of a cohort is the quota that its members share. Bars of
-one resource have the same scale. Colours are light or dark as the reader's system asks, also where a page shows the
+one resource have the same scale. Colours are light or dark as the reader's system asks, also if a page shows the
 picture as an image. Text comes from people: it is escaped, and cut to the available space; a browser shows all of it
 under the pointer.
 """

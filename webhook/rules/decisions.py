@@ -178,7 +178,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
-        """Return the ids of the rules that a failure is about; the policy's name where a rule has no id."""
+        """Return the ids of the rules that a failure is about; the policy's name if a rule has no id."""
         return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property

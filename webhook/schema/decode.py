@@ -6,7 +6,7 @@ kinds, and drops it from custom ones. Undeclared fields are kept. Nothing is cop
 is returned as the same value.
 
 A text with a placeholder (`$`, `{{`, `NUM_NODES`), or the value of `[[name]]` in YAML, may become a value of any type;
-it is left out where its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json
+it is left out if its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json
 and sigs.k8s.io/json, which Kubernetes decodes with.
 """
 

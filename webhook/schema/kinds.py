@@ -1,6 +1,6 @@
 """The type of the objects of each kind: custom kinds from the files of `data/`, Kubernetes' own from its table.
 
-A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` where it is another one) and `types`, which
+A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it is another one) and `types`, which
 all files share. A type is written as
 
     text, int64, int32, truth, quantity, intOrText, any      a scalar (types.py)

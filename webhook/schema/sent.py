@@ -40,7 +40,7 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
         deadline: is charged for what is walked.
 
     Returns:
-        The object, the same value where nothing changes. None if an API server refuses it: a value is of another type,
+        The object, the same value if nothing changes. None if an API server refuses it: a value is of another type,
         as in a template with placeholders, or a field does not exist. None, too, for a kind that is not Kubernetes'
         own: the form of an API server is not known here.
     """

@@ -39,7 +39,7 @@ EXPECTED: Final[Mapping[str, str]] = {
 """The description of each scalar type; `any` and `quantity` accept everything."""
 _GO_ENCODING: Final = Path(__file__).with_name("go_encoding.json")
 """By the name of a type of k8s.io/api v0.36: `always` are fields without `omitempty`, and structures, which it never
-leaves out, with their empty values; `kept` are pointers to scalars, which are left out only where they are not set.
+leaves out, with their empty values; `kept` are pointers to scalars, which are left out only if they are not set.
 """
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {

@@ -105,7 +105,7 @@ class Overruns:
     """Remembers which tenants' reviews overran their slice and how large they were, so that their next review goes to a
     worker. One overrun may be chance: a process is sometimes interrupted, or collects garbage, in one of some hundred
     reviews that take half of their slice. So other reviews must also overrun before all go to workers for half a
-    minute: one, or three where the reviews are small. A small review takes long if it names large objects.
+    minute: one, or three if the reviews are small. A small review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)

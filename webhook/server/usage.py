@@ -88,7 +88,7 @@ class Tenant(NamedTuple):
 
 
 def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
-    """Return the tenant of a request that came from an address; no namespace and user where it could not be read."""
+    """Return the tenant of a request that came from an address; no namespace and user if it could not be read."""
     if attributes is None:
         return Tenant("", "", address)
     user = attributes.user_info.username[:_LONGEST_NAME]

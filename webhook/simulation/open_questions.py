@@ -112,7 +112,7 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 
 
 def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
-    """Yield the level of Pod Security that the namespace enforces, where no rule compared it with the pods.
+    """Yield the level of Pod Security that the namespace enforces, if no rule compared it with the pods.
 
     The rule does not apply to every kind, nor to a Pod with a node or a controller, and a site may turn it off.
     """

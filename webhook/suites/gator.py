@@ -2,7 +2,7 @@
 
 A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy into which
 `claimgate policies convert` converts them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
-evaluation counts as a violation where the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy
+evaluation counts as a violation if the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy
 and `constraint` its binding. Rego is not evaluated: its cases are skipped.
 """
 

@@ -323,7 +323,7 @@ def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator
 
 
 def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
-    """Return a note where a case passes only because the policy does not match the resource."""
+    """Return a note if a case passes only because the policy does not match the resource."""
     resources = _find_resources(test.files().resources, result.get("kind"), name)
     given = [each.status for resource in resources for each in _results(result, resource, test)]
     if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in given):

@@ -83,7 +83,7 @@ class MadePodRule(_StrictModel):
     maps; later maps win. resources: those of the container; device: the name of a device and its quantity, which become
     a limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which fields of the
     PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the controller
-    never sets. unless: nothing is known of the pod where one of these is set, has this value (`path=value`) or a key
+    never sets. unless: nothing is known of the pod if one of these is set, has this value (`path=value`) or a key
     with this prefix (`path{prefix*}`).
     """
 

@@ -16,7 +16,7 @@ from webhook.yamltext.confidential import HIDDEN
 _MOST: Final = 240
 """Characters of a line that are kept: a JSON document may be one line of a megabyte."""
 _BEFORE: Final = 40
-"""Characters before the place, at most, where the line has to be cut."""
+"""Characters before the place, at most, if the line has to be cut."""
 _MORE: Final = "…"
 _WORD: Final = re.compile(r"""- |"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:,\[\]{}"']+|.""")
 

@@ -30,12 +30,12 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
             function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
             comprehensions are not here.
         overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
-        candidates: the signatures among which a call chooses when it runs, where they are not the same: cel-go forgets
+        candidates: the signatures among which a call chooses when it runs, if they are not the same: cel-go forgets
             then what the checker has left of them, unless it has left only one.
         planned: whether constants that fail refuse the expression (Environment.planned).
         patterns: its constant patterns.
         has_opaque: whether a value of type dyn may be one of a type that JSON has no values of, such as bytes or an IP
-            address: only where the expression makes one, or where a declared structure has a field of type dyn.
+            address: only if the expression makes one, or if a declared structure has a field of type dyn.
     """
 
     node: Node

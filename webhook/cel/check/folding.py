@@ -71,7 +71,7 @@ class _ConstantFolder:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    # a key that Go cannot hash fails when it is reached: where it would be folded, upstream crashes
+                    # a key that Go cannot hash fails when it is reached: if it would be folded, upstream crashes
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:

@@ -226,7 +226,7 @@ class CodeWriter(Struct):
     """Collects the generated statements, their cost and the positions that can fail.
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
-    too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
+    too much before a loop ends early, so that it is only done if the limit is far enough (cost.Overrun).
     lightest: what an iteration costs at least, of all loops; None without any.
     moves: how many statements so far change the cost at run time; heavy: how many of them by much. depth: blocks that
     Python counts as nested. level: handlers of errors around the code.

@@ -145,7 +145,7 @@ def write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: st
 
 
 def code_checked_as_bool(compiler: ExpressionCompiler, term: ValueCode, operator: str = "") -> ast.expr:
-    """Return the code of a value as a bool, after writing a check where it might be something else."""
+    """Return the code of a value as a bool, after writing a check if it might be something else."""
     if is_surely_bool(term):
         return term.code
     reusable = compiler.reusable_code(term)

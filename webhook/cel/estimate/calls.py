@@ -43,7 +43,7 @@ class OverloadCall(Struct, frozen=True):
 
 
 Answer: TypeAlias = tuple[Range, Range | None]
-"""The cost of a call beyond its arguments, and the size of the result where it is known."""
+"""The cost of a call beyond its arguments, and the size of the result if it is known."""
 _Formula: TypeAlias = Callable[[OverloadCall], Answer | None]
 
 

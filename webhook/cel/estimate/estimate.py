@@ -1,7 +1,7 @@
 """Estimates the least and the most that an expression may cost before any input is known.
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
-with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
+with macros as cel-go expands them. The API server asks for such estimates if a CustomResourceDefinition has a
 schema; for admission policies it has no sizes, as every object is dyn, and only limits what is spent when they run. So
 without sizes most loops are UNBOUNDED. Two differences: results without a known size do not count as small where Go's
 arithmetic wraps around; and `worst` gives the cost of an evaluation where cel-go's estimate is below it: 1 for each

@@ -1,7 +1,7 @@
 """Finds the sizes that a comparison implies for the operands after it: in `x.size() > 8 || …`, x has 8 at most.
 
 An evaluation goes from left to right and stops at the first operand that decides, so an operand of `||` is evaluated
-only where all before it are false, or fail. An expression with a failing size() has no size. Knows trees, no costs.
+only if all before it are false, or fail. An expression with a failing size() has no size. Knows trees, no costs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SizeGuards(Struct):
         return self.most.get(self._number(node)) if self.most else None
 
     def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
-        """Return the guards where an operand is known to be true, or false."""
+        """Return the guards if an operand is known to be true, or false."""
         most, names = dict(self.most), dict(self.names)
         for part, size in _sizes_known(operand, is_true=is_true):
             number = self._number(part)
@@ -79,7 +79,7 @@ def _own_text(node: Node) -> object:
 
 
 def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
-    """Yield parts of an operand with their greatest sizes, where the operand is true, or false."""
+    """Yield parts of an operand with their greatest sizes, if the operand is true, or false."""
     if not isinstance(operand, Call):
         return
     if operand.function == "!_":

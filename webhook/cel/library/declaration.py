@@ -41,7 +41,7 @@ class Overload(Struct, frozen=True):
 
     hidden: no expression is checked against it; it is only there when a call with values of unknown types runs.
 
-    resolved_cost takes the place of cost where the checker left this overload as the only candidate: cel-go knows some
+    resolved_cost takes the place of cost if the checker left this overload as the only candidate: cel-go knows some
     costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
     """
 

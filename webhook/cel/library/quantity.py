@@ -176,7 +176,7 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 
 
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the quantity less a whole number; the least int64 is added where that fits, as in Go, since it is its own
+    """Return the quantity less a whole number; the least int64 is added if that fits, as in Go, since it is its own
     negative.
     """
     number = resource.from_int(right)

@@ -98,7 +98,7 @@ class StructNode(Struct, frozen=True):
 
 class Macro(Struct, frozen=True):
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
-    transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, where that extension is on).
+    transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, if that extension is on).
 
     variables has one or two names; arguments are the expressions after them (map and the transforms take an optional
     filter first). offset is that of the opening parenthesis. The operand of bind is the value it names.

@@ -197,7 +197,7 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
-    """Require backoffLimitPerIndex where a rule has the action FailIndex."""
+    """Require backoffLimitPerIndex if a rule has the action FailIndex."""
     for rule in job.pod_failure_policy.rules:
         if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"

@@ -1,6 +1,6 @@
 """Checks the objects that claims of a pod refer to, admin access in their templates, and GPUs requested twice.
 
-An object counts as absent only where it is known to be absent: in the view of a whole cluster. Otherwise the rule is
+An object counts as absent only if it is known to be absent: in the view of a whole cluster. Otherwise the rule is
 reported as not checked. A ComputeDomain creates its template, so that template counts as existing. A container that
 asks for a vendor's GPUs by a claim and as an extended resource gets both. Multi-node jobs correctly claim NICs and
 ComputeDomain channels in addition to a GPU.

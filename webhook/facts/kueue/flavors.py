@@ -3,7 +3,7 @@
 Nodes are read as Kueue reads them: labels, taints, and the resources for pods. They are read once for each state of a
 node, because a view gives the same object until it changes. In node selectors and required node affinity, only the keys
 of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with labels that
-no node has, and the pods then wait. That is reported where a view has all Nodes, and no sign that a cluster gets more
+no node has, and the pods then wait. That is reported if a view has all Nodes, and no sign that a cluster gets more
 of them (pods/node_sources.py).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and

@@ -3,7 +3,7 @@
 A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest, and borrows up to its borrowing limit.
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
 Trees may be deep, so no walk is recursive. Workloads with reserved quota are what is used. Kueue sums the same
-Workloads up in the status of each ClusterQueue. The status is read where a view has no Workloads, or not all of them. A
+Workloads up in the status of each ClusterQueue. The status is read if a view has no Workloads, or not all of them. A
 live view has none, because they are many and change with every job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and

@@ -67,7 +67,7 @@ class QueueFields:
         groups: its resource groups.
         quotas: its quota for each resource of a flavor.
         usage: the reserved amounts in its status.
-        stop_policy: why it is stopped; "" and `None` where it is not.
+        stop_policy: why it is stopped; "" and `None` if it is not.
         is_strict: whether its Workloads are admitted in the order in which they were created.
         namespace_selector: the label selector of the namespaces that may use it; null if none may.
         admission_checks: its AdmissionChecks, with the flavors that they are for; none means all of them.

@@ -99,7 +99,7 @@ def check_ray_in_image(
 
 
 def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
-    """Advise to name the executor where the pods form a Ray cluster and vLLM is given more workers than GPUs."""
+    """Advise to name the executor if the pods form a Ray cluster and vLLM is given more workers than GPUs."""
     arguments, gpus = member.server.arguments, member.gpus.count
     if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
         return

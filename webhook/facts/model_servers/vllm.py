@@ -2,7 +2,7 @@
 
 Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without a
 local size all data parallel ranks start in one pod. Ray places workers in any pod of its cluster. Sizes of a
-configuration file count where the command line does not say them, so that they are not known.
+configuration file count if the command line does not say them, so that they are not known.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 __post_init__; vllm/engine/arg_utils.py create_engine_config;
 vllm/v1/executor/ray_utils.py@0057add1.

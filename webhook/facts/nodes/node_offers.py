@@ -125,7 +125,7 @@ class PodNeeds:
     def tolerates_taints(self, offer: NodeOffer) -> bool:
         """Return whether the pod tolerates the taints of a node, with those that have the key of a requested resource.
 
-        The admission plugin ExtendedResourceToleration adds such tolerations where it is on.
+        The admission plugin ExtendedResourceToleration adds such tolerations if it is on.
         """
         return self.first_taint(offer) is None
 

@@ -388,7 +388,7 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
 def _problems_of_nodes(
     each: PodsAndNodes, pools: Sequence[NodePool], which: str, own: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
-    """Yield more pods than the nodes of all NodePools take, where the limits count nodes."""
+    """Yield more pods than the nodes of all NodePools take, if the limits count nodes."""
     limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
     of_node = [_most_pods_of_node(each.needs, pool) for pool in pools]
     if None in limits or None in of_node:

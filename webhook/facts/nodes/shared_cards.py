@@ -413,7 +413,7 @@ def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
 
 
 def _card_of_item(fields: list[str], annotation: str) -> Card | None:
-    """Return the card of an item: id, count, memory; then the mode is the last field where there is one."""
+    """Return the card of an item: id, count, memory; then the mode is the last field if there is one."""
     if len(fields) < 5:
         return None
     is_of_volcano = annotation == VOLCANO_CARDS

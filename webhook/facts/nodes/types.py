@@ -24,7 +24,7 @@ NODE_POOL: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Nodes that Karpenter would add, where its NodePools are all that adds nodes."""
+"""Nodes that Karpenter would add, if its NodePools are all that adds nodes."""
 SHARED_GPU: Final = RuleGroup(
     "shared-gpu",
     source="NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go",

@@ -78,7 +78,7 @@ def read_whole_number(written: str) -> int:
 
 
 def gang_of_pods(pods: Sequence[KaiPods], subject: Subject) -> Gang:
-    """Return the pods of an object that start together; one pod where no others have to."""
+    """Return the pods of an object that start together; one pod if no others have to."""
     one = Gang(1, max(each.gpus for each in pods))
     if not _has_gang(pods, subject):
         return one
@@ -106,7 +106,7 @@ def _count_together(podset: PodSet, subject: Subject) -> int:
 
 
 def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
-    """Return the pods of a group of Ray: minReplicas where that is above 0, else replicas."""
+    """Return the pods of a group of Ray: minReplicas if that is above 0, else replicas."""
     count = podset.count or 0
     if podset.path[-3:-2] != (_WORKER_GROUPS,):
         return count

@@ -4,7 +4,7 @@ Ray.
 The operator refuses an object after it was stored, and only in an event. Names of RayJobs and RayServices are shorter
 by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on
 fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`, and sets num-gpus from the limits of the
-first container where it is not set. Fewer GPUs than the container has, 0 above all, keep tasks off a node. As of 1.5 a
+first container if it is not set. Fewer GPUs than the container has, 0 above all, keep tasks off a node. As of 1.5 a
 group's own `resources` replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;

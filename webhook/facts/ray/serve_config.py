@@ -187,7 +187,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
 
 
 def _without_fields_of_old_ray(deployment: Mapping[str, Any], subject: Subject) -> Mapping[str, Any]:
-    """Return a deployment without max_concurrent_queries where the cluster runs a Ray that still reads it."""
+    """Return a deployment without max_concurrent_queries if the cluster runs a Ray that still reads it."""
     release = parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
     if release is None or release >= _WITHOUT_OLD_NAME:
         return deployment

@@ -44,7 +44,7 @@ class ShardPatchNote:
         text: what it is about.
         certain: whether it would be so without the second decoding too.
         over: the item of the template at the index of an item of the pod, if the two differ.
-        fix: what to do about it, where that depends on what is wrong.
+        fix: what to do about it, if that depends on what is wrong.
     """
 
     what: str
@@ -184,7 +184,7 @@ def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline:
 def _notes_on_ignored_nulls_and_directives(
     patch: JSON, old: JSON, kind: str, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield nulls and directives of the patch, where the template has something that they would take away."""
+    """Yield nulls and directives of the patch, if the template has something that they would take away."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         if name in ("$patch", "$retainKeys"):

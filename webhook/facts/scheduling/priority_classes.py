@@ -58,7 +58,7 @@ def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: C
 
 
 def priority_class_name(template: PodTemplate) -> str:
-    """Return the class that a pod template names, "" without one or where it is still to be filled in."""
+    """Return the class that a pod template names, "" without one or if it is still to be filled in."""
     name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
 

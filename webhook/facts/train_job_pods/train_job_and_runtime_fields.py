@@ -286,7 +286,7 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
 class _UnknownFieldFinder(Struct, frozen=True):
     """Finds unknown fields in one object.
 
-    `newest` is the field of the object, with its path, that the fewest old releases have, where no release is known.
+    `newest` is the field of the object, with its path, that the fewest old releases have, if no release is known.
     """
 
     release: Release

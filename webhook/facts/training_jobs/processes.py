@@ -1,6 +1,6 @@
 """How many processes a PyTorchJob starts, on how many GPUs and nodes, and how many pods torchrun waits for.
 
-WORLD_SIZE is pods times processes as soon as nprocPerNode is a number. It is set only where there is a master.
+WORLD_SIZE is pods times processes as soon as nprocPerNode is a number. It is set only if there is a master.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
 torch/distributed/run.py determine_local_world_size and parse_min_max_nnodes.
@@ -148,7 +148,7 @@ def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
-    """Return what PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
+    """Return what PET_NPROC_PER_NODE will be; `?` if it is still to be filled in."""
     if job.is_placeholder_at("nprocPerNode") or job.is_placeholder_at("elasticPolicy", "nProcPerNode"):
         return "?"
     said = (job.value_at("nprocPerNode"), job.value_at("elasticPolicy", "nProcPerNode"))
@@ -156,7 +156,7 @@ def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
 
 
 def _number_of_processes(job: TrainingJobOfKind) -> int | None:
-    """Return the number of processes, where the text is a number."""
+    """Return the number of processes, if the text is a number."""
     said = _value_of_nproc_per_node(job)
     return int(said) if _COUNT.fullmatch(said) else None
 

@@ -234,7 +234,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     Args:
         replica: the value; the last step of its path is its name.
         main: the name of the container that trains; "" is the first one.
-        default: its replicas where it does not say how many.
+        default: its replicas if it does not say how many.
         subject: the job.
     """
     subject.deadline.spend(10)  # a role is as much work as some loops

@@ -3,7 +3,7 @@
 Its queue must exist, be open, have no queues below it, and be able to give what the gang needs. referenced_queue.py
 looks queues up, hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so a pod without one gets Always.
 That pod never succeeds and never fails, so no policy for these events applies. A pod that serves others, such as a
-worker with sshd, sets Always itself. A pod without a restartPolicy is reported only where its command starts a
+worker with sshd, sets Always itself. A pod without a restartPolicy is reported only if its command starts a
 training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and

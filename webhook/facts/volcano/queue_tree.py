@@ -2,7 +2,7 @@
 
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
 with its state, or if it is the whole cluster. Files of manifests hold some queues, without state; they have `root` too
-where a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
+if a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
 capability it can use the whole cluster.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/capacity.
