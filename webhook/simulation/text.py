@@ -149,7 +149,7 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
         yield "not known", f"{said} ({_first_names_as_text(rules)})"
     is_absent = any(each.is_absent for finding in simulation.unknown for each in finding.missing)
     if is_absent and not simulation.looked_at.is_whole():
-        yield "fix", "add the files of these objects to --context, or say --context-is-whole where it has everything"
+        yield "fix", "add the files of these objects to --context, or use --context-is-whole if it has everything"
     if simulation.left_out:
         title, _, said = str(simulation.left_out).partition(": ")
         yield title, said
