@@ -240,16 +240,17 @@ def test_pods_with_claims_of_an_old_release_are_places_of_one_finding(tmp_path, 
     pod_ = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec:\n  containers: [{{name: a, image: x}}]\n"
     pod_ += "  resourceClaims: [{{name: gpu, source: {{resourceClaimName: c}}}}]\n"
     old = claim.format("v1alpha2", "c")
-    write(tmp_path, first="---\n".join((pod_.format("p"), old)), second=pod_.format("q"))
+    template = old.replace("ResourceClaim", "ResourceClaimTemplate").replace("name: c", "name: t")
+    write(tmp_path, first="---\n".join((pod_.format("p"), old, template)), second=pod_.format("q"))
     rules = ("--rule", "resource-claims/served-version", "--rule", "claims-exactly-one/source-required")
     run_command_line(["audit", *rules, "-o", "json", "."])
     report = json.loads(capsys.readouterr().out)
     told = [
         (each["object"]["name"], [other["object"]["name"] for other in each["alsoIn"]]) for each in report["findings"]
     ]
-    assert told == [("c", ["p"]), ("q", [])], "q is in a file that names no release"
+    assert told == [("c", ["t", "p"]), ("q", [])], "q is in a file that names no release"
     assert report["summary"]["findings"] == {"fail": 2, "warn": 0, "error": 0}
-    assert report["summary"]["withFindings"] == 3
+    assert report["summary"]["withFindings"] == 4
 
 
 def test_passes_are_not_joined(overlays, capsys):

@@ -1,6 +1,6 @@
 """Reports a mistake in copies of an object once: one finding, with the other places.
 
-An API version that is no longer served is one mistake of all objects of a kind. Each overlay of kustomize repeats the
+An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
 objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
 All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
 """
@@ -136,6 +136,7 @@ class CopiesWriter:
         rendered = self._rendered.get(finding.place.file, _AS_WRITTEN)
         template = rendered.template_of_line(finding.place.line)
         if is_of_version:
+            # the message names the kind if the fix depends on it
             mistake = _digest(*_parts_of_mistake(finding), finding.message)
         else:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
@@ -160,7 +161,9 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
         finding.message,
         finding.line.text if finding.line else "",
     )
-    return _digest(*_parts_of_mistake(finding), *(_text_of_base(text, about.namespace, added) for text in texts))
+    return _digest(
+        *_parts_of_mistake(finding), about.kind, *(_text_of_base(text, about.namespace, added) for text in texts)
+    )
 
 
 def _parts_of_mistake(finding: Finding) -> Iterator[str]:
@@ -168,7 +171,7 @@ def _parts_of_mistake(finding: Finding) -> Iterator[str]:
     about, decision = finding.subject, finding.decision
     yield str(finding.result)
     yield "advice" if finding.is_advice else ""
-    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, about.kind, finding.path)
+    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, finding.path)
 
 
 def _digest(*parts: str) -> bytes:
