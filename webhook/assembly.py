@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewO
             "rules": frozenset(chosen.rule),
             "skip": frozenset(chosen.skip),
         }
-    shared = {each.name for each in declared_settings(type(chosen))} & set(ReviewOptions.__struct_fields__)
+    shared = {each.name for each in declared_settings(type(chosen))} & {field.name for field in fields(ReviewOptions)}
     return ReviewOptions(**{**{name: getattr(chosen, name) for name in shared}, **converted})
 
 

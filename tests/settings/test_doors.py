@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,8 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
     assert (command(further=True), command()) == (1, 0)
 
 
-class FurtherOptions(ReviewOptions, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class FurtherOptions(ReviewOptions):
     """The options of a review with one more, of the name of the setting."""
 
     further: bool = False
@@ -112,7 +113,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(assembly, "ReviewOptions", FurtherOptions)
     monkeypatch.setattr(review, "request_context", recorded)
     kind = FurtherOfServer if door == "serve" else Further
-    of_reviews = set(FurtherOptions.__struct_fields__) - CONVERTED
+    of_reviews = {field.name for field in fields(FurtherOptions)} - CONVERTED
     changed = {each.name: another_value(each) for each in settings_of_door(kind, door) if each.name in of_reviews}
     _review(door, kind(no_config=True, **changed), tmp_path)
     lost = {name for each in seen for name, value in changed.items() if getattr(each, name, None) != value}
@@ -136,7 +137,9 @@ def _review(door: Door, settings: Any, folder: Path) -> None:
 
 
 def test_a_case_has_every_option_that_is_not_left_out() -> None:
-    names = {each.name for each in settings_of_door(ReviewSettings, "test")} & set(ReviewOptions.__struct_fields__)
+    names = {each.name for each in settings_of_door(ReviewSettings, "test")} & {
+        field.name for field in fields(ReviewOptions)
+    }
     assert names == {"advice"}, (
         "cases of suites do not have these options: take them from OF_TEST in webhook/settings/doors.py, or give them "
         "to answer_of_case in webhook/suites/case.py"
@@ -148,8 +151,8 @@ def test_each_setting_has_an_effect() -> None:
     read = set(re.findall(r"\.(\w+)\b", "\n".join(path.read_text() for path in sources)))
     declared = {each.name for kind in (ReviewSettings, ServerSettings) for each in declared_settings(kind)}
     assert declared - read == set(), (
-        "no code reads these settings: add a field of the same name to ReviewOptions (webhook/evaluation/"
-        "review_options.py) and read it where the review needs it, or remove the setting from webhook/settings"
+        "no code reads these settings: declare those of answers in AnswerSettings (webhook/settings/shared.py) and "
+        "read them as `context.options` where the review needs them, or remove the setting from webhook/settings"
     )
 
 

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Attributes
-from webhook.evaluation.review_options import EnforcementAction
 from webhook.rules import text
 from webhook.rules.decisions import (
     Decision,
@@ -33,6 +32,7 @@ from webhook.rules.decisions import (
     severity_rank,
 )
 from webhook.rules.problem import Problem
+from webhook.settings.values import EnforcementAction
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 

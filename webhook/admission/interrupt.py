@@ -13,9 +13,9 @@ from webhook.admission.enforce import limit_actions
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.evaluation.not_evaluated import errors_of_interrupted_policies
-from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
+from webhook.settings.values import EnforcementAction
 from webhook.text.wording import some_of
 
 _NAMED = 5

@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Attributes, Operation, Phase
@@ -54,7 +54,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
             phase=phase,
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.options.authorizer,
-            options=structs.replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
+            options=replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )
 
 

@@ -151,7 +151,7 @@ def _validating_decisions_after_change(
     time.
     """
     policies, cluster, deadline = context.policies, context.cluster, context.deadline
-    untold = structs.replace(context.options, trace=None)  # an explanation gives the reason of the verdict
+    untold = replace(context.options, trace=None)  # an explanation gives the reason of the verdict
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
     if deadline.is_over:

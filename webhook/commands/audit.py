@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Annotated
 
 import typer
-from msgspec import structs
 
 from webhook import assembly
 from webhook.commands import live_options, options, ray_audit, report_head, report_options
@@ -214,6 +214,4 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
     """Return the options of an audit, which an administrator reads; its report filters findings, and has links."""
-    return structs.replace(
-        assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address=""
-    )
+    return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")

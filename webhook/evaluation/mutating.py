@@ -99,7 +99,7 @@ def apply_mutating_policies(
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        untold, faults = structs.replace(context.options, trace=None), context.faults  # the first round is explained
+        untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
         second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
         run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)

@@ -90,7 +90,7 @@ def _context_of_old_object(context: RequestContext) -> RequestContext:
     """Return the context of a request that would create the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
-    untold = structs.replace(context.options, trace=None)
+    untold = replace(context.options, trace=None)
     return request_context(
         context.policies, created, context.cluster, context.deadline, faults=context.faults, options=untold
     )

@@ -18,7 +18,7 @@ _SINCE: Final = releases.release_as_text(shipped.SINCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(SettingsBase):
+class PolicySettings(SettingsBase):
     """Which policies are evaluated, how they are compiled, and which objects the cluster has.
 
     configuration: the other contents of the file; its settings are in them already (configured.py).
@@ -75,6 +75,15 @@ class Settings(SettingsBase):
         "The namespace where claimgate runs: its ConfigMaps are parameters wherever a policy of a file names "
         f"{OWN_NAMESPACE}.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, so that two classes inherit from it
+class AnswerSettings:
+    """The settings that a review reads as they are: `ReviewOptions` has these fields (evaluation/review_options.py).
+
+    A new one here is an option of the server and of all verbs that review objects.
+    """
+
     enforcement_action: EnforcementAction = declare_setting(
         "deny",
         values.choice_type("deny", "warn", "audit"),
@@ -86,6 +95,11 @@ class Settings(SettingsBase):
     warn_of_mutations: bool = declare_setting(
         False, values.switch_type(), "Warn users of the fields that mutating policies changed, with the policy."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(AnswerSettings, PolicySettings):
+    """The settings that the server shares with all verbs that review objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

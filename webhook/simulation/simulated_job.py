@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
@@ -40,7 +40,7 @@ def simulate_job(
         assembled: the policies and the workload table.
         when: the moments at which objects that break rules go wrong.
     """
-    admin = structs.replace(assembled.options, sees_all_namespaces=True)
+    admin = replace(assembled.options, sees_all_namespaces=True)
     door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
     outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
-
-from msgspec import structs
 
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes
@@ -128,7 +126,7 @@ def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explai
     door = LocalAnswerer(
         policies=request.policies,
         cluster=cluster,
-        options=structs.replace(options, authorizer=ListedAuthorizer(request.authorizer)),
+        options=replace(options, authorizer=ListedAuthorizer(request.authorizer)),
         explains=explains,
     )
     return run_phases(request.attributes, request.phase, door)
