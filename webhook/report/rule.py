@@ -6,6 +6,7 @@ Knows policies; knows no format. A finding without a rule has the name of the po
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -13,7 +14,9 @@ from msgspec import Struct
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision
+from webhook.rules.pages import shipped_rule_ids
 from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule as DeclaredRule
 from webhook.rules.rule import page_address
 
 
@@ -27,6 +30,12 @@ class Rule(Struct, frozen=True, kw_only=True):
     severity: str = ""
     category: str = ""
     docs: str = ""
+
+
+@cache
+def _ids_of_pages() -> frozenset[str]:
+    """Return the ids of shipped rules; a site declares rules for its own policies, which have no published page."""
+    return frozenset(shipped_rule_ids())
 
 
 class RuleName(NamedTuple):
@@ -51,6 +60,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
         """Args: the policies; where the documentation is published, to which rules of checks link; more rules."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
+        self._named: dict[str, DeclaredRule] = {}
         self._rules = {each.id: each for each in others}
         for policy in policies.policies:
             described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
@@ -59,6 +69,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
                 self._policies.setdefault(rule, (policy, ""))
             for named in policy.named:
                 self._policies.setdefault(named.id, (policy, named.title))
+                self._named.setdefault(named.id, named)
 
     def __getitem__(self, rule: str) -> Rule:
         known = self._rules.get(rule)
@@ -68,12 +79,13 @@ class RulesOfPolicies(Mapping[str, Rule]):
 
     def _create_rule(self, name: str, policy: Policy, described: str) -> Rule:
         checked = policy.catalogue.get(name)
-        has_page = checked is not None and self._address
+        declared = checked or self._named.get(name)
+        has_page = self._address and (checked is not None or (declared is not None and name in _ids_of_pages()))
         return Rule(
             id=name,
             policy=policy.name,
-            description=described if checked is None else checked.title,
-            why="" if checked is None else checked.why,
+            description=described if declared is None else declared.title,
+            why="" if declared is None else declared.why,
             severity=policy.severity_of_rule(name),
             category=policy.category,
             docs=page_address(self._address, name) if has_page else policy.docs,
