@@ -90,7 +90,9 @@ class FilesAudit:
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
             stream = self._stream
-            totals.add_files_not_read((*stream.not_read, *stream.hidden_manifests()), stream.not_for_the_cluster())
+            totals.add_files_not_read(
+                (*stream.not_read, *stream.hidden_manifests(), *stream.unread_folders_with_manifests())
+            )
         totals.add_ignored_files(self._stream.ignored)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(notes, is_interrupted=is_interrupted)

@@ -104,15 +104,10 @@ class AuditTotals:
         """Count the files that `.claimgateignore` leaves out."""
         self._ignored_files += count
 
-    def add_files_not_read(self, files: Sequence[FoundFile], not_applied: Sequence[FoundFile] = ()) -> None:
-        """Count and report files and folders that are not read.
-
-        Args:
-            files: whether a file of these is good is not known.
-            not_applied: what nobody applies to a cluster, so that it does not matter.
-        """
+    def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
+        """Count and report files and folders that are not read; whether a file of it is good is not known."""
+        self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
-        self._not_read = files = (*files, *not_applied)
         if files:
             some = counted(len(files), "file or folder is", "files or folders are")
             fix = ": name a folder that holds both" if "outside" in files[0].reason else ""

@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from webhook.errors import InputError, InputProblem
 from webhook.input import documents
-from webhook.input.podman import find_files_for_podman
 from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, OpenFile, as_input_file, open_file
 from webhook.yamltext.yamlfile import decode_text, shown
@@ -204,9 +203,7 @@ class DocumentStream:
         self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
         self.ignored = listed.ignored
         self._named, self._exclude, self._include, self._patterns = named, exclude, include, patterns
-        self._for_podman = tuple(find_files_for_podman(listed.sources))
-        gone = {each.file.name for each in self._for_podman}
-        self._inputs = {each.name: each for each in listed.sources if each.name not in gone}
+        self._inputs = {each.name: each for each in listed.sources}
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
 
@@ -240,10 +237,8 @@ class DocumentStream:
             if each.name not in self._inputs and documents.looks_like_object(each)
         ]
 
-    def not_for_the_cluster(self) -> Sequence[FoundFile]:
-        """Return what nobody applies: folders of dependencies and of test data with files that look like objects, and
-        files for podman.
-        """
+    def unread_folders_with_manifests(self) -> Sequence[FoundFile]:
+        """Return the folders of dependencies and of test data with files that look like objects."""
         listed = documents.list_sources(
             self._named,
             self._exclude,
@@ -251,12 +246,11 @@ class DocumentStream:
             listing=yamlfile.listing_of_folders_not_entered,
             patterns=self._patterns,
         )
-        folders = [
+        return [
             each
             for each in listed.not_read
             if any(map(documents.looks_like_object, yamlfile.listing([each.file.name]).files))
         ]
-        return (*folders, *self._for_podman)
 
     def close(self) -> None:
         """Release what was kept of standard input and pipes."""
