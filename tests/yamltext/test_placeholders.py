@@ -68,22 +68,6 @@ def test_an_upper_case_word_for_a_number_is_a_placeholder(text: str, expected: b
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("Boolean", True),
-        ("Int", True),
-        ("number", True),
-        ("object", True),
-        ("true", False),
-        ("integers", False),
-        ("", False),
-    ],
-)
-def test_the_name_of_a_type_stands_for_a_value_that_is_no_text(text: str, expected: bool) -> None:
-    assert is_placeholder_for_non_text(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
     [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
 )
 def test_an_upper_case_name_is_a_placeholder(text: str, expected: bool) -> None:

@@ -28,8 +28,6 @@ _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
 """One word of capital letters, which is never a final value of a number or boolean."""
-_TYPES: Final = frozenset(("boolean", "bool", "int", "integer", "int32", "int64", "number", "float", "object"))
-"""Names of types, which stand for the values in a list of all fields of an object."""
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -46,12 +44,12 @@ def is_placeholder(text: str) -> bool:
 
 def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`
-    and `PORT`, as sed finds them, and the name of a type, such as `Boolean`.
+    and `PORT`, as sed finds them.
 
     As a string, such a word may be a final value.
     """
     is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
-    return is_capitals or text.lower() in _TYPES or is_placeholder(text)
+    return is_capitals or is_placeholder(text)
 
 
 def is_placeholder_for_name(text: str) -> bool:
