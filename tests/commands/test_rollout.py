@@ -16,10 +16,11 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cli import run_command_line
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.review_options import EnforcementAction, ReviewOptions
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition
 from webhook.server.review_evaluation import log_fields_of_review
+from webhook.settings.values import EnforcementAction
 
 Capture = pytest.CaptureFixture[str]
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))

@@ -22,10 +22,11 @@ READS_JSON = {
     "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
 """Modules that convert JSON to JSON, with the reason."""
-MOST_GUARDS = 68
-"""17 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
-reads the YAML in a text, in model_servers/listening.py, which reads probes and the labels of templates of any kind, and
-in serving_kinds/worker_set.py, which reads four fields.
+MOST_GUARDS = 69
+"""18 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
+reads the YAML in a text, in model_servers/listening.py, which reads probes and the labels of templates of any kind,
+in serving_kinds/worker_set.py, which reads four fields, and in serving_kinds/llm_inference_service.py, which asks if the
+object itself has a field.
 """
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",

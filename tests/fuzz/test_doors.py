@@ -5,7 +5,8 @@
 
 from tests.fuzz.doors.comparison import compare
 
-REVIEWS, SEED = 200, 3
+REVIEWS, SEED = 200, 5
+"""The reviews of this seed have all outcomes below, several times each."""
 
 
 def test_replay_is_the_server(tmp_path):
