@@ -30,7 +30,7 @@ def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Ite
         for index, pair in enumerate(zip(written, ours, theirs, strict=True)):
             yield from differences(*pair, (*at, index))
     elif isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in {**ours, **written}:
+        for name in {**ours, **(written or {})}:
             if (name in ours) != (name in theirs):
                 yield f"{path_as_text((*at, name))}: {ours.get(name, 'absent')} and {theirs.get(name, 'absent')}"
             elif name in ours:

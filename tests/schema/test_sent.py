@@ -21,10 +21,18 @@ def service(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
 
 
+def network_policy(spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "policy"}, "spec": spec}
+
+
 SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a null that Go writes stays": ({**ROLE, "rules": None}, {**ROLE, "rules": None}),
     "what Go writes always is null where it is absent": (ROLE, {**ROLE, "rules": None}),
     "one field less and another more": ({**ROLE, "aggregationRule": None}, {**ROLE, "rules": None}),
+    "a null in place of an object that Go writes always is empty": (
+        network_policy({"podSelector": None}),
+        network_policy({"podSelector": {}}),
+    ),
     "an empty list that Go writes stays": ({**ROLE, "rules": []}, {**ROLE, "rules": []}),
     "other nulls are absent": ({**CONFIG, "data": None, "immutable": None}, CONFIG),
     "other empty maps are absent": ({**CONFIG, "data": {}}, CONFIG),

@@ -115,6 +115,7 @@ class _ApiServerEncoder(Struct, frozen=True):
             if field is None and name != _UNJUDGED and self.is_strict:
                 raise ValueError(f"{name} is not a field")
             if item is None or (not item and not (name in of.always or name in of.kept) and _is_omitted(item, field)):
+                is_same = False
                 continue
             if field is None or field in _UNCHANGED or (of.name, name) in _BYTES:
                 made[name] = item
@@ -124,7 +125,7 @@ class _ApiServerEncoder(Struct, frozen=True):
         if self.is_whole:
             for name, empty in of.always.items():
                 made.setdefault(name, empty)
-        return value if is_same and len(made) == len(value) and made.keys() == value.keys() else made
+        return value if is_same and len(made) == len(value) else made
 
     def _canonical_quantity(self, value: JSON) -> JSON:
         read = quantity.read_quantity_or_none(value)
