@@ -1,4 +1,4 @@
-"""One request: objects that an API server would never send are answered in the same way."""
+"""A request with an object that no API server would send still gets an answer."""
 
 from __future__ import annotations
 

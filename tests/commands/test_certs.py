@@ -51,14 +51,14 @@ REFUSED = {
         ["issue", "--dir", "x", "--service", "a/b/c"],
         "--service: expected NAMESPACE/NAME, found `a/b/c`",
     ),
-    "a name that is none": (["issue", "--dir", "x", "--name", "a b"], "`a b` is neither a DNS name nor an IP address"),
+    "an invalid name": (["issue", "--dir", "x", "--name", "a b"], "`a b` is neither a DNS name nor an IP address"),
     "nothing to show": (["show", "--dir", "x"], "there is no certificate in x; make one with `claimgate certs issue`"),
     "nothing to inject": (["inject", "claimgate", "--dir", "x"], "there is no ca.crt in x; make one"),
     "no such kubeconfig": (
         ["show", "--secret", "a/b", "--kubeconfig", "nowhere"],
         "kubeconfig nowhere: no such file; name a kubeconfig with --kubeconfig",
     ),
-    "a kubeconfig that is none": (
+    "an invalid kubeconfig": (
         ["show", "--secret", "a/b", "--kubeconfig", __file__],
         "expected YAML with clusters, users, contexts and current-context; name a kubeconfig with --kubeconfig",
     ),

@@ -247,9 +247,9 @@ def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]
 
 REFUSED = {
     "a file that is not there": ["audit", IN_FILE],
-    "a verb that is none": [IN_FILE],
-    "an option that is none": ["audit", f"--{IN_FILE}"],
-    "a format that is none": ["audit", "x", "-o", IN_FILE],
+    "an invalid verb": [IN_FILE],
+    "an invalid option": ["audit", f"--{IN_FILE}"],
+    "an invalid format": ["audit", "x", "-o", IN_FILE],
     "a suite that is not there": ["test", IN_FILE],
     "an expression": ["cel", IN_FILE],
     "an expression that fails": ["cel", f"{{'a': 1}}[{json.dumps(IN_FILE)}]"],

@@ -320,14 +320,14 @@ REFUSED = {
     "policies that are not there": (["PAIR", "--only", "nowhere"], "nowhere: no such file or folder"),
     "a broken policy": (["PAIR", "--only", "broken.yaml"], "broken.yaml:2:1: not YAML"),
     "context that is not there": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
-    "a size that is none": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
+    "an invalid size": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
     "less memory for bodies than one may have": (
         ["PAIR", "--max-inflight-body-bytes", "1Mi"],
         "--max-inflight-body-bytes: 1048576 bytes are less than one body of --max-body-bytes (20971520)",
     ),
     "names of clients that show none": (["PAIR", "--client-name", "api"], "name the authority of the clients with"),
-    "a level that is none": (["PAIR", "--log-level", "loud"], "--log-level: `loud`"),
-    "a port that is none": (["PAIR", "--port", "70000"], "--port"),
+    "an invalid level": (["PAIR", "--log-level", "loud"], "--log-level: `loud`"),
+    "an invalid port": (["PAIR", "--port", "70000"], "--port"),
     "an address that is not ours": (["PAIR", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8443"),
     "a kubeconfig that is not there": (["PAIR", "--kubeconfig", "nowhere"], "name one with --kubeconfig"),
 }

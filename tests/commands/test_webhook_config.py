@@ -215,9 +215,9 @@ REFUSED = {
     "an address with a query": (["--url", "https://x/?a=b"], "--url: expected https://HOST"),
     "an address with a user": (["--url", "https://u@x/"], "--url: expected https://HOST"),
     "a service without a namespace": (["--service", "door"], "--service: expected NAMESPACE/NAME[:PORT], found `door`"),
-    "a port that is none": (["--service", "a/b:c"], "--service: expected NAMESPACE/NAME[:PORT]"),
+    "an invalid port": (["--service", "a/b:c"], "--service: expected NAMESPACE/NAME[:PORT]"),
     "no bundle": (["--ca-bundle", "nowhere"], "--ca-bundle: nowhere: no such file"),
-    "a bundle that is none": (["--ca-bundle", "text"], "--ca-bundle: text does not contain a PEM certificate"),
+    "an invalid bundle": (["--ca-bundle", "text"], "--ca-bundle: text does not contain a PEM certificate"),
     "a timeout that the API refuses": (["--timeout", "31"], "--timeout"),
     "a port that the API refuses": (
         ["--service", "a/b:99999"],

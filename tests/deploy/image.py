@@ -34,7 +34,7 @@ def missing() -> str:
     if sys.platform != "linux" or os.geteuid() != 0:
         return "needs root on Linux, to give a process its own root"
     if not (PYTHON / "bin" / "python").exists():
-        return f"needs an interpreter named python, which {PYTHON}/bin has not"
+        return f"needs an interpreter named python, but {PYTHON}/bin has none"
     tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False, capture_output=True)
     return "" if tried.returncode == 0 else f"needs mount namespaces: {tried.stderr.decode().strip()}"
 
@@ -52,7 +52,7 @@ class Stage:
     arguments: tuple[str, ...] = ()
 
     def inside(self, path: str) -> Path:
-        """A path of the root as one of the machine."""
+        """The path, on the machine, of a file in the root."""
         return self.root / str(Path("/", self.workdir, path)).lstrip("/")
 
     def command(

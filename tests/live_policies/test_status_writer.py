@@ -76,7 +76,9 @@ def test_two_replicas_that_disagree_write_less_and_less() -> None:
     for clock.seconds in range(3600):
         look(one, server, GOOD)
         look(other, server, BAD)
-    assert len(server.writes) <= 2 * 10, "an hour of a fight that doubles from ten seconds"
+    assert len(server.writes) <= 2 * 10, (
+        "each replica waits 10, 20, 40 … seconds after a write, so it writes at most ten times an hour"
+    )
     assert AGAIN_S[0] * 2**8 < 3600
 
 
@@ -95,7 +97,7 @@ def test_the_time_of_the_last_change_is_kept() -> None:
     assert server.objects["p"]["status"]["conditions"][0]["lastTransitionTime"] != "2026-01-01T00:00:00Z"
 
 
-def test_one_poll_writes_a_bounded_number_of_events() -> None:
+def test_one_poll_writes_a_bounded_number_of_statuses() -> None:
     server, clock = ApiServer(*(policy(f"p{number}") for number in range(MOST_WRITES + 5))), Clock()
     one = writer(server, clock)
     look(one, server)

@@ -61,7 +61,7 @@ MISTAKES = {
         POLICY.replace("[gpu]", "[gpus]"),
         'p.yaml:5:3: spec.facts: Invalid value: "gpus": expected one of: podSets, gpu',
     ),
-    "a list that is none": (POLICY.replace("[gpu]", "gpu"), "p.yaml:5:3: spec.facts: expected a list, found `gpu`"),
+    "an invalid list": (POLICY.replace("[gpu]", "gpu"), "p.yaml:5:3: spec.facts: expected a list, found `gpu`"),
     "an expression": (
         POLICY.replace("devices <=", "devises <="),
         'p.yaml:13:5: spec.validations[0].expression: Invalid value: "gpu.devices == null',

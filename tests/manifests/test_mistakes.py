@@ -96,7 +96,7 @@ MISTAKES = [
     ("* beside others", POLICY, "[CREATE]", "['*', CREATE]", "15:7", "spec.matchConstraints.resourceRules[0].operations", "if '*' is present, must not specify other operations"),
     ("a scope", POLICY, "      resources: [pods]", "      resources: [pods]\n      scope: Some", "17:7", "spec.matchConstraints.resourceRules[0].scope", "Unsupported value"),
     ("an empty resource", POLICY, "[pods]", "['']", "16:19", "spec.matchConstraints.resourceRules[0].resources[0]", "Required value"),
-    ("a label that is none", POLICY, "{a: b}", "{'a b': c}", "11:25", "spec.matchConstraints.namespaceSelector.matchLabels", 'Invalid value: "a b"'),
+    ("an invalid label", POLICY, "{a: b}", "{'a b': c}", "11:25", "spec.matchConstraints.namespaceSelector.matchLabels", 'Invalid value: "a b"'),
     ("a selector operator", POLICY, "{matchLabels: {a: b}}", "{matchExpressions: [{key: a, operator: Is}]}", "11:", "spec.matchConstraints.namespaceSelector.matchExpressions[0].operator", "not a valid selector operator"),
     ("a param kind", POLICY, "kind: ConfigMap", "kind: Config_Map", "8:", "spec.paramKind.kind", "may have mixed case"),
     ("a param version", POLICY, "{apiVersion: v1,", "{apiVersion: a/b/c,", "8:", "spec.paramKind.apiVersion", "unexpected GroupVersion string"),

@@ -68,7 +68,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
         "BadRequest",
         "content-length: the number is too large",
     ),
-    "a length that is none": ("POST", {**JSON_TYPE, "content-length": "x"}, b"", 400, "BadRequest", "content-length"),
+    "an invalid length": ("POST", {**JSON_TYPE, "content-length": "x"}, b"", 400, "BadRequest", "content-length"),
 }
 
 

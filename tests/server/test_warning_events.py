@@ -71,7 +71,7 @@ NOTHING = {
     "an object of no namespace": (ALLOWED, review_of(object={"metadata": METADATA})),
     "an exception": (replace(ALLOWED, decisions=(replace(WARNED_OF, lets_pass=True, exception="e"),)), None),
     "advice": (replace(ALLOWED, decisions=(replace(WARNED_OF, actions=(ValidationAction.ADVICE,)),)), None),
-    "an owner that is none": (
+    "an invalid owner": (
         ALLOWED,
         review({"name": "p", "ownerReferences": [{"controller": True, "uid": 7}]}),
     ),

@@ -118,8 +118,7 @@ class CostMeter:
         return min(most, cost + step)
 
     def check_whole_loop_cost(self, cost: int, step: int) -> int:
-        """Check the cost of a whole loop before it runs; return as `check` the cost at which to check again. raise
-        Overrun when that is too much.
+        """Check the cost of a whole loop before it runs; return as `check` the cost at which to check again.
 
         Raises:
             Overrun: the loop's full cost is over the limit or the budget.

@@ -83,7 +83,7 @@ class LiveCluster(Struct, frozen=True):
 
 
 class LiveAudit:
-    """Audits the objects of a cluster. `read`: group and kind of those that were all read."""
+    """Audits the objects of a cluster. `read` has the group and the name of each kind with every object read."""
 
     size_bytes: Final = 0
 

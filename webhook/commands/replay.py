@@ -127,8 +127,8 @@ def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> No
 
 
 class ReplayBackend(Struct, frozen=True):
-    """The evaluator of the reviews of a replay, with the known kinds and rules; of a server none are. nothing is
-    known if a server answers.
+    """The evaluator of the reviews of a replay, with the known kinds and rules. If a server answers, no kinds
+    and rules are known.
 
     `sent` gives the sent object of a document, and its user; `problems` are mistakes of inputs that are params; `notes`
     gives the notes about the context at the end.

@@ -1,7 +1,7 @@
 """What is wrong with the `claimgate.yaml` of the servers in a cluster: `claimgate webhook-config --check --live`.
 
-A server that runs keeps its last good configuration. A Pod that starts has none, and does not start with a mistake in
-it. Knows Deployments and the ConfigMaps that they mount. Knows no Helm values and no kustomizations.
+A running server keeps its last good configuration. A new Pod has no earlier configuration, so with a mistake it does
+not start. Knows Deployments and the ConfigMaps that they mount. Knows no Helm values and no kustomizations.
 """
 
 from __future__ import annotations

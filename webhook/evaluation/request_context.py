@@ -193,7 +193,7 @@ class RequestNamespace:
             return True
         attributes, labels = self._attributes, self._labels
         if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
-            return selector.matches(labels)  # as mostly: another policy has asked for them
+            return selector.matches(labels)  # the usual case: another policy has looked the labels up
         key = selector, bool(policy.checks)  # policies with checks see other labels, as `labels_for` says
         selected = self._selected.get(key)
         if selected is None:

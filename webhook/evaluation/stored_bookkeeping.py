@@ -1,5 +1,5 @@
-"""Which updates only do bookkeeping of an object, and change nothing that a policy is about. Only native policies of
-the API server get these updates.
+"""Which updates only change bookkeeping fields of an object. Only native policies, and policies that
+name these fields, are evaluated on these updates.
 
 If a policy refuses such updates of objects that are older than the policy, a Pod that is being deleted keeps its
 finalizer, and a Job never ends.

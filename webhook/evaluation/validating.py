@@ -109,7 +109,7 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
         else:
             evaluate = partial(_evaluate_invocation, each, candidate)
             judged = trace.evaluate_and_record(each.policy, each.binding, each.param, each.target.place, evaluate)
-        if judged is each.param.admits:  # about the object itself, as mostly: there are as many as bindings
+        if judged is each.param.admits:  # the usual case, the object itself: as many as bindings
             decisions.decisions += judged
         elif judged:  # its conditions hold
             decisions.add(judged)

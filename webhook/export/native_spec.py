@@ -217,8 +217,7 @@ def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: s
 
 
 def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[Row]) -> JSON:
-    """Return the spec rewritten for kinds with any number of templates, which are all PodSpecs or all PodTemplates. all
-    of them PodSpecs, or all of them templates.
+    """Return the spec rewritten for kinds with any number of templates, which are all PodSpecs or all PodTemplates.
 
     Raises:
         Unrewritable: a message about one template does not fit all templates.

@@ -3,7 +3,8 @@ concerns of policies.
 
 Most objects that a cluster creates are Pods, and objects of Kubernetes' own kinds that create Pods. Few of them have a
 device, a claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the
-policies (concerns.py); everything else is one webhook without conditions. The API server calls for an object once.
+policies (concerns.py). All other resources have two webhooks: one without updates of bookkeeping fields, and one with
+every update for resources whose policies need it. No resource is in two webhooks, so the API server calls once.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ NOT_A_MIRROR: Final = (
 
 
 class PodLocation(NamedTuple):
-    """CEL for the PodSpec and the metadata of the pods in objects of some kinds; the object is `o`. of the object `o`,
-    with the metadata of their templates.
+    """CEL for the PodSpec in objects of some kinds, and for the metadata of the objects and their templates; the object
+    is `o`.
     """
 
     name: str
@@ -88,7 +89,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhooksOfPhase:
-    """The webhooks of a phase; `left_out` are policies with their rules about any Pod, which no webhook asks about."""
+    """The webhooks of a phase; `left_out` are policies with their rules about any Pod, which are not registered."""
 
     webhooks: tuple[Webhook, ...]
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -121,8 +122,8 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook for resources without updates of bookkeeping, if no policy is about these, and a webhook for
-    resources with every update.
+    """Return a webhook that leaves out updates of bookkeeping fields, for resources whose policies ignore such updates,
+    and a webhook with every update for the other resources.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):

@@ -68,7 +68,7 @@ class ClusterView(Struct):
     own_namespace: str = OWN_NAMESPACE
 
     def copy_without_missing_objects(self) -> ClusterView:
-        """Return a copy of the view that has noted no missing objects. for another fact, or for objects that no fact
+        """Return a copy of the view that has noted no missing objects, for another fact, or for objects that no fact
         should report.
         """
         return ClusterView(

@@ -63,9 +63,7 @@ class CompiledObject:
 
 
 class Compiler:
-    """Compiles stored objects, and reuses the results of unchanged objects. what did not change stays the
-    same value.
-    """
+    """Compiles stored objects, and reuses the results of unchanged objects."""
 
     def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
         """Begin with nothing compiled.

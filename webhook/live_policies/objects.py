@@ -117,9 +117,7 @@ class StoredPolicy:
 
 
 class StoredPolicies:
-    """The policies and bindings that the API server stores, as a view of the cluster has them. the objects, and whether
-    they are known.
-    """
+    """The policies and bindings that the API server stores, as a view of the cluster has them."""
 
     def __init__(self, view: Cluster) -> None:
         """Args: view: it holds INTERESTS."""

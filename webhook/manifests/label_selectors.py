@@ -37,9 +37,7 @@ class Requirement(Struct, frozen=True):
 
 
 class Selector(Struct, frozen=True):
-    """A label selector: labels must meet all its requirements; without requirements it matches everything. none selects
-    everything.
-    """
+    """A label selector: labels must meet all its requirements; without requirements it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 

@@ -84,6 +84,6 @@ def read_baseline(file: Path) -> Mapping[str, str]:
         return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
     except OSError as error:
         raise InputError(InputProblem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
-    except (ValueError, KeyError, TypeError, RecursionError):  # the last of a file that is nested too deeply
+    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: the file is nested too deeply
         told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
         raise InputError(InputProblem(message=told, file=str(file))) from None

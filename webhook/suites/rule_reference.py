@@ -16,9 +16,7 @@ from webhook.yamltext import yamlfile
 
 @dataclass(frozen=True, slots=True)
 class StatedRule:
-    """A rule with the policies that state it; the first policy gives the topic of the rule. the first one gives its
-    topic.
-    """
+    """A rule with the policies that state it; the first policy gives the topic of the rule."""
 
     rule: Rule
     policies: list[Policy]

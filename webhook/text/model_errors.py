@@ -37,7 +37,7 @@ def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
 
 
 def describe_model_error(mistake: Mapping[str, Any]) -> str:
-    """Say of one mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`) what is expected and what was found."""
+    """Return what was expected and what was found, for one mistake from pydantic (`type`, `msg`, `input`, `ctx`)."""
     kind = mistake["type"]
     if is_unknown_field_error(mistake):
         return "unknown field"

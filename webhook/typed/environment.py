@@ -63,7 +63,7 @@ def first_value(name: str, listed: Any, deadline: Deadline) -> str:
         return ""
     deadline.spend(len(listed))
     try:
-        if name not in map(_NAME_OF, listed):  # as mostly
+        if name not in map(_NAME_OF, listed):  # the usual case
             return ""
     except (KeyError, TypeError):
         pass  # one has no name, or is not an object

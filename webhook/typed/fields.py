@@ -192,7 +192,7 @@ class Parts(Field[Items[Inner]]):
         """Return the objects, each with its path."""
         reading = owner.reading
         deadline = reading.deadline
-        if value is None:  # as mostly
+        if value is None:  # the usual case
             return Items((), deadline)
         if not isinstance(value, list):
             reading.reject(value, owner.at)
@@ -302,9 +302,7 @@ class ValueMap(Field[Entries[Any]]):
 
 
 class Quantities(Field[Entries[Quantity]]):
-    """A map from the names of resources to parsed quantities; entries that are not quantities are left out. what is not
-    one is left out.
-    """
+    """A map from the names of resources to parsed quantities; entries that are not quantities are left out."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
         """Return the quantities by the names of their resources."""

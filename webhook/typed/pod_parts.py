@@ -109,7 +109,7 @@ def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: ReadingContext)
 
 
 def _containers(spec: dict[str, Any]) -> Sequence[Any]:
-    """Return the entries of all lists of containers; if there is one list, as mostly, the list itself."""
+    """Return the entries of all lists of containers; if there is only one list, which is usual, this list itself."""
     lists = [listed for name in _LISTS if (listed := spec.get(name)) and isinstance(listed, list)]
     return lists[0] if len(lists) == 1 else [container for listed in lists for container in listed]
 

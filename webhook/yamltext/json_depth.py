@@ -18,11 +18,12 @@ _ROUNDS: Final = 8
 
 
 def is_deeper_than(bound: int, body: bytes) -> bool:
-    """Return whether JSON is nested deeper than `bound` levels, or its brackets do not match.
+    """Return whether JSON is nested deeper than `bound` levels. Also true for many brackets that do not match.
 
-    Bodies with few brackets, which are nearly all, are decided by counting. The count is too high for objects in a list
-    and for brackets in strings, which is safe. For other bodies, only the brackets are kept, as steps down and up. They
-    are added up part by part, and one by one only in a part that is near the bound.
+    Nearly all bodies have few brackets, and are decided by counting the opening ones. `},{` adds no level, so it is
+    subtracted. The count is still an upper bound, because it includes brackets in strings and closed brackets. For
+    other bodies, only the brackets are kept, as steps down and up. They are added up part by part, and one by one only
+    in a part that is near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:

@@ -1,7 +1,7 @@
 """The meaning of a plain YAML scalar in kubectl: null, a bool, a number or text.
 
-Knows no files and no YAML library. Rules: sigs.k8s.io/yaml v1.6.0 on go.yaml.in/yaml/v2 v2.4.3 resolve.go, then the
-way through JSON: `yes`, `on` and `y` are true, `017` is octal, `1_000` a number, `1.0` the int 1; dates and `12:30`
+Knows no files and no YAML library. Rules: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its
+conversion to JSON: `yes`, `on` and `y` are true, `017` is octal, `1_000` a number, `1.0` the int 1; dates and `12:30`
 stay text.
 """
 

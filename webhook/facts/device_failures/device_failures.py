@@ -78,7 +78,7 @@ def _only_tries_devices(container: Container, subject: Subject) -> bool:
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
     """Warn of a ResourceClaim named in a template of one pod: a replacement pod gets the same devices, even failed
-    ones. rules of claims report a claim that several pods share.
+    ones. The rules of device claims report a claim that several pods share.
     """
     using = [
         pods

@@ -139,8 +139,8 @@ def pod_claims(subject: Subject) -> ClaimsOfPods:
 
 
 def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
-    """Return the claims of some pod sets; `pod` is an object that may be the template of one, so that it is
-    read once.
+    """Return the claims of some pod sets. `pod` is the typed object, used for a pod set with the object itself as its
+    template, so that its fields are read once.
     """
     resolver, deadline = _ClaimResolver(view), view.deadline
     claims: list[PodClaim] = []
@@ -196,7 +196,7 @@ class _ClaimResolver:
             reference=entry.resource_claim_name or entry.resource_claim_template_name,
             requests=Items((), self._view.deadline),
         )
-        if claim.referenced_kind and self._view.namespace:  # a cluster-scoped runtime is used from many of them
+        if claim.referenced_kind and self._view.namespace:  # a cluster-scoped runtime has none
             self._look_up_claim(claim, claim.referenced_kind)
         return claim
 

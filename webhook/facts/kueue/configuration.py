@@ -376,7 +376,9 @@ def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, Re
 
 
 def is_gate_on(gate: str, subject: Subject) -> bool:
-    """Return whether a gate is on by the Configuration or its default; if the release is unknown, in all releases."""
+    """Return whether a gate is on by the Configuration or by default. If the release is unknown, a default counts only
+    if all releases have it.
+    """
     release = find_kueue_release(subject) if is_kueue_release_known(subject) else OLDEST
     return _is_gate_on_in_release(gate, release, subject)
 

@@ -308,7 +308,7 @@ def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items
 @dataclass(frozen=True, slots=True)
 class _StoredQueuesAndCohorts:
     """The stored ClusterQueues and Cohorts; the deadline is no part of the cache key, because it does not change the
-    result. until when they may be read makes no difference to what they say.
+    result.
     """
 
     cluster_queues: IdentityKey
@@ -316,7 +316,7 @@ class _StoredQueuesAndCohorts:
     deadline: Deadline = field(compare=False)
 
     def charge_for_each_object(self, objects: IdentityKey) -> Iterator[IdentityKey]:
-        """Yield each object after charging the deadline for the work of reading it. the parts that were read stay
+        """Yield each object after charging the deadline for the work of reading it. The parts that were read stay
         cached if the deadline ends the reading.
         """
         for stored in objects.held:

@@ -113,7 +113,7 @@ def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
 
 def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a container of a runtime with the fields that an InferenceService sets: KServe appends arguments and
-    variables, and replaces other fields.
+    variables, merges resources by their names, and replaces the command, the image and envFrom.
     """
     merged = {**main, **{key: model[key] for key in ("command", "image", "envFrom") if model.get(key)}}
     merged["args"] = [*_list(main.get("args")), *_list(model.get("args"))]

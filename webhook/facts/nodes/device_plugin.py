@@ -2,7 +2,7 @@
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 assets/state-mig-manager. From operator 26.3 on the MIG manager makes its profiles from the hardware unless a ConfigMap
-is named, so a name is unknown only if the node names its own ConfigMap.
+is named. So a profile is reported only if a ClusterPolicy names a ConfigMap and this ConfigMap does not have it.
 """
 
 from __future__ import annotations

@@ -30,19 +30,19 @@ RUNTIME: Final = declare_structure(
 )
 NODE_CLAIM: Final = declare_structure(
     "NodeClaim",
-    name=(STRING, "name by which containers refer to it"),
+    name=(STRING, "name by which containers refer to the claim"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
-    reference=(STRING, "the claim or template that it names"),
-    found=(BOOL, "whether it exists"),
-    devices=(DYN, "number of devices; null if not known"),
-    atLeast=(INT, "the fewest devices that it gets"),
+    reference=(STRING, "name of the ResourceClaim or ResourceClaimTemplate"),
+    found=(BOOL, "whether this object exists"),
+    devices=(DYN, "number of devices in the requests that the container uses; null if not known"),
+    atLeast=(INT, "the fewest devices that these requests get"),
     otherDevice=(BOOL, "whether it is known that no device of the claim is a GPU"),
 )
 NODE: Final = declare_structure(
     "TrainerNode",
     claims=(
         list_of(NODE_CLAIM.type),
-        "device claims of the container `node`, and of the pod if no container uses them",
+        "device claims that the container `node` uses; if it uses none, the claims of the pod that no container uses",
     ),
 )
 PROCESSES: Final = declare_structure(

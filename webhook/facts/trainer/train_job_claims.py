@@ -153,10 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    The claims that the container `node` refers to, and the claims that it would refer to without resourcesPerNode.
-    This excludes such claims, claims that no container refers to, and claims of patches that the release drops. Missing
-    fields of the
-    claims are not reported here: `found` and `devices` have them.
+    The claims that the container `node` refers to, and the claims that it would refer to without resourcesPerNode. If
+    there are none, the claims that no container refers to. Both include claims of patches that the release drops.
+    Missing objects of claims are not reported here: `found` and `devices` show them.
     """
     job = subject.once(merge_train_job)
     if not job.object:
