@@ -120,8 +120,8 @@ class Decision(Struct, kw_only=True):
 
     `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
     found; `message` names it). `lets_pass`: a failure does not deny, because of the failurePolicy, of `missing` of the
-    policy, of an exception of the site or of the enforcement action. `denial` is the reason of a denial with another
-    cause. `actions` are the binding's.
+    policy, of an exception of the site or of the enforcement action. `denial` is the reason and the code of the
+    decision if it denies. `actions` are the binding's.
 
     `param` is `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path`
     is the field path that the message is about: the template's path joined with the path the message starts with; "" is

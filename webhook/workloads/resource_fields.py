@@ -25,7 +25,8 @@ class ResourceField(Struct, frozen=True, kw_only=True):
         path: its place.
         resources: limits and requests; the resources of a device with a quantity.
         podset: name of the pod set with the containers that get the resources, "" if the resources do not count as
-            devices. container: name of the container.
+            devices.
+        container: name of the container.
         count: pods of the pod set if it has no template, None if it cannot be known.
         is_device: it is a device with a quantity, not limits and requests.
         device: the name of that device, "" if it has none.
