@@ -121,7 +121,7 @@ def decode_review(review: JSON) -> Attributes:
     """Return the request of an AdmissionReview that is already parsed.
 
     Raises:
-        CallError: 400, as `decode`.
+        CallError: 400, as `decode_review_bytes`.
     """
     try:
         return _attributes_of_review(msgspec.convert(review, wire.Review))
@@ -133,7 +133,7 @@ def decode_request(request: JSON) -> Attributes:
     """Return the request of the bare `request` of an AdmissionReview, already parsed.
 
     Raises:
-        CallError: 400, as `decode`.
+        CallError: 400, as `decode_review_bytes`.
     """
     try:
         return _attributes_of_request(msgspec.convert(request, wire.Request))

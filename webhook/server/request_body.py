@@ -268,7 +268,7 @@ def body_of_single_message(message: Message) -> bytes | None:
 
 
 class BodyReader:
-    """Reads one body: `async with Body(…) as body` keeps the reserved memory until the answer is computed."""
+    """Reads one body: `async with BodyReader(…) as body` keeps the reserved memory until the answer is computed."""
 
     __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
 

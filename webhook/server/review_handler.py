@@ -1,6 +1,6 @@
-"""Answers reviews: reads the body of a call, returns the body of its answer, writes one log line and counts the call.
+"""Answers reviews: takes the body of a call, returns the body of its answer, writes one log line and counts the call.
 
-A review is evaluated on the event loop, because that costs tens of microseconds. A review that uses up its slice there
+An ordinary review is evaluated on the event loop, in less than a millisecond. A review that uses up its slice there
 moves to a child process (worker_lane.py). A body that will surely use it up starts there. The child is killed at the
 deadline while the loop continues. If no turn or no worker came in time, or the child was killed, the failurePolicy of
 the policies decides. scheduler.py decides the order of reviews.
