@@ -41,7 +41,7 @@ _REMEMBERED_S: Final = 30.0
 
 
 class InlineTimeSlice(Deadline):
-    """The processor time of one review on the loop, counted from its creation; after `limit_evaluation` also a deadline."""
+    """The processor time of one review on the loop, from its creation; after `limit_evaluation` also a deadline."""
 
     __slots__ = ("_begun", "_end", "_thread_end")
 
