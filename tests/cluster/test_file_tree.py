@@ -282,27 +282,3 @@ def test_flux_uses_only_resources_of_the_kustomization_in_its_folder():
         for file in ("apps/one.yaml", "apps/below/two.yaml")
     ]
     assert namespaces == ["team", None]
-
-
-@pytest.mark.parametrize(
-    ("file", "is_left_out"),
-    [
-        pytest.param("repo/apps/train/old.yaml", True, id="a file that the kustomization does not list"),
-        pytest.param("repo/apps/train/job.yaml", False, id="a listed file"),
-        pytest.param("repo/apps/train/kustomization.yaml", False, id="the kustomization"),
-        pytest.param("repo/apps/train/below/old.yaml", False, id="a folder below"),
-        pytest.param("repo/apps/base/old.yaml", True, id="a base that the kustomization uses"),
-        pytest.param("repo/other/old.yaml", False, id="a folder that Flux does not apply"),
-        pytest.param("repo/apps/plain/old.yaml", False, id="a folder without a kustomization"),
-    ],
-)
-@pytest.mark.parametrize("path", ["./apps/train", "apps"])
-def test_flux_leaves_out_what_the_kustomization_of_its_folder_does_not_list(path, file, is_left_out):
-    of = tree(
-        ("repo/apps/train/kustomization.yaml", kustomization("job.yaml", "../base")),
-        ("repo/apps/base/kustomization.yaml", kustomization("base.yaml")),
-        ("repo/other/kustomization.yaml", kustomization("job.yaml")),
-        ("repo/apps/train/job.yaml", local()),
-        ("repo/clusters/a.yaml", flux(path, "")),
-    )
-    assert of.is_left_out_by_flux(file) is is_left_out

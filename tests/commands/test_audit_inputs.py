@@ -333,21 +333,3 @@ def test_only_compared_fields_of_servers_are_kept(tmp_path):
         "containers": [{"name": "server", "resources": {"limits": {"nvidia.com/gpu": 2}}}]
     }
     assert kept["metadata"] == {"name": "chat", "namespace": "team"}
-
-
-def test_files_that_flux_does_not_apply_are_not_audited(tmp_path, capsys):
-    (tmp_path / "apps").mkdir()
-    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: old}\nspec: {containers: [{name: a, image: x, env: 1}]}\n"
-    (tmp_path / "apps/old.yaml").write_text(pod)
-    (tmp_path / "apps/new.yaml").write_text(pod.replace("env: 1", "env: []").replace("old", "new"))
-    (tmp_path / "apps/kustomization.yaml").write_text("resources: [new.yaml]\n")
-    assert run_command_line(["audit", str(tmp_path)]) == 1, "nothing says how the folder is applied"
-    (tmp_path / "flux.yaml").write_text(
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: f}\n"
-        "spec: {path: ./apps, interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: g}}\n"
-    )
-    capsys.readouterr()
-    assert run_command_line(["audit", "-v", str(tmp_path)]) == 0
-    out, err = capsys.readouterr()
-    assert "a kustomization, which does not list the file" in out + err
-    assert run_command_line(["audit", str(tmp_path / "apps/old.yaml")]) == 1

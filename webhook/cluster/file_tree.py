@@ -75,10 +75,6 @@ class FileTree:
         """Return whether the objects of a file are patches, which a kustomization merges into others."""
         return self._units.is_patch(normalize_path(file))
 
-    def is_left_out_by_flux(self, file: str) -> bool:
-        """Return whether Flux applies the folder of a file without the file."""
-        return self._units.is_left_out_by_flux(normalize_path(file))
-
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether a kustomization lists a file, so that kustomize reads it, and not kubectl."""
         return self._units.is_read_by_kustomize(normalize_path(file))

@@ -64,10 +64,10 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
 
 
 def read_flux_target(value: JSON) -> tuple[str, str] | None:
-    """Return the folder that an object of Flux applies, unchanged, and the namespace of all its objects, "" for theirs.
+    """Return the folder that an object of Flux applies, unchanged, and the namespace of all its objects.
 
-    None for other objects, and for one of a whole repository. Source: fluxcd/kustomize-controller api/v1
-    KustomizationSpec (path, targetNamespace).
+    None for other objects, for one that sets no namespace, and for one of a whole repository. Source:
+    fluxcd/kustomize-controller api/v1 KustomizationSpec (path, targetNamespace).
     """
     if not isinstance(value, dict) or group_kind(value) != FLUX:
         return None
@@ -78,7 +78,7 @@ def read_flux_target(value: JSON) -> tuple[str, str] | None:
         else ("", "")
     )
     folder = posixpath.normpath(path.lstrip("/") or ".")
-    return (folder, namespace) if folder != "." else None
+    return (folder, namespace) if namespace and folder != "." else None
 
 
 def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
@@ -174,16 +174,6 @@ class Kustomizations:
     def is_patch(self, file: str) -> bool:
         """Return whether a file is merged into objects of other files, and not used as separate objects."""
         return file in self._patches and file not in self._takers
-
-    def is_listed(self, file: str) -> bool:
-        """Return whether a kustomization uses a file as objects."""
-        return file in self._takers
-
-    def kustomizations_with_folder(self, folder: str) -> Iterator[str]:
-        """Yield the kustomization of a folder, and those that use it."""
-        if folder in self._by_folder:
-            yield folder
-            yield from self._kustomizations_above(folder)
 
     def _only_kustomization_using(self, path: str) -> str | None:
         takers = self._takers.get(path, ())

@@ -7,12 +7,12 @@ to be in one folder. Copies of other projects and test data are not applied toge
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.kustomizations import FILES, Kustomizations, read_flux_target, read_kustomization
+from webhook.cluster.kustomizations import Kustomizations, read_flux_target, read_kustomization
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 from webhook.yamltext import templates
 
@@ -32,11 +32,9 @@ class FilesAppliedTogether:
             each for file, value in firsts if (each := read_kustomization(file, value))
         )
         self._flux_namespaces: Final[dict[str, set[str]]] = {}
-        """The folders that Flux applies, with the namespaces that it puts their objects into."""
         for values in documents.values():
-            for folder, namespace in filter(None, map(read_flux_target, values)):
-                self._flux_namespaces.setdefault(folder, set()).update({namespace} - {""})
-        self._kustomized_by_flux: Final[dict[str, bool]] = {}
+            for target in filter(None, map(read_flux_target, values)):
+                self._flux_namespaces.setdefault(target[0], set()).add(target[1])
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
@@ -67,31 +65,15 @@ class FilesAppliedTogether:
             folder: the folder of the objects.
             root: the folder of their kustomization, "" if they have none.
         """
-        named = self._folders_that_flux_names(folder, root)
-        namespaces = {namespace for each in named for namespace in self._flux_namespaces[each]}
-        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
-
-    def _folders_that_flux_names(self, folder: str, root: str = "") -> Iterator[str]:
-        """Yield the paths by which Flux may apply the objects of a folder; args as of `_naming_by_flux`. A path of Flux
-        begins at the top of a repository, which may be below or above the named folder.
-        """
+        namespaces: set[str] = set()
         at = folder
         while self._flux_namespaces and at not in ("", "/", "."):
             if at == root or not self._kustomizations.has_kustomization(at):
                 steps = at.split("/")
-                ends = ("/".join(steps[-length:]) for length in range(1, len(steps) + 1))
-                yield from (end for end in ends if end in self._flux_namespaces)
+                for length in range(1, len(steps) + 1):
+                    namespaces |= self._flux_namespaces.get("/".join(steps[-length:]), set())
             at = posixpath.dirname(at)
-
-    def is_left_out_by_flux(self, file: str) -> bool:
-        """Return whether Flux applies the folder of a file by a kustomization that does not list the file."""
-        if self._kustomizations.is_listed(file) or posixpath.basename(file) in FILES:
-            return False
-        folder = posixpath.dirname(file)
-        if folder not in self._kustomized_by_flux:
-            roots = self._kustomizations.kustomizations_with_folder(folder)
-            self._kustomized_by_flux[folder] = any(any(self._folders_that_flux_names(root, root)) for root in roots)
-        return self._kustomized_by_flux[folder]
+        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
 
     def is_patch(self, file: str) -> bool:
         """Return whether the objects of a file are patches, which a kustomization merges."""

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
-_LEFT_OUT: Final = "in a folder that Flux applies by a kustomization, which does not list the file"
 
 
 class PartResult(Struct):
@@ -211,9 +210,6 @@ class PartAudit:
             return
         if self._files.is_patch(each.source):
             result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
-            return
-        if self._files.is_left_out_by_flux(each.source):
-            result.skipped.append(SkippedDocument(place=each.place(), why=_LEFT_OUT, is_half=False))
             return
         try:
             sent = self._submissions.of(each)
