@@ -93,6 +93,36 @@ def test_cases_of_objects_and_reviews_are_added_to_its_suite(flags, tmp_path, ca
         assert "message: 'spec.template.metadata.labels: must have the label team" in suite
 
 
+def test_a_folder_of_policies_without_a_suite_gets_one(tmp_path, capsys):
+    folder = tmp_path / "team"
+    run_command_line(["policies", "new", "team", "--in", str(tmp_path)])
+    (folder / "suite.yaml").unlink()
+    (tmp_path / "review.yaml").write_text(f"{REVIEW}---\n{REVIEW.replace('team: a', 'tier: a')}")
+    capsys.readouterr()
+    asked = ["policies", "new", "team", "--case", str(tmp_path / "review.yaml"), "--in", str(tmp_path)]
+    assert run_command_line(asked) == 0
+    suite = folder / "suite.yaml"
+    assert capsys.readouterr().out == f"added to {suite}: Pod p is allowed\nadded to {suite}: Pod p is denied\n"
+    assert run_command_line(["test", str(folder)]) == 0
+    policy = folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("'team'", "'tier'"))
+    assert run_command_line(["test", str(folder)]) == 1
+
+
+def test_a_folder_without_policies_gets_no_suite(tmp_path, capsys):
+    (tmp_path / "team").mkdir()
+    (tmp_path / "review.yaml").write_text(REVIEW)
+    asked = ["policies", "new", "team", "--case", str(tmp_path / "review.yaml"), "--in", str(tmp_path)]
+    assert run_command_line(asked) == 2
+    assert "team: no policy found" in capsys.readouterr().err
+    assert list((tmp_path / "team").iterdir()) == []
+
+
+def test_a_path_in_place_of_a_name_gets_the_option_that_names_its_folder(tmp_path, capsys):
+    assert run_command_line(["policies", "new", "gpu/team", "--in", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.endswith(f"hint: NAME is not a path: write `--in {tmp_path}/gpu team`\n")
+
+
 def test_a_list_of_cases_in_one_line_is_not_changed(tmp_path, capsys):
     run_command_line(["policies", "new", "team", "--in", str(tmp_path)])
     suite = tmp_path / "team" / "suite.yaml"

@@ -220,7 +220,7 @@ def command(
             metavar="FILE",
             show_default=False,
             help="Add a case to the suite for each object or AdmissionReview of this file; repeatable. The folder may "
-            "exist already.",
+            "exist already, also without a suite.",
         ),
     ] = None,
     parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folder in this directory.")] = Path(),
@@ -234,7 +234,9 @@ def command(
     """
     wrong = names.dns1123_subdomain_errors(name)
     if wrong:
-        raise ConfigurationError(f"`{name}` cannot be the name of a policy: {wrong[0]}")
+        path = parent / name
+        hint = f"\nhint: NAME is not a path: write `--in {path.parent} {path.name}`" if "/" in name.rstrip("/") else ""
+        raise ConfigurationError(f"`{name}` cannot be the name of a policy: {wrong[0]}{hint}")
     folder = parent / name
     if folder.exists() and case:
         if expand or mutate or param:
@@ -258,16 +260,22 @@ def command(
 
 
 def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
-    """Add a case for each object of some files to the suite of a folder, and return a line for each object."""
-    from webhook.suites.drafted_cases import suite_with_drafted_cases
+    """Add a case for each object of some files to the suite of a folder, and return a line for each object.
+
+    A folder without a suite gets one: the folder may have policies that `policies convert` wrote.
+    """
+    from webhook.suites.drafted_cases import suite_with_drafted_cases, text_of_new_suite
 
     if not files:
         return ()
     path = folder / "suite.yaml"
-    suite = Suite(file=path, root=folder)
-    before = yamlfile.text(InputFile(str(path), str(folder)))
     objects = assembly.objects_of_files([InputFile(str(each)) for each in files])
-    made, names = suite_with_drafted_cases(suite, before, objects, assembly.create_compile_options(settings))
+    how = assembly.create_compile_options(settings)
+    if not path.is_symlink() and not path.exists():
+        made, names = text_of_new_suite(folder, objects, {}, how)
+    else:
+        before = yamlfile.text(InputFile(str(path), str(folder)))
+        made, names = suite_with_drafted_cases(Suite(file=path, root=folder), before, objects, how)
     path.write_text(made, encoding="utf-8")
     return [f"added to {path}: {each}" for each in names]
 

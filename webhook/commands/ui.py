@@ -105,7 +105,7 @@ def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
         path = Path(folder, "policy.yaml")
         path.write_text(written, encoding="utf-8")
         situation = {"phase": question.phase, "context": others, "contextIsWhole": question.is_whole}
-        suite = text_of_new_suite(Path(folder), values, situation, replace(how, lazy=False))
+        suite, _ = text_of_new_suite(Path(folder), values, situation, replace(how, lazy=False))
     return {"policy.yaml": written, "suite.yaml": suite}
 
 

@@ -47,8 +47,10 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
     return made, [case["name"] for case in drafted]
 
 
-def text_of_new_suite(folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options) -> str:
-    """Return the text of a suite with a case for each object or review.
+def text_of_new_suite(
+    folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options
+) -> tuple[str, list[str]]:
+    """Return the text of a suite with a case for each object or review, and the names of these cases.
 
     Args:
         folder: a folder with the policies.
@@ -62,7 +64,8 @@ def text_of_new_suite(folder: Path, values: Iterable[JSON], situation: Mapping[s
     defaults = {each.alias: each.get_default() for each in CaseModel.model_fields.values()}
     said = {name: value for name, value in situation.items() if value != defaults[name]}
     suite = Suite(file=folder / "suite.yaml", root=folder)
-    return yamlfile.dump({"cases": _drafted_cases(suite, values, said, set(), how)})
+    drafted = _drafted_cases(suite, values, said, set(), how)
+    return yamlfile.dump({"cases": drafted}), [case["name"] for case in drafted]
 
 
 def _drafted_cases(
