@@ -105,6 +105,18 @@ TYPED = {
         on_pods("(object.spec.containers + object.spec.?ephemeralContainers.orValue([])).all(c, c.image != 'a')"),
         "write `dyn(object.spec.?ephemeralContainers.orValue([]))`",
     ),
+    "a condition with results of two types": (
+        on_pods("(has(object.spec.nodeName) ? object.spec.nodeName : object.spec.containers) != 'a'"),
+        "the values after `?` and `:` have different types, a string and a list: write `dyn(object.spec.containers)`",
+    ),
+    "a condition with results of two kinds of objects": (
+        on_pods("(has(object.spec.securityContext) ? object.spec.securityContext : object.spec.containers[0]) != null"),
+        "different types, `core.v1.PodSecurityContext` and `core.v1.Container`: write `dyn(object.spec.containers[0])`",
+    ),
+    "a text in place of a condition": (
+        on_pods("object.metadata.name ? true : false"),
+        "a string is before `?`: write a condition there",
+    ),
     "a name that is compared with null": (
         on_pods("object.spec.nodeName == null"),
         "`object.spec.nodeName` is never null: ask `has(object.spec.nodeName)` instead",

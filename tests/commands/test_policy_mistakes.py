@@ -209,3 +209,15 @@ def test_variables_that_refer_to_each_other_twice_are_expanded_once(tmp_path, ca
     code, text = checked(policy, tmp_path, capsys)
     assert code == 1
     assert "is true for every request, so it refuses nothing: `request.operation` is " in text
+
+
+MIXED = "Object{spec: Object.spec{volumes: object.spec.volumes.map(v, has(v.emptyDir) ? %s : v)}}"
+
+
+def test_a_missing_field_is_reported_in_an_expression_with_a_wrong_type(tmp_path, capsys):
+    change = MIXED % "Object.spec.volumes{name: v.name, emptyDir: Object.spec.volumes.emptyDir{sizeLimit: '1Gi'}}"
+    code, text = checked(mutating(change), tmp_path, capsys)
+    assert code == 1
+    assert "fails on the smallest valid Pod: `object.spec.volumes` is not set there: write" in text
+    assert ".projected.sources: write only fields that change, or write a JSONPatch\n" in text
+    assert "have different types, `Object.spec.volumes` and `core.v1.Volume`: write `dyn(v)`\n" in text

@@ -96,9 +96,7 @@ def _wrong_types(policy: Policy, loaded: PolicySet, how: Options) -> list[str]:
 
 
 def _errors_on_valid_objects(policy: Policy, loaded: PolicySet, wrong_types: list[str]) -> list[str]:
-    """Return the errors of expressions in which no wrong type is known."""
-    known = {text.partition(": ")[0] for text in wrong_types}
-    return [text for text in sentences_about_errors(policy, loaded) if text.partition(": ")[0] not in known]
+    return list(sentences_about_errors(policy, loaded, {text.partition(": ")[0] for text in wrong_types}))
 
 
 def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:

@@ -52,6 +52,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "duration": "a duration",
 }
 _SYMBOL: Final = re.compile(r"_(\S+)_")
+_CONDITIONAL: Final = "_?_:_"
 _NO_FIELDS: Final = re.compile(r"type '(.*)' does not support field selection")
 _NO_OVERLOAD: Final = "found no matching overload for '"
 _NO_RANGE: Final = re.compile(r"expression of type '(.*)' cannot be range of a comprehension")
@@ -207,6 +208,15 @@ def _sentence_about_call(node: Call, types: tuple[str, ...]) -> str:
 
 
 def _sentence_about_function(node: Call, types: tuple[str, ...]) -> str:
+    if node.function == _CONDITIONAL and len(types) == 3:
+        if types[0] not in ("bool", "dyn"):
+            return f"{_type_in_words(types[0])} is before `?`: write a condition there, such as a comparison"
+        results = [_type_in_words(each) for each in types[1:]]
+        described = f"{results[0]} and {results[1]}" if results[0] != results[1] else f"`{types[1]}` and `{types[2]}`"
+        return (
+            f"the values after `?` and `:` have different types, {described}: "
+            f"write `dyn({source_text(node.arguments[2])})`"
+        )
     function = _function_in_words(node.function)
     if node.target is None:
         return f"{function} does not accept {', '.join(map(_type_in_words, types))}"

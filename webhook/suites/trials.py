@@ -10,7 +10,7 @@ outside the folder of the policies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -63,25 +63,36 @@ class _Sample(Struct, frozen=True):
     described: str
 
 
-def sentences_about_errors(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield a sentence, with the fix, for the first error of each expression on a valid object."""
+def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
+    """Yield a sentence, with the fix, for the first error of each expression on a valid object.
+
+    Args:
+        policy: the policy.
+        loaded: the set with its params and bindings.
+        mistyped: paths of expressions with a wrong type that is known, such as `spec.validations[0].expression`. Of
+            these, only missing keys are reported: a wrong type explains the other errors.
+    """
     alone = _alone(policy, loaded)
     if alone is None:
         return
     told: set[str] = set()
     for kind in dict.fromkeys(filter(None, named_kinds(policy))):
         objects = valid_objects().get(kind)
-        yield from _sentences_of_samples(policy, alone, _samples(policy, kind, objects) if objects else (), told)
+        yield from _sentences_of_samples(
+            policy, alone, _samples(policy, kind, objects) if objects else (), told, mistyped
+        )
     if not (policy.expands or policy.enters or policy.facts):  # these read more of an object than its metadata
-        yield from _sentences_of_samples(policy, alone, _samples_of_custom_kinds(policy, loaded.table), told)
+        yield from _sentences_of_samples(policy, alone, _samples_of_custom_kinds(policy, loaded.table), told, mistyped)
 
 
 def _sentences_of_samples(
-    policy: Policy, alone: PolicySet, samples: Iterable[_Sample], told: set[str]
+    policy: Policy, alone: PolicySet, samples: Iterable[_Sample], told: set[str], mistyped: Container[str]
 ) -> Iterator[str]:
     for sample in samples:
         for message in _errors(alone, sample.attributes):
             place, source, error = _place_of_error(policy, message)
+            if place.removesuffix(": ") in mistyped and not _NO_KEY.fullmatch(error):
+                continue
             is_certain = not isinstance(sample.attributes.object or sample.attributes.old_object, PartialObject)
             if place not in told and (is_certain or (source and _reads_metadata_alone(policy, source))):
                 told.add(place)
@@ -268,6 +279,8 @@ def _cause_and_fix(source: str, error: str, sample: _Sample) -> str:
         return f"{error}: read amounts with `quantity(…)`, and ask what a text is with `matches(…)` first"
     if "types.Null" in error:
         return f"{error}: a list is null there, so compare it with null first"
+    if "may not mutate atomic" in error:
+        return f"{error}: write only fields that change, or write a JSONPatch"
     if error == "no such overload":
         return f"{error}: a value has another type than the expression expects"
     return error
