@@ -32,7 +32,10 @@ def test_requests_that_enforce_refuses_without_an_answer_are_listed(
     assert "- CREATE, UPDATE of pods (matchConditions: not-a-mirror-pod, not-bookkeeping, concerns-a-policy)" in out
     assert "workflows.argoproj.io" in out
     assert f"in all namespaces but {', '.join(sorted([*INFRASTRUCTURE, 'claimgate-system']))}" in out
-    assert "never refused, of what a cluster needs to start: CREATE of pods, UPDATE of leases in kube-system;" in out
+    assert (
+        "a cluster needs these requests to start, and no webhook of this check can refuse them: "
+        "CREATE of pods, UPDATE of leases in kube-system;" in out
+    )
     assert "CREATE of nodes, UPDATE of nodes, DELETE of nodes, UPDATE of nodes/status" in out
 
 

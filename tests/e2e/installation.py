@@ -70,7 +70,7 @@ def must_be_allowed_to_enforce(server: ApiServer) -> None:
     """Wait for the bundle, and run the check that an administrator runs before enforcing."""
     until(lambda: has_bundles(server), "all webhooks have the bundle")
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
-    assert told.startswith("nothing is missing: ")
+    assert told.startswith("nothing is missing in what was read ")
 
 
 def left(server: ApiServer) -> list[str]:

@@ -81,7 +81,10 @@ def test_it_may_enforce_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> 
     live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
     assert claimgate(*live, code=1).startswith(f"Service {NAMESPACE}/claimgate: 0 replicas ready")
     server.apply(endpoints("a", "b"))  # the Service is an external name, so no server is called
-    assert claimgate(*live).startswith("nothing is missing: ")
+    told = claimgate(*live)
+    assert told.startswith("nothing is missing in what was read ")
+    assert "replicas: 2 of 2 ready behind Service claimgate-system/claimgate" in told
+    assert "failurePolicy as stored: if no replica answered, " in told
     assert "claimgate-dry-run" in {name for _, name in cluster.asked_until("claimgate-dry-run")}
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
 

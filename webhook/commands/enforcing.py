@@ -170,6 +170,25 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
             return "all requests pass unchecked (failurePolicy: Ignore)"
 
 
+def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
+    """Yield how many replicas behind each Service that our webhooks call are ready; nothing for webhooks with a URL."""
+    services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
+    for service in filter(None, services):
+        endpoints = _endpoints(cluster, service)
+        ready = sum(map(_is_ready, endpoints))
+        yield f"{ready} of {len(endpoints)} ready behind Service {service.namespace}/{service.name}"
+
+
+def _endpoints(cluster: ClusterReader, service: ServiceReference) -> list[Any]:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
+    slices = cluster.items(path, labelSelector=f"kubernetes.io/service-name={service.name}")
+    return [one for each in slices for one in each.get("endpoints") or ()]
+
+
+def _is_ready(endpoint: Mapping[str, Any]) -> bool:
+    return (endpoint.get("conditions") or {}).get("ready", True) is not False
+
+
 def _check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
     """Yield why Pods behind a Service are not ready, then how many are, and what becomes of requests if none is."""
     namespace = service.namespace
@@ -177,10 +196,7 @@ def _check_service(cluster: ClusterReader, service: ServiceReference, without_re
     if stored is None:
         yield "it does not exist: apply deploy/base"
         return
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-    slices = cluster.items(path, labelSelector=f"kubernetes.io/service-name={service.name}")
-    endpoints = [one for each in slices for one in each.get("endpoints") or ()]
-    ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
+    ready = [one for one in _endpoints(cluster, service) if _is_ready(one)]
     if len(ready) < _REPLICAS:
         if chosen := (stored.get("spec") or {}).get("selector"):  # otherwise nothing selects the Pods
             selector = ",".join(f"{key}={value}" for key, value in chosen.items())

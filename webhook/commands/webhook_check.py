@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 
 _DOMAIN: Final = ".claimgate.dev"
-_SOUND: Final = "nothing is missing: configurations, certificate, rights, replicas and parameters are right"
+_SOUND: Final = (
+    "nothing is missing in what was read with your credentials: configurations, certificate, rights and parameters"
+)
+_NOT_ASKED: Final = "not checked: what a replica itself can reach; its /readyz?verbose and its log say so"
 _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACTION")
 
 
@@ -118,6 +121,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     from webhook.commands.edited_params import edited_params, mistaken_params
     from webhook.commands.enforcing import (
         ClusterReader,
+        count_ready_replicas,
         prefix_lines_with_name,
         requests_without_replica,
         steps_before_enforcing,
@@ -158,8 +162,13 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     mistakes, ends = check_served_configurations(cluster, own, loaded, current_day())
     expired = expired_exemptions(stored, current_day())
     sentences = [*lacks, *lines, *costs, *idle, *mistakes, *wrong, *expired, *edits, *old]
-    sound = (_SOUND, f"if no replica answered, {requests_without_replica(stored)}")
-    title = "with failurePolicy: Fail and no replica that answers, these requests are refused:"
+    sound = (
+        _SOUND,
+        *prefix_lines_with_name("replicas", count_ready_replicas(cluster, stored)),
+        _NOT_ASKED,
+        f"failurePolicy as stored: if no replica answered, {requests_without_replica(stored)}",
+    )
+    title = "requests that a webhook with failurePolicy: Fail would refuse if no replica answered:"
     refused = sentences_about_refused_requests(ours, title)
     return _print_and_return_exit_code(sentences, (*sound, *refused), (*notes, *ends))
 

@@ -156,7 +156,7 @@ def sentences_about_refused_requests(
         place = {"": "", _OWN: " in the namespace of the webhook"}.get(need.namespace, f" in {need.namespace}")
         needs.setdefault(place, []).append(f"{need.operation} of {need.resource}")
     listed = "; ".join(f"{', '.join(each)}{place}" for place, each in needs.items())
-    yield f"checked, and never refused, of what a cluster needs to start: {listed}"
+    yield f"a cluster needs these requests to start, and no webhook of this check can refuse them: {listed}"
 
 
 def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tuple[str, ...]], set[str]]:
