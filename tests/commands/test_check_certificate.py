@@ -46,9 +46,9 @@ def test_what_to_do_first_about_a_certificate_depends_on_the_direction() -> None
     now = datetime(2026, 11, 28, 12, tzinfo=UTC)
     begins, ends = datetime(2026, 7, 26, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     assert describe_wrong_period(begins, ends, now) == (
-        "it expired at 2026-10-24T12:00:00Z, 35 days ago: issue a new certificate; the log of the Deployment "
-        "claimgate-certificates says why it did not; if it is not 2026-11-28T12:00:00Z now, set the clock of this "
-        "machine right"
+        "it expired at 2026-10-24T12:00:00Z, 35 days ago: issue a new certificate; if the Deployment "
+        "claimgate-certificates should renew it, read its log; this machine's clock says 2026-11-28T12:00:00Z; if that "
+        "time is wrong, correct the clock"
     )
     assert describe_wrong_period(begins, ends, begins - timedelta(hours=30)) == (
         "it is not valid before 2026-07-26T12:00:00Z, in 30 hours, and the clock of this machine says "

@@ -45,7 +45,7 @@ class _Outage(NamedTuple):
 _UNREACHABLE: Final = _Outage(
     "API server does not answer",
     "API server answers again",
-    fix="check that the API server runs, and that no firewall or NetworkPolicy blocks the connection",
+    fix="check that the API server runs; after a timeout, also that no firewall or NetworkPolicy blocks it",
 )
 _DISTRUSTED: Final = _Outage(
     "API server has a certificate that is not trusted",
@@ -56,7 +56,8 @@ _DISTRUSTED: Final = _Outage(
 _UNAUTHORIZED: Final = _Outage(
     "API server refuses the credentials",
     "API server accepts the credentials again",
-    fix="if the ServiceAccount was deleted or made anew, delete the Pods of claimgate: new Pods get a new token",
+    fix="check that the ServiceAccount of claimgate exists (`kubectl get serviceaccount claimgate`, in its "
+    "namespace); if it was deleted and created again, run `kubectl rollout restart deployment/claimgate` there",
 )
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")

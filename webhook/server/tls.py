@@ -178,8 +178,8 @@ def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> st
         fix = "set this clock right; if it is right, issue a new certificate"
         return f"{told}, and the clock of this machine says {_time(now)}: {fix}"
     if ends < now:
-        fix = "issue a new certificate; the log of the Deployment claimgate-certificates says why it did not"
-        clock = f"if it is not {_time(now)} now, set the clock of this machine right"
+        fix = "issue a new certificate; if the Deployment claimgate-certificates should renew it, read its log"
+        clock = f"this machine's clock says {_time(now)}; if that time is wrong, correct the clock"
         return f"it expired at {_time(ends)}, {_length(now - ends)} ago: {fix}; {clock}"
     return ""
 
