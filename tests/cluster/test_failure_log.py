@@ -55,8 +55,8 @@ OUTAGES = {
     ),
     "another authority": (
         ServerUnreachable("https://h", _untrusted()),
-        "API server has a certificate that is not trusted",
-        "API server has a trusted certificate again",
+        "claimgate does not trust the API server's certificate",
+        "claimgate trusts the API server's certificate again",
     ),
     "its store is away": (
         ServerRefused(500, "etcdserver: request timed out"),

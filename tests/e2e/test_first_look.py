@@ -179,7 +179,7 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
     "the API server is silent": (_silent, "first", ("does not answer: timed out", NOT_READY)),
     "no role": (_no_role, "first", ("is forbidden", '"reviews": "still answered, from what was read of these kinds')),
     "a token that is not valid": (_no_token, "first", ("refuses the token of claimgate", ANSWERED)),
-    "another authority": (_wrong_authority, "first", ("is not trusted", NOT_READY)),
+    "another authority": (_wrong_authority, "first", ("does not trust", NOT_READY)),
     "a certificate of tomorrow": (_clock_behind, "first", ("it is not valid before", NOT_READY)),
     "an expired certificate": (_expired, "first", ("it expired at", NOT_READY)),
     "a CustomResourceDefinition appears": (

@@ -48,8 +48,8 @@ _UNREACHABLE: Final = _Outage(
     fix="check that the API server runs; after a timeout, also that no firewall or NetworkPolicy blocks it",
 )
 _DISTRUSTED: Final = _Outage(
-    "API server has a certificate that is not trusted",
-    "API server has a trusted certificate again",
+    "claimgate does not trust the API server's certificate",
+    "claimgate trusts the API server's certificate again",
     fix="ca.crt of the ServiceAccount, or certificate-authority of the kubeconfig, must be the authority that "
     "signed it",
 )

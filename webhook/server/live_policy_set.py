@@ -254,7 +254,7 @@ class LiveParamsChecker:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            meanwhile = "answered; a key or a rule that does not exist has no effect"
+            meanwhile = "answered, as if the keys and rules that do not exist were not set: defaults apply"
             self._log.warning("mistakes in params", mistakes="; ".join(mistakes), reviews=meanwhile)
 
 
