@@ -16,7 +16,7 @@ def describe_run(
     """Return how a report is made, with the present time.
 
     Args:
-        command_line: the context of the command line, as the program got it; None where another verb plays this one.
+        command_line: the context of the command line, as the program got it; None if another verb calls this verb.
         policies: the sets of policies.
         revision: the commit that is checked out.
         docs_address: where the documentation is published.

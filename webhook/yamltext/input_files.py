@@ -235,7 +235,7 @@ def is_unicode(name: str) -> bool:
 
 
 def reason_not_read(file: InputFile) -> str:
-    """Return why a file of a folder, or a link to a folder, is not read; "" if it is, or where reading it fails."""
+    """Return why a file of a folder, or a link to a folder, is not read; "" if it is, or if reading it fails."""
     if not is_unicode(file.name):
         return NOT_UNICODE
     try:
