@@ -20,6 +20,7 @@ from tests.bench.bounds.attackers import ATTACKERS, NICE
 from tests.bench.bounds.calls import GET_HEALTH, HEAD, Prepared, connect, uid
 from tests.bench.bounds.counting import Many, counted
 from tests.bench.bounds.pods import POD_LISTS
+from tests.bench.bounds.report import DIRECT_P99_MS
 from tests.bench.bounds.reviews import review
 from tests.bench.bounds.server import Address
 from tests.bench.bounds.victims import FORK
@@ -147,11 +148,12 @@ def tiny_chunks(address: Address, _index: int, end: float) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One row: what each process does, and for how long."""
+    """One row: what each process does, for how long, and the most that victims may wait (p99)."""
 
     name: str
     run: Many
     seconds: float = 3.0
+    p99_ms: float = DIRECT_P99_MS
 
 
 BEHAVIOURS = (

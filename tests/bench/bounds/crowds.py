@@ -21,6 +21,7 @@ from tests.bench.bounds.calls import UID, Connection, Prepared, connect, uid
 from tests.bench.bounds.connections import Behaviour, held_bodies, idle
 from tests.bench.bounds.counting import Many, counted
 from tests.bench.bounds.pods import POD_LISTS
+from tests.bench.bounds.report import VICTIMS_P99_MS
 from tests.bench.bounds.reviews import count_for, review
 from tests.bench.bounds.server import Address
 from tests.bench.bounds.victims import Question, allowed
@@ -181,9 +182,9 @@ def honest() -> Question:
 
 
 CROWDS = (
-    Behaviour(f"{ACCOUNTS} service accounts, small Pods", accounts(100, _small_pod), 6.0),
-    Behaviour(f"{ACCOUNTS} service accounts, 200 KB Pods", accounts(12, large_pod), 10.0),
-    Behaviour("10,000 random selectors and patterns", random_selectors, SELECTORS_S),
+    Behaviour(f"{ACCOUNTS} service accounts, small Pods", accounts(100, _small_pod), 6.0, VICTIMS_P99_MS),
+    Behaviour(f"{ACCOUNTS} service accounts, 200 KB Pods", accounts(12, large_pod), 10.0, VICTIMS_P99_MS),
+    Behaviour("10,000 random selectors and patterns", random_selectors, SELECTORS_S, VICTIMS_P99_MS),
     Behaviour("800 connections that ask for /docs", pages, 5.0),
     Behaviour(f"{HELLOS} first messages of TLS at once", hellos, 5.0),
     Behaviour("refused bodies without end", refusals, 5.0),

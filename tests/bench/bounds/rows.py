@@ -11,7 +11,6 @@ from tests.bench.bounds.calls import GET_HEALTH, GET_METRICS, Connection, Prepar
 from tests.bench.bounds.connections import Behaviour, Running
 from tests.bench.bounds.memory import MB, Sampler
 from tests.bench.bounds.report import (
-    DIRECT_P99_MS,
     FRESH_MS,
     HEALTH_MS,
     VICTIMS_P99_MS,
@@ -98,7 +97,7 @@ def measure_connections(
     counts = Running(server.address, behaviour).counts()
     seen = victims.seen()
     memory = sampler.peak(behaviour.name)[1].pss / MB
-    missed = victims_missed(seen, DIRECT_P99_MS) + settle(server, asked, sampler)
+    missed = victims_missed(seen, behaviour.p99_ms) + settle(server, asked, sampler)
     report.row(behaviour.name, f"{'':>6} {victims_text(seen)}  {memory:>4.0f} | {counted(counts, 4)}", missed)
 
 
