@@ -19,7 +19,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
-from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
 from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInferencePool, InferencePool, Service
 from webhook.facts.model_servers.started_servers import (

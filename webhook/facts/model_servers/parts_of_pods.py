@@ -16,9 +16,8 @@ from typing import Any, Final
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.quantity import read_count
 from webhook.facts.model_servers.gpus import COMPARABLE
-from webhook.facts.model_servers.groups import MODEL_SERVER
 from webhook.facts.model_servers.processes import GPUS_UNUSED, NO_GPU, problem_of_parallel_size
-from webhook.facts.model_servers.server_candidates import may_start_server
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER, may_start_server
 from webhook.facts.model_servers.server_checks import check_server
 from webhook.facts.model_servers.server_groups import problem_of_small_group
 from webhook.facts.model_servers.servers_of_object import server_container

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.gpus import ContainerGpus
-from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.groups import MODEL_SERVER
-from webhook.facts.model_servers.server_candidates import may_start_server
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER, may_start_server
 from webhook.facts.model_servers.servers_of_object import ServerContainer, refusals_of_server
 from webhook.facts.model_servers.sglang import last_gpu_of_sglang
 from webhook.facts.model_servers.started_servers import (

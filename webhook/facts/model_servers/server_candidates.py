@@ -1,4 +1,4 @@
-"""Which containers may start a model server, told from words in their images and commands.
+"""Which containers may start a model server, told from words in their images and commands, and the group of rules.
 
 Few containers have such a word. All other modules of model servers are about these.
 """
@@ -9,9 +9,17 @@ from typing import Final, NamedTuple
 
 from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
+from webhook.rules.rule import RuleGroup
 from webhook.typed.pods import Container, PodSpec
 from webhook.workloads.podsets import PodSet
 
+MODEL_SERVER: Final = RuleGroup(
+    "model-server",
+    source="vllm-project/vllm vllm/config/parallel.py@00193b82",
+    level="warn",
+    fails="start",
+)
+"""The commands of model servers that their pods cannot run."""
 _NAMES: Final = (
     *("vllm", "sglang", "text-generation", "trtllm", "lmdeploy", "dynamo", "tritonserver", "triton_server"),
     *("llama-server", "llama.cpp", "/nim/", "ray start"),

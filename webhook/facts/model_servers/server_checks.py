@@ -1,19 +1,161 @@
-"""The checks of one model server, with a whole container or a part that a controller merges."""
+"""The checks of one model server, with a whole container or a part that a controller merges.
+
+processes.py compares the processes with GPUs, and refused_arguments.py reports refused arguments. The others are here:
+
+- GPUs that the container hides from itself, and GPUs of other pods that it sees. A variable of the container counts, or
+  one that its command sets (gpu/visible_devices.py).
+- Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
+  between processes use it, and often do without more of it where GPUs are connected directly.
+- How the server ends, and where its model comes from.
+
+Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
-from webhook.facts.model_servers import (
-    ends_and_models,
-    processes,
-    refused_arguments,
-    shared_memory,
-    visible_devices,
-)
+from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
+from webhook.facts.model_servers import processes, refused_arguments
 from webhook.facts.model_servers.processes import ServerAtPath
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.facts.model_servers.started_servers import LLAMA, VLLM
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+HIDDEN_GPUS: Final = MODEL_SERVER.rule(
+    "model-server/hidden-gpus",
+    title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs",
+    why=(
+        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. A number that does not exist "
+        "hides itself and all numbers after it, and a process without a GPU ends the server."
+    ),
+    source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
+)
+ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
+    "model-server/all-gpus-visible",
+    title="A model server may see the GPUs of other pods",
+    why=(
+        "With NVIDIA_VISIBLE_DEVICES or privileged, a container sees GPUs of the node that it does not request, so "
+        "that two pods compute on one GPU."
+    ),
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
+    level="advice",
+    fails="silent",
+    issues=("https://github.com/NVIDIA/k8s-device-plugin/issues/87",),
+)
+SHARED_MEMORY: Final = MODEL_SERVER.rule(
+    "model-server/shared-memory",
+    title="A model server with several GPUs has only 64 MiB of shared memory",
+    why="NCCL and the queues between the processes use /dev/shm. The server may fail with a bus error when it is full.",
+    source="https://github.com/vllm-project/vllm/issues/7466",
+    level="advice",
+    issues=("https://github.com/vllm-project/production-stack/issues/276",),
+)
+SHUTDOWN: Final = MODEL_SERVER.rule(
+    "model-server/shutdown",
+    title="shutdown-timeout is above the grace period of the pod",
+    why="vLLM finishes requests until its timeout, but the kubelet kills it at the end of the grace period.",
+    source="vllm-project/vllm vllm/entrypoints/openai/cli_args.py",
+    fails="disruption",
+    issues=("https://github.com/llm-d/llm-d/issues/927",),
+)
+OFFLINE_MODEL: Final = MODEL_SERVER.rule(
+    "model-server/offline-model",
+    title="A model of the hub is named where the hub is switched off",
+    why="With HF_HUB_OFFLINE the server finds a model only in its cache, which a new pod does not have.",
+    source="https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",
+    level="advice",
+)
+GATED_MODEL: Final = MODEL_SERVER.rule(
+    "model-server/gated-model",
+    title="A gated model is named without a token",
+    why="The hub allows the download only with the token of an account that has accepted the licence of the model.",
+    source="https://huggingface.co/docs/hub/models-gated",
+    level="advice",
+)
+NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
+_NO_GPUS: Final = frozenset(("void", "none", ""))
+_SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
+_GRACE_S: Final = 30
+_HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_GATED: Final = re.compile(r"(meta-llama/|google/gemma-).*")
+_TOKENS: Final = frozenset(("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"))
+_MIRRORS: Final = frozenset(("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE"))
+
+
+def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
+    """Report GPUs that the server hides from itself. Report GPUs of others that it may see as advice."""
+    yield from _check_hidden_gpus(member)
+    path, values = member.path, member.container.environment.by_name()
+    if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:
+        return
+    if (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
+        message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
+        yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it", words=(NVIDIA,))
+    elif member.container.security_context.privileged:
+        message = "is privileged, so the container may see every GPU of the node beside the ones that it requests"
+        yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
+
+
+def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
+    gpus, vendor = member.gpus.count, member.gpus.vendor
+    name = next((each for each in VARIABLES_BY_VENDOR.get(vendor, ()) if each in member.server.variables), "")
+    written = member.server.variables.get(name, "")
+    visible = None if gpus is None else visible_gpus(name, written, gpus, vendor)
+    if visible is None or may_see_other_gpus(member.container):
+        return
+    needed, message = member.processes.here, visible.fault
+    if not message:
+        if needed is None or visible.number >= needed:
+            return
+        message = f"{name}={written} leaves {counted(visible.number, 'GPU')} visible, but {member.server.name} needs "
+        message += str(needed)
+    yield HIDDEN_GPUS.problem(member.path, message, f"remove {name}", words=(name,))
+
+
+def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:
+    """Advise on a server of several processes in a container with no more shared memory than any other has."""
+    gpus, processes = member.gpus.count or 0, member.processes.here
+    is_one_process = processes == 1 or member.server.name == LLAMA
+    if gpus < 2 or is_one_process or member.spec.host_ipc or member.pod_set.elsewhere:
+        return
+    if not any(each.mount_path.rstrip("/") == _SHARED_MEMORY_PATH for each in member.container.volume_mounts):
+        message = f"has {counted(gpus, 'GPU')} but only 64 MiB of /dev/shm, which may be too little for NCCL"
+        yield SHARED_MEMORY.problem(member.path, message, "mount an emptyDir with medium Memory at /dev/shm")
+
+
+def check_shutdown(member: ServerContainer) -> Iterator[Problem]:
+    """Report a server that finishes requests for longer than its pod has to end."""
+    seconds = member.server.arguments.number("shutdown", 0)
+    if member.server.name != VLLM or not seconds or member.spec.is_omitted("terminationGracePeriodSeconds"):
+        return
+    grace = member.spec.termination_grace_period_seconds
+    grace = _GRACE_S if grace is None else grace
+    if seconds > grace:
+        message = f"--shutdown-timeout lets vLLM finish requests for {seconds} s, but the pod is killed after {grace} s"
+        yield SHUTDOWN.problem(member.path, message, f"set terminationGracePeriodSeconds to {seconds + _GRACE_S}")
+
+
+def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
+    """Advise on a model that the server cannot download."""
+    arguments, names = member.server.arguments, frozenset(member.container.environment.names)
+    model = arguments.values.get("model") or next(iter(arguments.positional), "")
+    if not _HUB_NAME.fullmatch(model) or member.container.env_from or not _MIRRORS.isdisjoint(names):
+        return
+    offline = member.server.variables.get("HF_HUB_OFFLINE", "")
+    has_volume = any(mount.mount_path != "/dev/shm" for mount in member.container.volume_mounts)  # noqa: S108
+    if offline in ("1", "true", "True", "ON") and not has_volume:
+        message = (
+            f"names the model {model} of the hub, but HF_HUB_OFFLINE stops {member.server.name} from downloading it"
+        )
+        yield OFFLINE_MODEL.problem(member.path, message, "mount the model, or remove HF_HUB_OFFLINE")
+    elif _GATED.fullmatch(model) and names.isdisjoint(_TOKENS) and not has_volume:
+        message = f"names the gated model {model}, but sets no HF_TOKEN, so the hub refuses the download"
+        yield GATED_MODEL.problem(member.path, message, "set HF_TOKEN from a Secret")
 
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:
@@ -29,7 +171,7 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
     yield from processes.check_slices_and_absent_gpus(at)
     yield from refused_arguments.check_refused_arguments(member)
     yield from refused_arguments.advise_naming_ray(member)
-    yield from visible_devices.check_visible_devices(member)
-    yield from shared_memory.advise_shared_memory(member)
-    yield from ends_and_models.check_shutdown(member)
-    yield from ends_and_models.advise_model_source(member)
+    yield from check_visible_devices(member)
+    yield from advise_shared_memory(member)
+    yield from check_shutdown(member)
+    yield from advise_model_source(member)

@@ -16,7 +16,7 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.model_servers.gpus import gpus_of_container
-from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
     WORKER_SET_TEMPLATE,
     ServerContainer,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.facts.model_servers import lmdeploy, nim, sglang, tensorrt_llm, tgi, triton, vllm
+from webhook.facts.model_servers import other_servers, sglang, vllm
 from webhook.facts.model_servers.configuration_files import with_configuration_file
 from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
 from webhook.facts.model_servers.processes import ServerProcesses
@@ -139,7 +139,7 @@ def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
 
 
 def _server_of_container(container: Container, subject: Subject) -> StartedServer | None:
-    return started_server(container) or triton.triton_of_container(container, subject)
+    return started_server(container) or other_servers.triton_of_container(container, subject)
 
 
 def server_container(
@@ -176,15 +176,15 @@ def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProc
         case name if name == SGLANG:
             return sglang.processes_of_sglang(server)
         case name if name == TGI:
-            return tgi.processes_of_tgi(server)
+            return other_servers.processes_of_tgi(server)
         case name if name == TENSORRT_LLM:
-            return tensorrt_llm.processes_of_tensorrt_llm(server)
+            return other_servers.processes_of_tensorrt_llm(server)
         case name if name == LMDEPLOY:
-            return lmdeploy.processes_of_lmdeploy(server)
+            return other_servers.processes_of_lmdeploy(server)
         case name if name == NIM:
-            return nim.processes_of_nim(server)
-        case name if name == triton.TRITON:
-            return triton.processes_of_triton(server)
+            return other_servers.processes_of_nim(server)
+        case name if name == other_servers.TRITON:
+            return other_servers.processes_of_triton(server)
     return ServerProcesses()
 
 
@@ -206,7 +206,7 @@ def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
         case name if name == SGLANG:
             return tuple(sglang.refusals_of_sglang(member.server))
         case name if name == TGI:
-            return tuple(tgi.refusals_of_tgi(member.server, member.gpus.count))
+            return tuple(other_servers.refusals_of_tgi(member.server, member.gpus.count))
         case name if name == TENSORRT_LLM:
-            return tuple(tensorrt_llm.refusals_of_tensorrt_llm(member.server))
+            return tuple(other_servers.refusals_of_tensorrt_llm(member.server))
     return ()

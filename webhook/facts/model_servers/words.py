@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.groups import MODEL_SERVER
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
 from webhook.typed.pods import Container

@@ -47,7 +47,7 @@ _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 """Images with programs that use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
-"""Images of servers, which often need at most 64 MiB: facts/model_servers/shared_memory.py."""
+"""Images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
