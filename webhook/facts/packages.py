@@ -290,14 +290,9 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.device_failures",
+        checks="device_failures",
         groups=("device-failures",),
-        rules=(
-            "restarts",
-            "node_taints_and_tolerations",
-            "device_failures",
-            "probes",
-            "nccl",
-        ),
+        rules=("restarts", "device_failures", "probes", "nccl"),
     ),
 )
 """The packages, a row each."""

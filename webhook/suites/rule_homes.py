@@ -124,7 +124,10 @@ def _assigned(statement: ast.AST) -> str:
 
 
 def _names_that_are_read(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
-    """Yield every name that is read outside comparisons, with the function or table that reads it and its line."""
+    """Yield every name that is read outside comparisons, with the function or table that reads it and its line.
+
+    `NAME.id` does not count: a function that only names a rule finds no object which breaks it.
+    """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             yield from _names_that_are_read(child, f"{part}.{child.name}".lstrip("."), child.lineno)
@@ -132,5 +135,5 @@ def _names_that_are_read(node: ast.AST, part: str, line: int) -> Iterator[tuple[
             yield from _names_that_are_read(child, name, child.lineno)
         elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
             yield child.id, part, line
-        elif not isinstance(child, ast.Compare):
+        elif not isinstance(child, ast.Compare) and not (isinstance(child, ast.Attribute) and child.attr == "id"):
             yield from _names_that_are_read(child, part, line)

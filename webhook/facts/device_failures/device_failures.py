@@ -1,5 +1,12 @@
-"""The steps after a failed pod: another pod, with other devices and an image that is already on the node.
+"""What pods with devices do when a node, a device or a container fails, and its checks.
 
+- Tolerations keep pods on nodes and devices that have failed. A toleration without a key and with the operator Exists
+  matches every taint. Device taints: KEP-5055.
+- A failed pod is followed by another pod, with other devices and an image that is already on the node.
+
+restarts.py has the rules of what controllers do, probes.py those of servers, and nccl.py those of NCCL.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/;
 https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
 """
 
@@ -7,19 +14,57 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
+from webhook.facts.check import Check
+from webhook.facts.device_failures import nccl, probes, restarts
 from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.dra.device_claims import OWN_DEVICES
+from webhook.facts.dra.pod_claims import LOOKUPS as CLAIM_LOOKUPS
 from webhook.facts.dra.pod_claims import pod_claims
-from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
+from webhook.facts.dra.types import DeviceSubRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.gpu.device_pods import (
+    WORKLOADS,
+    DevicePods,
+    check_advice_without_repetitions,
+    is_training_container,
+    read_device_workload,
+)
 from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
-from webhook.typed.pods import Container
+from webhook.typed.pod_parts import CLAIMS, DEVICES
+from webhook.typed.pods import Container, Pod, Toleration
 
+TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
+    "device-failures/tolerates-everything",
+    level="advice",
+    title="Pods with devices tolerate every taint",
+    why="Kubernetes and device health controllers use taints to move pods away from lost nodes and broken devices.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+)
+LOST_NODE: Final = DEVICE_FAILURES.rule(
+    "device-failures/lost-node",
+    title="Pods with devices stay on a lost node for ever",
+    why=(
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod on a lost node until a "
+        "person deletes the pod."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
+)
+DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/device-taints",
+    title="The request tolerates every device taint",
+    why=(
+        "Drivers taint unhealthy devices. A request that tolerates every taint gets these devices, and its pods are "
+        "not evicted from them."
+    ),
+    source="k8s.io/api v0.36.1 resource/v1 types.go DeviceToleration",
+)
 BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
     title="A Pod that trains has no controller",
@@ -47,7 +92,9 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     level="advice",
     severity="low",
 )
-
+NAME_TAINTS: Final = "write one toleration for each taint that is meant, with its key"
+_EVICTING: Final = ("", "NoExecute")
+_NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 _POD: Final = ("", "Pod")
 _IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
 """Parts of the name of a Pod or of its container that only tests its devices."""
@@ -57,6 +104,43 @@ _RUNS_TEST: Final = re.compile(
     r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
 """The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
+
+
+def advise_tolerations(subject: Subject) -> Iterator[Problem]:
+    """Warn of tolerations with which pods with devices stay on a node that failed."""
+    for pods in subject.once(read_device_workload).device_pods:
+        for toleration in pods.spec.tolerations:
+            if _tolerates_without_time_limit(toleration):
+                yield from _check_lasting_toleration(toleration, pods)
+
+
+def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Problem]:
+    at, key = pods.locate(toleration.at), toleration.key
+    if not key:
+        message = "tolerates every taint, so the pods stay on nodes that are gone or have failed devices"
+        yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
+    elif key in _NODE_FAILURES:
+        message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
+        effect = "" if toleration.effect else "effect NoExecute and "
+        yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, such as to 300")
+
+
+def _tolerates_without_time_limit(toleration: Toleration) -> bool:
+    matches_all = toleration.operator == "Exists" or bool(toleration.key)
+    return matches_all and toleration.effect in _EVICTING and toleration.toleration_seconds is None
+
+
+def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
+    """Warn of tolerations of device requests that take devices which their driver has tainted as failed."""
+    is_claim = subject.group_kind[1] == "ResourceClaim"
+    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim_spec
+    for request in claim.devices.requests:
+        exact = (request.flat_request, request.exactly)
+        for part in chain[ExactDeviceRequest | DeviceSubRequest](exact, request.first_available):
+            for toleration in part.tolerations:
+                if not toleration.key and _tolerates_without_time_limit(toleration):
+                    message = "tolerates every taint of a device, so devices that have failed are allocated again"
+                    yield DEVICE_TAINTS.problem(toleration.at, message, NAME_TAINTS)
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
@@ -112,3 +196,60 @@ def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
         message = "makes every restart ask the registry, although an image with a digest never changes"
         problem = IMAGE_PULL.problem(places[0], message, "set IfNotPresent", "Always")
         yield replace(problem, also=tuple(places[1:]))
+
+
+_ADVICE: Final = (
+    restarts.advise_job_policies,
+    restarts.advise_gang_restarts,
+    advise_tolerations,
+    advise_bare_pods,
+    advise_reused_claims_of_single_pods,
+    probes.advise_serving_readiness_and_disruption,
+    probes.advise_liveness_probes,
+    advise_always_pull_of_image_digests,
+    nccl.advise_nccl,
+)
+_OF_SERVERS: Final = (probes.advise_serving_readiness_and_disruption, probes.advise_liveness_probes)
+_CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
+_LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *CLAIM_LOOKUPS, NAMESPACES)
+
+
+def advise_device_failures(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about an object, once where several of its templates share it."""
+    yield from check_advice_without_repetitions(_ADVICE, TOLERATES_EVERYTHING.id, subject)
+
+
+def advise_probes(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about servers of an object of a kind without other advice about failures."""
+    yield from check_advice_without_repetitions(_OF_SERVERS, probes.LIVENESS_PROBE.id, subject)
+
+
+def _needs_device_failure_advice(subject: Subject) -> bool:
+    """Return whether an object is not a Pod without devices."""
+    if subject.group_kind != ("", "Pod"):
+        return True
+    pod = subject.typed(Pod)
+    limits = (container.resources.limits for container in pod.spec.all_containers())
+    return bool(pod.spec.resource_claims) or any("/" in name for named in limits for name in named)
+
+
+CHECKS: Final = (
+    Check(
+        group="device-failures",
+        run=advise_device_failures,
+        kinds=WORKLOADS | probes.SERVICES,
+        lookups=_LOOKUPS,
+        when=_needs_device_failure_advice,
+        of_made_objects=False,
+        of_pods_with=frozenset((CLAIMS, DEVICES)),
+    ),
+    Check(
+        group="device-failures",
+        run=advise_probes,
+        kinds=probes.OTHER_SERVERS,
+        lookups=_LOOKUPS,
+        of_made_objects=False,
+    ),
+    Check(group="device-failures", run=probes.advise_probes_of_parts, kinds=probes.LLM_SERVICES),
+    Check(group="device-failures", run=advise_device_tolerations, kinds=_CLAIMS),
+)
