@@ -225,12 +225,9 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.sandbox",
+        checks="sandbox",
         groups=("sandbox",),
-        rules=(
-            "sandbox",
-            "pools",
-            "shard_patches",
-        ),
+        rules=("sandbox", "pools", "shard_patches"),
     ),
     FactPackage(module="webhook.facts.mesh", checks="sidecars", groups=("mesh",), rules=("sidecars",)),
     FactPackage(

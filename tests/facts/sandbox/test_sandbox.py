@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.apimachinery.attributes import JSON
-from webhook.facts.sandbox.checks import (
+from webhook.facts.sandbox.sandbox import (
     check_batch_sandbox,
     check_claim_references,
     check_pool_reference,
