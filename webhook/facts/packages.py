@@ -68,6 +68,7 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.ray",
+        checks="ray",
         groups=("ray",),
         rules=("ray", "serve_config", "gpus_of_groups", "releases"),
     ),

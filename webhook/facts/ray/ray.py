@@ -1,5 +1,4 @@
-"""The mistakes in a RayCluster, a RayJob or a RayService that KubeRay's operator refuses, and the number of GPUs of
-Ray.
+"""What KubeRay's operator refuses in a RayCluster, a RayJob or a RayService, and the checks of Ray's kinds.
 
 The operator refuses an object after it was stored, and only in an event. Names of RayJobs and RayServices are shorter
 by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on
@@ -21,8 +20,11 @@ from typing import Final
 from webhook.apimachinery import paths
 from webhook.apimachinery.names import dns1035_label_errors, label_fault
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.ray.gpus_of_groups import check_resources_of_groups
+from webhook.facts.check import Check, group_kinds_of_types
+from webhook.facts.ray.gpus_of_groups import check_entrypoint_gpus, check_gpus_of_serve, check_resources_of_groups
 from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.releases import check_ray_releases
+from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -261,3 +263,21 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
 def validate_group_resources(subject: Subject) -> Iterator[Problem]:
     """Report groups that set amounts of Ray in two places (ValidateRayClusterSpec)."""
     yield from check_resources_of_groups(ray_cluster_spec_of(subject))
+
+
+_RAY: Final = group_kinds_of_types(RayCluster, RayJob, RayService, RayCronJob)
+_OF_OPERATOR: Final = group_kinds_of_types(RayCluster, RayJob, RayService)
+
+CHECKS: Final = (
+    Check(group="ray", run=validate_name, kinds=_OF_OPERATOR),
+    Check(group="ray", run=validate_ray_job_spec, kinds=group_kinds_of_types(RayJob)),
+    Check(group="ray", run=check_time_to_live, kinds=group_kinds_of_types(RayJob, RayCronJob)),
+    Check(group="ray", run=check_replica_bounds, kinds=_RAY),
+    Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
+    Check(group="ray", run=validate_num_gpus, kinds=_RAY),
+    Check(group="ray", run=validate_group_resources, kinds=_RAY),
+    Check(group="ray", run=check_serve_config, kinds=group_kinds_of_types(RayService)),
+    Check(group="ray", run=check_gpus_of_serve, kinds=group_kinds_of_types(RayService)),
+    Check(group="ray", run=check_entrypoint_gpus, kinds=group_kinds_of_types(RayJob, RayCronJob)),
+    Check(group="ray", run=check_ray_releases, kinds=_OF_OPERATOR),
+)
