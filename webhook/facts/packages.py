@@ -271,12 +271,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.storage",
         groups=("storage",),
-        rules=(
-            "volume_claims",
-            "rolling_updates",
-            "checkpoints",
-            "shared_memory",
-        ),
+        rules=("volume_claims", "checkpoints", "shared_memory"),
     ),
     FactPackage(
         module="webhook.facts.preemption",

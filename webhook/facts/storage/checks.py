@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
-from webhook.facts.storage import checkpoints, rolling_updates, shared_memory, volume_claims
+from webhook.facts.storage import checkpoints, shared_memory, volume_claims
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
@@ -17,7 +17,7 @@ _ADVICE: Final = (
     volume_claims.check_classes_of_ephemeral_volumes,
     volume_claims.validate_created_claims,
     checkpoints.advise_checkpoints,
-    rolling_updates.advise_rolling_updates,
+    volume_claims.advise_rolling_updates,
     shared_memory.advise_shared_memory,
     shared_memory.validate_shared_memory_limits,
     checkpoints.advise_sub_paths,
