@@ -41,13 +41,7 @@ PACKAGES: Final = (
         fact="pod_sets",
         facts=("podSets",),
         groups=("pod-resources", "pod-template", "workload-update"),
-        rules=(
-            "pod_resources",
-            "pod_resources_at_pod_level",
-            "workload_update",
-            "pod_template",
-            "pod_template_scheduling",
-        ),
+        rules=("pod_resources", "workload_update", "pod_template", "pod_template_scheduling"),
     ),
     FactPackage(
         module="webhook.facts.shapes",

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods import pod_resources, pod_resources_at_pod_level, pod_template, pod_template_scheduling
+from webhook.facts.pods import pod_resources, pod_template, pod_template_scheduling
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
@@ -36,8 +36,8 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)
     if pod.has("resources"):
-        yield from pod_resources_at_pod_level.check_no_pod_resources_on_windows(pod)
-        yield from pod_resources_at_pod_level.validate_pod_resource_consistency(places)
+        yield from pod_resources.check_no_pod_resources_on_windows(pod)
+        yield from pod_resources.validate_pod_resource_consistency(places)
 
 
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:

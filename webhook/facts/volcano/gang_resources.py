@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 from webhook.apimachinery import quantity
 from webhook.facts.pods import amounts
-from webhook.facts.pods.pod_resources import resources_in_json_spec
-from webhook.facts.pods.pod_resources_at_pod_level import sum_requests_of_containers
+from webhook.facts.pods.pod_resources import resources_in_json_spec, sum_requests_of_containers
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Amount
