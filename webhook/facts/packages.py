@@ -154,11 +154,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.launch",
         groups=("launch",),
-        rules=(
-            "processes_and_slots",
-            "nodes_and_ranks",
-            "owners",
-        ),
+        rules=("processes_and_slots", "nodes_and_ranks", "commands_of_kinds"),
     ),
     FactPackage(
         module="webhook.facts.model_servers",

@@ -1,22 +1,32 @@
-"""Which rules apply to the commands of the pods of each kind: processes, nodes, ranks and variables.
+"""Which rules apply to the commands of the pods of each kind: processes, nodes, ranks, and variables of controllers.
 
 The command of a TrainJob is the command after the merge with its runtime. Jobs of the Training Operator and TrainJobs
 have their own rules for numbers that their operators set, so this module checks only their other numbers.
+
+Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
+tensorflow append their variables, and the last one counts. pytorch does nothing without a master, tensorflow nothing
+for a single pod. A LeaderWorkerSet puts its own variables first and leaves out others with their names.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
+OnPodCreate; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go addEnvVarsIfNotExists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery.paths import get
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json, launch_of_json
 from webhook.facts.kinds import LEADER_WORKER_SET
-from webhook.facts.launch import nodes_and_ranks, owners, processes_and_slots
+from webhook.facts.launch import nodes_and_ranks, processes_and_slots
 from webhook.facts.launch.member import (
     INDEXED,
     KUBEFLOW,
+    LAUNCH,
     UNRELATED,
     LaunchedContainer,
     PodsTrainingTogether,
@@ -24,14 +34,80 @@ from webhook.facts.launch.member import (
     read_launched_containers,
 )
 from webhook.facts.launch.nodes_and_ranks import MORE_NODES_THAN_PODS
-from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
 from webhook.facts.volcano_objects import types
+from webhook.facts.volcano_objects.defaults import NEED_SERVICE
 from webhook.facts.volcano_objects.types import JobSpec
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
+
+OPERATOR_VARIABLE: Final = LAUNCH.rule(
+    "launch/operator-variable",
+    title="The container sets a variable that its controller overwrites",
+    why="The controller sets this variable in every pod, so the value of the container has no effect.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+    severity="low",
+    fails="silent",
+)
+PYTORCH_VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+TENSORFLOW_VARIABLES: Final = ("TF_CONFIG",)
+LEADER_WORKER_SET_VARIABLES: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
+_WORKER_SET: Final = "LWS_"
+_WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
+
+
+def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
+    """Report variables of a container that its controller overwrites; variables of LeaderWorkerSet count only with a
+    written value, because labels of its pods have the same values.
+    """
+    for name in owned:
+        if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
+            message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
+            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}", words=(name,))
+
+
+class VariableOwner(Struct, frozen=True, kw_only=True):
+    """An operator or plugin that sets variables in the containers of some or all pod sets, and its name."""
+
+    variables: Collection[str]
+    name: str
+    pod_sets: Collection[str] | None = None
+
+    def variables_set_in(self, member: LaunchedContainer) -> Collection[str]:
+        """Return the variables that the owner sets in a container."""
+        return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
+
+
+def owners_of_variables(
+    job: JobSpec | None, members: Sequence[LaunchedContainer], *, is_worker_set: bool
+) -> tuple[VariableOwner, ...]:
+    """Return the owners of an object's variables: plugins of a job of Volcano, or LeaderWorkerSet."""
+    if is_worker_set:
+        return (VariableOwner(variables=LEADER_WORKER_SET_VARIABLES, name="LeaderWorkerSet"),)
+    return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
+
+
+def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
+    """Map each variable to the task with the hosts that it lists; plugin svc sets them, some plugins add svc, mpi has
+    one more.
+    """
+    if _WITH_SERVICE.isdisjoint(job.plugins):
+        return {}
+    names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}
+    return {**names, "MPI_HOST": job.tasks_by_role("mpi")["worker"]} if "mpi" in job.plugins else names
+
+
+def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
+    names = {member.pod_set for member in members}
+    if "pytorch" in job.plugins and (tasks := job.tasks_by_role("pytorch"))["master"] in names:
+        everywhere = [name for name in PYTORCH_VARIABLES if name != "RANK"]
+        yield VariableOwner(variables=everywhere, name="the plugin pytorch")
+        yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
+    if "tensorflow" in job.plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
+        yield VariableOwner(variables=TENSORFLOW_VARIABLES, name="the plugin tensorflow")
 
 
 def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
@@ -60,7 +136,7 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
     for member in listed:
         owned = [name for owner in setting for name in owner.variables_set_in(member)]
         for owner in setting:
-            yield from owners.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
+            yield from check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
         yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
     if job is not None and job.plugins:
         yield from processes_and_slots.check_ranks_against_task_hosts(
@@ -76,7 +152,7 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
         yield from nodes_and_ranks.check_rank_fixed_in_template(
-            member, owners.PYTORCH_VARIABLES if has_master else (), "the index of the pod"
+            member, PYTORCH_VARIABLES if has_master else (), "the index of the pod"
         )
     if spec.elastic_policy is not None:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
