@@ -143,7 +143,6 @@ PACKAGES: Final = (
         groups=("training-job",),
         rules=(
             "roles",
-            "containers",
             "training_job",
             "elastic_and_rendezvous",
             "autoscaler",

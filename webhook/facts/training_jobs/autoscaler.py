@@ -12,8 +12,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
-from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE, PyTorchJob
+from webhook.facts.training_jobs.typed_job import TRAINING_JOB, TRAINING_JOB_ADVICE, PyTorchJob, TrainingJobOfKind
 from webhook.rules.problem import Problem
 from webhook.typed.autoscaling import Metric
 from webhook.typed.cluster_objects import LimitRange

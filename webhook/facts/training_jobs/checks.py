@@ -14,10 +14,9 @@ from webhook.facts.training_jobs import (
     roles,
     training_job,
 )
-from webhook.facts.training_jobs.containers import check_settings_that_operator_overwrites
 from webhook.facts.training_jobs.processes import validate_processes
-from webhook.facts.training_jobs.typed_job import KINDS, read_job
-from webhook.facts.training_jobs.types import GROUP
+from webhook.facts.training_jobs.roles import check_settings_that_operator_overwrites
+from webhook.facts.training_jobs.typed_job import GROUP, KINDS, read_job
 from webhook.rules.problem import Problem
 
 _VALIDATIONS: Final = (

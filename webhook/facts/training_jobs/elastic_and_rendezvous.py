@@ -12,8 +12,7 @@ from typing import Final
 from webhook.facts.training_jobs.autoscaler import validate_autoscaler_limits
 from webhook.facts.training_jobs.processes import check_nproc_field_set_once
 from webhook.facts.training_jobs.training_job import advise_deprecated_field
-from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
-from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import TRAINING_JOB, TRAINING_JOB_ADVICE, TrainingJobOfKind
 from webhook.rules.problem import Problem
 
 ELASTIC_WORKERS: Final = TRAINING_JOB.rule(

@@ -15,8 +15,7 @@ from typing import Final
 from webhook.facts.command_lines.command import MPI, LaunchedProgram
 from webhook.facts.launch.processes_and_slots import MORE_SLOTS, sentence_about_lacking_slots
 from webhook.facts.training_jobs.training_job import warn_of_fields_of_other_version
-from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind
-from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import TRAINING_JOB, TRAINING_JOB_ADVICE, RoleOfJob, TrainingJobOfKind
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, either
 

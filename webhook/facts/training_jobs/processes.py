@@ -14,9 +14,14 @@ from typing import Final
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
-from webhook.facts.training_jobs.containers import advise_shared_memory
-from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, RoleOfJob, TrainingJobOfKind
-from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.roles import advise_shared_memory
+from webhook.facts.training_jobs.typed_job import (
+    PROCESSES_OF_ELASTIC_POLICY,
+    TRAINING_JOB,
+    TRAINING_JOB_ADVICE,
+    RoleOfJob,
+    TrainingJobOfKind,
+)
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 

@@ -11,8 +11,13 @@ from typing import Final
 
 from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
-from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, RoleOfJob, TrainingJobOfKind
-from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import (
+    PROCESSES_OF_ELASTIC_POLICY,
+    TRAINING_JOB,
+    TRAINING_JOB_ADVICE,
+    RoleOfJob,
+    TrainingJobOfKind,
+)
 from webhook.rules.problem import Problem
 from webhook.text.wording import change, counted, either
 

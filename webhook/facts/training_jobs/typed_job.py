@@ -1,38 +1,52 @@
-"""A job of the Training Operator or the MPI Operator as its rules read it: settings, and roles with their pods.
+"""The groups of rules of this package, and a job of the Training Operator or the MPI Operator as its rules read it.
 
-Of the types of its CRD. Placeholders (`$`, `{{`) count as not set, and can be found by their path; a role with unknown
-containers is open. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/apis/kubeflow.org/v1;
-kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/v2beta1/default.go.
+The kinds have the fields of their CRDs. A job has settings, and roles with their pods. Placeholders (`$`, `{{`) count
+as not set, and can be found by their path; a role with unknown containers is open.
+
+Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e
+pkg/apis/kubeflow/v2beta1/default.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from webhook.apimachinery.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
 from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.types import (
-    AnyJob,
-    JAXJob,
-    MPIJob,
-    PaddleJob,
-    PyTorchJob,
-    ReplicaSpec,
-    TFJob,
-    XGBoostJob,
-)
+from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Entries, Items
-from webhook.typed.pods import Container
+from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
 
+TRAINING_JOB: Final = RuleGroup(
+    "training-job",
+    refused_by="the Training Operator or the MPI Operator",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks",
+    fails="create",
+    refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
+    updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
+)
+"""The mistakes in a job that the Training Operator and the MPI Operator refuse, partly in an event after it was stored,
+and probable mistakes."""
+TRAINING_JOB_ADVICE: Final = RuleGroup(
+    "training-job",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    level="warn",
+    fails="silent",
+)
+"""Probable mistakes that the operators accept."""
+GROUP: Final = "kubeflow.org"
 BETA: Final = "v2beta1"
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
@@ -40,6 +54,95 @@ PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 """The older field of the number of processes, below the spec."""
 _CHARACTERS: Final = 100
 """How many characters of a text count as one unit where placeholders are looked for, some 2 microseconds."""
+
+
+class ReplicaSpec(Typed):
+    """kubeflow.org ReplicaSpec: one role of a job."""
+
+    replicas = OptionalNumber()
+    restart_policy = Text()
+    template = Part(PodTemplate)
+
+
+class PyTorchJobSpec(Typed):
+    """kubeflow.org PyTorchJobSpec."""
+
+    roles = PartMap(ReplicaSpec, name="pytorchReplicaSpecs")
+
+
+class PyTorchJob(Object):
+    """kubeflow.org PyTorchJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "PyTorchJob")
+    spec = Part(PyTorchJobSpec)
+
+
+class TFJobSpec(Typed):
+    """kubeflow.org TFJobSpec."""
+
+    roles = PartMap(ReplicaSpec, name="tfReplicaSpecs")
+
+
+class TFJob(Object):
+    """kubeflow.org TFJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "TFJob")
+    spec = Part(TFJobSpec)
+
+
+class MPIJobSpec(Typed):
+    """kubeflow.org MPIJobSpec, of v1 and v2beta1."""
+
+    roles = PartMap(ReplicaSpec, name="mpiReplicaSpecs")
+
+
+class MPIJob(Object):
+    """kubeflow.org MPIJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "MPIJob")
+    spec = Part(MPIJobSpec)
+
+
+class XGBoostJobSpec(Typed):
+    """kubeflow.org XGBoostJobSpec."""
+
+    roles = PartMap(ReplicaSpec, name="xgbReplicaSpecs")
+
+
+class XGBoostJob(Object):
+    """kubeflow.org XGBoostJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "XGBoostJob")
+    spec = Part(XGBoostJobSpec)
+
+
+class PaddleJobSpec(Typed):
+    """kubeflow.org PaddleJobSpec."""
+
+    roles = PartMap(ReplicaSpec, name="paddleReplicaSpecs")
+
+
+class PaddleJob(Object):
+    """kubeflow.org PaddleJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "PaddleJob")
+    spec = Part(PaddleJobSpec)
+
+
+class JAXJobSpec(Typed):
+    """kubeflow.org JAXJobSpec."""
+
+    roles = PartMap(ReplicaSpec, name="jaxReplicaSpecs")
+
+
+class JAXJob(Object):
+    """kubeflow.org JAXJob."""
+
+    gvk = GroupVersionKind(GROUP, "v1", "JAXJob")
+    spec = Part(JAXJobSpec)
+
+
+AnyJob: TypeAlias = PyTorchJob | TFJob | MPIJob | XGBoostJob | PaddleJob | JAXJob
 
 
 @dataclass(frozen=True, slots=True)
