@@ -72,7 +72,6 @@ PACKAGES: Final = (
         groups=("device-claims", "resource-claims", "device-classes", "resource-slices", "nvidia-device-config"),
         rules=(
             "device_claims",
-            "device_claims_lookups",
             "device_claims_classes",
             "device_claims_group",
             "resource_claims",

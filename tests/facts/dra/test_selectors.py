@@ -13,8 +13,8 @@ from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLargeToCompile
-from webhook.facts.dra import device_matching as selecting
 from webhook.facts.dra import selectors
+from webhook.facts.dra import selectors as selecting
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[2] / "data/dra/selectors.jsonl").read_text().splitlines()]
 DEVICES = {row["name"]: row for row in ROWS if "name" in row}

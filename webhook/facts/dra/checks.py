@@ -7,22 +7,30 @@ from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.dra.device_claims import (
+    advise_gpu_requested_twice,
     check_unused_and_shared_claims,
+    validate_claims,
     validate_no_node_name,
     validate_pod_claims,
+    validate_requests,
     validate_unique_claim_names,
 )
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_group import LOOKUP, check_claims_match_pod_group
-from webhook.facts.dra.device_claims_lookups import advise_gpu_requested_twice, validate_claims, validate_requests
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
 from webhook.facts.dra.inventory import DEVICE_LOOKUPS
 from webhook.facts.dra.nvidia_device_config import validate_device_configs
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.dra.resource_claims import validate_pod_group, validate_resource_claim, validate_workload
 from webhook.facts.dra.resource_slices import validate_selected_devices
-from webhook.facts.dra.slice_types import DeviceTaintRule
-from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
+from webhook.facts.dra.types import (
+    DeviceClass,
+    DeviceTaintRule,
+    PodGroup,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    Workload,
+)
 from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES

@@ -12,8 +12,7 @@ from typing import Final
 from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, message_and_fix
 from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
 from webhook.facts.dra.requests import read_selectors
-from webhook.facts.dra.slice_types import DeviceTaintRule
-from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, version_fault
+from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, DeviceTaintRule, version_fault
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.schema.values import Breach

@@ -28,7 +28,6 @@ from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
 from webhook.facts.dra import published_devices
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
-from webhook.facts.dra.device_matching import device_as_cel_value
 from webhook.facts.dra.published_devices import (
     PooledDevice,
     TaintRules,
@@ -39,7 +38,7 @@ from webhook.facts.dra.published_devices import (
     untolerated_taint,
 )
 from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
-from webhook.facts.dra.selectors import MOST_COST, compile_selector
+from webhook.facts.dra.selectors import MOST_COST, compile_selector, device_as_cel_value
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView

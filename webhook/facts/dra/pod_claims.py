@@ -4,6 +4,10 @@ For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, l
 ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. Rules and defaults:
 k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is
 guessed by its name only.
+
+A claim or a template that is not found is certainly absent, promised by a ComputeDomain, or misspelled. It is known to
+be absent only if the view is the whole cluster. A ComputeDomain promises the template that it names; its controller
+makes it.
 """
 
 from __future__ import annotations
@@ -12,15 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import NAMESPACE
+from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.apimachinery.paths import FieldPath
-from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, AbsenceFinder, AbsenceOfClaim, ClaimKind
+from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.dra.device_claims_classes import DEVICE_CLASS, DeviceClasses
 from webhook.facts.dra.requested_devices import NO_CONTENTS, ClaimContents, contents_of_claim
 from webhook.facts.dra.requests import DeviceRequestOfClaim
-from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
+from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.fact import Missing
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -32,6 +36,65 @@ from webhook.typed.pods import Container, Pod, PodTemplate
 from webhook.typed.pods import PodClaim as Entry
 from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
+
+DEFAULT: Final = "default"
+"""The namespace of an object without one in its file, as kubectl assumes."""
+
+
+def _template_of_compute_domain(domain: JSON) -> Sequence[str]:
+    return (ComputeDomain.of(domain).spec.channel.resource_claim_template.name,)
+
+
+_BY_TEMPLATE: Final = Index("the template that it creates", _template_of_compute_domain)
+DOMAINS: Final = interest_in_fields(
+    ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name", indexes=(_BY_TEMPLATE,)
+)
+"""The fields of ComputeDomains that are read."""
+_SHOWN: Final = 3
+ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
+
+
+class AbsenceOfClaim(Struct, frozen=True):
+    """Known facts about a claim or a template that does not exist.
+
+    Args:
+        is_absent: whether it is known not to be there.
+        is_promised: whether a ComputeDomain will make it.
+        nearest: the name that was probably intended.
+        elsewhere: other namespaces that have one of this name, at most three.
+    """
+
+    is_absent: bool = False
+    is_promised: bool = False
+    nearest: str = ""
+    elsewhere: tuple[str, ...] = ()
+
+
+class AbsenceFinder:
+    """Finds out why objects do not exist in the namespace of one view."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = replace(view, namespace=view.namespace or DEFAULT)
+
+    def find_absence(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
+        """Return why an object that was looked up does not exist."""
+        view = self._view
+        is_promised = kind is ResourceClaimTemplate and is_promised_by_compute_domain(view, name)
+        elsewhere = {namespace or DEFAULT for namespace in view.namespaces_with(kind.gvk, name)}
+        nearest = view.nearest_here(name, kind.gvk)
+        return AbsenceOfClaim(
+            is_absent=view.is_whole(kind.gvk) and not is_promised,
+            is_promised=is_promised,
+            nearest=nearest,
+            elsewhere=tuple(sorted(elsewhere)[:_SHOWN]),
+        )
+
+
+def is_promised_by_compute_domain(view: ClusterView, name: str) -> bool:
+    """Return whether a ComputeDomain of the view's namespace creates a template of a name."""
+    here = replace(view, namespace=view.namespace or DEFAULT)
+    return next(here.typed_under_key(ComputeDomain, _BY_TEMPLATE, name), None) is not None
+
 
 CLAIM: Final = ResourceClaim.gvk
 TEMPLATE: Final = ResourceClaimTemplate.gvk

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.slice_types import (
+from webhook.facts.dra.types import (
     CounterValue,
     DeviceCapacity,
     DeviceFields,

@@ -1,27 +1,33 @@
-"""Compiles device selectors in the CEL environment of dynamic resource allocation, and judges them as the API server
-does.
+"""Device selectors: compiled in the CEL environment of dynamic resource allocation, judged, and evaluated on devices.
 
 k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: the base environment with `cel.bind` and the variable
 `device`, a result of bool or of an attribute's unknown type, at most 10 KiB, at most 1,000,000 of estimated cost. Where
 the feature gate DRAListTypeAttributes (alpha in 1.36) is on, attributes may be lists: `gated` is what is wrong without
 it, `problem` what is wrong either way.
+
+The scheduler evaluates a selector on a device of a ResourceSlice (DeviceMatches). Names without a domain belong to the
+driver's domain. A domain that the device does not have is empty. An attribute that the device does not have is an
+error, and the scheduler then fails the claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from sys import getsizeof
 from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.cel import Engine, Environment, Program, compiled_engine
+from webhook.apimachinery.attributes import JSON
+from webhook.cel import CostMeter, Engine, Environment, Program, compiled_engine
 from webhook.cel.equality import are_equal
 from webhook.cel.estimate.sizes import Range
+from webhook.cel.library import quantity, semver
 from webhook.cel.library.declaration import Overload
 from webhook.cel.program import require_time_to_compile
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque_type
+from webhook.cel.values import DictWithEmptyMaps
 from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.text.caches import TwoGenerationCache
@@ -167,3 +173,68 @@ def _size_limit_of_path(path: tuple[str, ...], _: Type) -> Range | None:
     if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
         size = _VALUE
     return None if size is None else Range(0, size)
+
+
+def selector_matches_device(
+    expression: str, driver: str, device: Mapping[str, JSON], meter: CostMeter | None = None
+) -> bool:
+    """Return whether a selector selects a device, given as in `spec.devices[]` of a ResourceSlice of
+    resource.k8s.io/v1.
+
+    Raises:
+        CompileError: the expression is refused.
+        EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
+    """
+    meter = meter or CostMeter(limit=MOST_COST)
+    program = compile_selector(expression, meter.deadline or Deadline())
+    value = program.evaluate({"device": device_as_cel_value(driver, device)}, meter)
+    if type(value) is not bool:
+        raise EvaluationError("the result is not a bool")
+    return value
+
+
+def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
+    """Return a device as the variable `device` of a selector.
+
+    Raises:
+        EvaluationError: an invalid attribute or capacity.
+    """
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
+        "attributes": _values_by_domain(driver, device.get("attributes"), _attribute_value),
+        "capacity": _values_by_domain(driver, device.get("capacity"), _capacity_value),
+    }
+
+
+def _values_by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> DictWithEmptyMaps:
+    domains = DictWithEmptyMaps()
+    for name, value in held.items() if isinstance(held, dict) else ():
+        domain, slash, id_ = name.partition("/")
+        domains.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
+    return domains
+
+
+def _attribute_value(held: JSON) -> Any:
+    for kind, value in held.items() if isinstance(held, dict) else ():
+        if value is not None:
+            return _READERS[kind](value) if kind in _READERS else value
+    raise EvaluationError("unsupported attribute value")
+
+
+def _capacity_value(held: JSON) -> Any:
+    return quantity.quantity(str(held.get("value") if isinstance(held, dict) else held))
+
+
+def _semantic_version(value: JSON) -> Any:
+    if not isinstance(value, str):
+        raise EvaluationError("unsupported attribute value")
+    return semver.parse_strictly(value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "version": _semantic_version,
+    "versions": lambda values: (
+        [_semantic_version(each) for each in values] if isinstance(values, list) else _semantic_version(values)
+    ),
+}

@@ -15,7 +15,6 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cel import CostMeter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.facts.dra.device_matching import selector_matches_device
 from webhook.facts.dra.published_devices import (
     RESOURCE_SLICE,
     PooledDevice,
@@ -23,7 +22,7 @@ from webhook.facts.dra.published_devices import (
     read_pools,
     rounded_up_units,
 )
-from webhook.facts.dra.selectors import MOST_COST
+from webhook.facts.dra.selectors import MOST_COST, selector_matches_device
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import CountedSource
 from webhook.facts.view import ClusterView

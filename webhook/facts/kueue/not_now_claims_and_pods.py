@@ -14,8 +14,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.quantity import read_count
-from webhook.facts.dra.absent_claims import is_promised_by_compute_domain
-from webhook.facts.dra.pod_claims import TEMPLATE
+from webhook.facts.dra.pod_claims import TEMPLATE, is_promised_by_compute_domain
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace
 from webhook.facts.kueue.never_pod_groups import GROUP_COUNT, pod_group_of
