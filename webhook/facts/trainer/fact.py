@@ -17,8 +17,7 @@ from webhook.facts.train_job_pods.train_job_and_runtime_fields import comparable
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.trainer.train_job_claims import NodeDeviceClaim, device_claims_of_training_node
 from webhook.facts.trainer.train_job_launcher import launcher_of_job
-from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node
-from webhook.facts.trainer.unset_processes import sentence_about_unset_processes
+from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node, sentence_about_unset_processes
 
 RUNTIME: Final = declare_structure(
     "TrainerRuntime",
