@@ -20,7 +20,7 @@ from webhook.facts.train_job_pods.pod_set import (
     pods_of_replicated_job,
 )
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
-from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.runtimes import ReferencedRuntime
 from webhook.facts.train_job_pods.train_job_patches import ignored_resources_problem, lost_claim_problem
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.text.caches import IdentityKey

@@ -36,8 +36,7 @@ from webhook.facts.train_job_pods.nodes_and_processes import (
 )
 from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET, TrainerInstallation, read_trainer_installation
-from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
-from webhook.facts.train_job_pods.shipped_runtimes import shipped_runtime
+from webhook.facts.train_job_pods.runtimes import ReferencedRuntime, shipped_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
 from webhook.facts.train_job_pods.train_job_patches import (
     check_lost_toleration,

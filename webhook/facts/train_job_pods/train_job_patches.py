@@ -17,7 +17,7 @@ from webhook.apimachinery.releases import Release, release_as_text
 from webhook.facts.train_job_pods.nodes_and_processes import MergedJobSet
 from webhook.facts.train_job_pods.overlays import JobOverlay, PatchLayer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
-from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.runtimes import ReferencedRuntime
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.patch import strategic
 from webhook.rules.problem import Problem

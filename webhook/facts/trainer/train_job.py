@@ -30,7 +30,7 @@ from webhook.facts.train_job_pods.releases import (
     TEMPLATES,
     read_trainer_installation,
 )
-from webhook.facts.train_job_pods.shipped_runtimes import first_release_with_runtime
+from webhook.facts.train_job_pods.runtimes import first_release_with_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules
 from webhook.facts.train_job_pods.train_job_patches import check_patched_env
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, ClusterTrainingRuntime

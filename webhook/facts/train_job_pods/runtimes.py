@@ -1,7 +1,9 @@
-"""The ClusterTrainingRuntimes that Kubeflow Trainer ships, as far as rules need them, by its release.
+"""The runtime that a TrainJob names, and the ClusterTrainingRuntimes that Kubeflow Trainer ships, by its release.
 
-They are assumed where files name one and have none of that name. Those of torchtune are not here: their initializers
-and commands differ with each model. Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
+Shipped runtimes are known as far as rules need them. They are assumed where files name one and have none of that name.
+Those of torchtune are not here: their initializers and commands differ with each model.
+
+Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
 
 from __future__ import annotations
@@ -11,13 +13,53 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.releases import Release
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, NUMBERS_ONLY, OLDEST, TEMPLATES, WHOLE_JOBSET
-from webhook.facts.train_job_pods.types import ClusterTrainingRuntime
+from webhook.facts.train_job_pods.types import CLUSTER_RUNTIME, ClusterTrainingRuntime, RuntimeSpec, TrainingRuntime
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import ReplicatedJob
 
 _RELEASES: Final[tuple[Release, ...]] = (OLDEST, TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET)
 _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
+
+
+class ReferencedRuntime(Struct, frozen=True, kw_only=True):
+    """A reference to a runtime, and the runtime, which is false if it does not exist.
+
+    assumed: the assumption if no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
+
+    `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
+    """
+
+    kind: GroupVersionKind
+    name: str
+    object: TrainingRuntime
+    origin: str = ""
+    assumed: str = ""
+
+    @property
+    def is_found(self) -> bool:
+        """Return whether the runtime exists in the view of the cluster."""
+        return self.object.is_set
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Return whether it is cluster-scoped, so that only administrators write it."""
+        return self.kind == CLUSTER_RUNTIME
+
+    @property
+    def spec(self) -> RuntimeSpec:
+        """Return the spec of the runtime; empty if the runtime was not found."""
+        return self.object.spec
+
+    @property
+    def replicated_jobs(self) -> Items[ReplicatedJob]:
+        """Return its replicated jobs; none without the runtime."""
+        return self.spec.template.spec.replicated_jobs
+
+    def __str__(self) -> str:
+        return f"{self.kind.kind} `{self.name}`{self.origin}"
 
 
 class ShippedRuntime(Struct, frozen=True, kw_only=True):
