@@ -54,11 +54,7 @@ PACKAGES: Final = (
         module="webhook.facts.gpu",
         facts=("gpu", "portableGpu"),
         groups=("gpu-requests", "namespace-quota", "gpu-quota"),
-        rules=(
-            "gpu_quota",
-            "gpu_requests",
-            "visible_devices",
-        ),
+        rules=("gpu_quota", "gpu_requests", "visible_devices"),
     ),
     FactPackage(
         module="webhook.facts.ray",

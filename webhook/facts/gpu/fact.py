@@ -6,7 +6,7 @@ from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
 from webhook.facts.fact import Fact, FactResult, declare_structure
-from webhook.facts.gpu.portable_fact import PORTABLE_GPU
+from webhook.facts.gpu.portable import PORTABLE_GPU
 from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
