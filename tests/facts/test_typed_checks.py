@@ -31,6 +31,7 @@ object itself has a field.
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/device_pods.py": "compares names with patterns of all known resources",
+    "kueue/never_claims.py": "evaluates selectors on published devices",
     "kueue/never_pod_groups.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
     "launch/processes_and_slots.py": "parses the hosts of a command",

@@ -199,14 +199,7 @@ PACKAGES: Final = (
         module="webhook.facts.kueue",
         checks="queue_checks",
         groups=("kueue-queue",),
-        rules=(
-            "queue_flavors",
-            "queue_quota",
-            "queue",
-            "queue_inactive",
-            "queue_nodes",
-            "queue_workloads",
-        ),
+        rules=("queue_flavors", "queue_quota", "queue", "queue_inactive", "queue_nodes", "queue_workloads"),
     ),
     FactPackage(
         module="webhook.facts.sandbox",
