@@ -6,7 +6,7 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
+from webhook.facts.volcano.job_dependencies_and_deadlocks import find_names_waiting_in_cycles
 from webhook.typed.view import ReadingContext, Typed
 
 

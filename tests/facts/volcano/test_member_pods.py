@@ -11,8 +11,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano.member_pods import pods_of_group
-from webhook.facts.volcano.pod_group import check_pod_group
+from webhook.facts.volcano.pod_group import check_pod_group, pods_of_group
 
 
 class Watched(FilesCluster):

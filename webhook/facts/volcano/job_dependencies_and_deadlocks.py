@@ -8,16 +8,16 @@ waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go CheckTaskValid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.sent_job import spec_without_defaults
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted, named
+from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder
 
 DEPENDENCY: Final = VOLCANO_JOB.rule(
@@ -48,6 +48,30 @@ DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
         "https://github.com/volcano-sh/volcano/pull/2302",
     ),
 )
+
+
+def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
+    """Return the names that wait for themselves, directly or indirectly, and the names that wait for these, in order.
+
+    Args:
+        targets: what each name waits for, all of them names of the mapping; a repetition counts once.
+        owner: the object with this field; its reader is charged for the walk.
+    """
+    deadline = owner.reading.deadline
+    waiting = {name: len(set(wanted)) for name, wanted in targets.items()}
+    followers: dict[str, list[str]] = {}
+    for name, wanted in targets.items():
+        for target in deadline.charge_for_items(set(wanted)):
+            followers.setdefault(target, []).append(name)
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        name = ready.pop()
+        del waiting[name]
+        for follower in deadline.charge_for_items(followers.get(name, [])):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                ready.append(follower)
+    return list(waiting)
 
 
 def validate_dependencies(job: Job) -> Iterator[Problem]:

@@ -13,8 +13,8 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
+from webhook.facts.volcano.job_dependencies_and_deadlocks import find_names_waiting_in_cycles
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import job_of_template
 from webhook.facts.volcano.validation import validate_create
