@@ -38,6 +38,7 @@ CHARGES_BY_HAND = {
     "model_servers/checks.py": "reads the words of each command",
     "model_servers/listening.py": "asks an index about each label",
     "model_servers/words.py": "compares each word of a command with patterns",
+    "nodes/device_plugin.py": "parses YAML, which nothing interrupts",
     "nodes/shared_cards.py": "compares the cards of all nodes with each container",
     "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
     "pods/pod_sets.py": "walks the TrainJobs inside an object",

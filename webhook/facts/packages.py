@@ -79,14 +79,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.nodes",
         groups=("node-devices", "node-pool", "shared-gpu", "tpu", "device-plugin"),
-        rules=(
-            "node_devices",
-            "node_pools",
-            "shared_gpus",
-            "shared_cards",
-            "tpu_slices",
-            "device_plugin",
-        ),
+        rules=("node_devices", "node_pools", "shared_gpus", "shared_cards", "tpu_slices", "device_plugin"),
     ),
     FactPackage(
         module="webhook.facts.other_schedulers",

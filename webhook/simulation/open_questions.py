@@ -17,7 +17,7 @@ from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
+from webhook.facts.nodes.node_offers import PodsAndNodes, pods_and_nodes
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of

@@ -1,23 +1,32 @@
-"""Node labels that choose a configuration which does not exist: of NVIDIA's device plugin, and of its MIG manager.
+"""The configuration and the release of NVIDIA's device plugin, and node labels that name an absent configuration.
 
-Source: NVIDIA/k8s-device-plugin@1b826acc6 cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
-assets/state-mig-manager. From operator 26.3 on the MIG manager makes its profiles from the hardware unless a ConfigMap
-is named. So a profile is reported only if a ClusterPolicy names a ConfigMap and this ConfigMap does not have it.
+A label of a node names its configuration; a ConfigMap with exactly that key has it. No other object shows which
+ConfigMap a plugin reads. The MIG manager has such a label too. From operator 26.3 on the MIG manager makes its profiles
+from the hardware unless a ConfigMap is named. So a profile is reported only if a ClusterPolicy names a ConfigMap and
+this ConfigMap does not have it.
+
+Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
+values.yaml for the releases of the operator, and assets/state-mig-manager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from webhook.facts.nodes.nvidia_plugin import CONFIG_LABEL, all_config_maps, parse_configuration
-from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy
+from webhook.apimachinery.releases import Release, parse_release
+from webhook.errors import InputError
+from webhook.facts.nodes.node_offers import NodeOffer, images_of_deployments
+from webhook.facts.nodes.types import DEVICE_PLUGIN, ClusterPolicy, PluginConfiguration
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import either
-from webhook.typed.cluster_objects import Node
+from webhook.typed.cluster_objects import DaemonSet, Node
+from webhook.typed.collections import Items
 from webhook.typed.objects import ConfigMap
+from webhook.typed.view import ReadingContext
+from webhook.yamltext import yamlfile
 
 CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config",
@@ -31,12 +40,76 @@ MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
     why="The MIG manager sets nvidia.com/mig.config.state to failed and divides no GPU.",
     source="NVIDIA/gpu-operator@a22dbf671 assets/state-mig-manager",
 )
+CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
+MPS_RELAXED: Final[Release] = (0, 20)  # failRequestsGreaterThanOne: false is honoured for MPS
+_IMAGE: Final = "k8s-device-plugin"
+_OPERATOR: Final = "gpu-operator"
+_OF_OPERATOR: Final[Mapping[Release, Release]] = {
+    (24, 9): (0, 17),
+    (25, 3): (0, 17),
+    (25, 10): (0, 18),
+    (26, 3): (0, 19),
+    (26, 7): (0, 20),
+}
+_SECONDS_A_CHARACTER: Final = 1e-5
+"""The characters of YAML."""
 _MIG_LABEL: Final = "nvidia.com/mig.config"
 _MIG_KEY: Final = "config.yaml"
 _GENERATED: Final = ("", "default-mig-parted-config")
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
 """Keys; a configuration of the device plugin has at least one of them."""
+
+
+def plugin_release(view: ClusterView) -> Release | None:
+    """Return the release of the device plugin, from the image of its DaemonSet or of the GPU operator."""
+    return view.once(plugin_release, lambda: _plugin_release(view))
+
+
+def _plugin_release(view: ClusterView) -> Release | None:
+    releases = {*_releases_of_images(_IMAGE, _images_of_daemon_sets(view))}
+    if not releases:
+        releases = {
+            _OF_OPERATOR.get(each) for each in _releases_of_images(_OPERATOR, images_of_deployments(view)) if each
+        }
+    return next(iter(releases)) if len(releases) == 1 else None
+
+
+def _releases_of_images(image: str, images: Iterable[str]) -> Iterator[Release | None]:
+    """Yield the releases in the tags of an image, in any registry."""
+    for each in images:
+        name, _, tag = each.partition("@")[0].rpartition(":")
+        if name.rpartition("/")[2] == image:
+            yield parse_release(tag)
+
+
+def _images_of_daemon_sets(view: ClusterView) -> Iterator[str]:
+    for each in view.copy_without_missing_objects().list_typed(DaemonSet):
+        yield from (container.image for container in each.spec.template.spec.containers)
+
+
+def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfiguration | None:
+    """Return the configuration of the plugin on a node, None if it is not known."""
+    name = offer.labels.get(CONFIG_LABEL, "")
+    texts = [each.data[name] for each in all_config_maps(view) if name in each.data] if name else []
+    return parse_configuration(texts[0], view) if len(texts) == 1 else None
+
+
+def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
+    """Return the ConfigMaps of all namespaces in files; a live view does not hold them."""
+    return view.once(all_config_maps, lambda: view.copy_without_missing_objects().list_typed(ConfigMap))
+
+
+def parse_configuration(text: str, view: ClusterView) -> PluginConfiguration | None:
+    """Return a configuration in YAML, None if it cannot be read."""
+    view.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
+    try:
+        documents = yamlfile.load(text)
+    except InputError:
+        return None
+    if len(documents) != 1:
+        return None
+    return PluginConfiguration.of(documents[0].value, (), ReadingContext(view.deadline))
 
 
 def check_node_labels(subject: Subject) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import SERVING, without_repeated_problems
-from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds
+from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import (
     AWS,
     INSTANCE_TYPE,
@@ -33,7 +33,6 @@ from webhook.facts.nodes.node_pool_types import (
     requirements_of_pod,
     requirements_of_pool,
 )
-from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_nodes
 from webhook.facts.nodes.types import NODE_POOL, NodeOverlay, NodePool
 from webhook.facts.pods.node_selection import first_untolerated
 from webhook.facts.pods.node_sources import other_source_of_nodes

@@ -24,12 +24,10 @@ from webhook.facts.nodes.node_offers import (
     HAMI_CARDS,
     VOLCANO_CARDS,
     NodeOffer,
+    PodsAndNodes,
     has_hami,
     hides_resource,
     offers_of_nodes,
-)
-from webhook.facts.nodes.pods_and_nodes import (
-    PodsAndNodes,
     path_of_amount,
     pods_and_nodes,
     pods_with_extended_resources,

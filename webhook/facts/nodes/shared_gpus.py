@@ -24,9 +24,8 @@ from webhook.facts.gpu.device_pods import (
     read_device_workload,
     without_repeated_problems,
 )
-from webhook.facts.nodes.node_offers import NodeOffer
-from webhook.facts.nodes.nvidia_plugin import CONFIG_LABEL, MPS_RELAXED, plugin_configuration, plugin_release
-from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, path_of_amount, pods_and_nodes
+from webhook.facts.nodes.device_plugin import CONFIG_LABEL, MPS_RELAXED, plugin_configuration, plugin_release
+from webhook.facts.nodes.node_offers import NodeOffer, PodsAndNodes, path_of_amount, pods_and_nodes
 from webhook.facts.nodes.types import SHARED_GPU, GpuDevicePlugin
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView

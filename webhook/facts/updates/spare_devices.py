@@ -15,8 +15,8 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
+from webhook.facts.nodes.node_offers import PodsAndNodes, pods_and_listed_nodes
 from webhook.facts.nodes.node_pools import judge_new_nodes
-from webhook.facts.nodes.pods_and_nodes import PodsAndNodes, pods_and_listed_nodes
 from webhook.facts.subject import Subject
 from webhook.facts.updates.groups import UPDATE
 from webhook.facts.view import ClusterView
