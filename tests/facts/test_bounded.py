@@ -12,7 +12,7 @@ from webhook.errors import BudgetExceeded
 from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch_of_json
 from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
-from webhook.facts.dra.inventory import find_matching_devices
+from webhook.facts.dra.resource_slices import find_matching_devices
 from webhook.facts.gpu.device_pods import count_devices_of_container
 from webhook.facts.gpu.resources import read_device_container
 from webhook.facts.sandbox import shards

@@ -13,9 +13,8 @@ READS_JSON = {
     "serving_kinds/llm_service_configs.py": "merges the configurations that an LLMInferenceService names",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
-    "train_job_pods/overlays.py": "lays patches over the runtime",
+    "train_job_pods/train_job_patches.py": "lays patches over the runtime",
     "train_job_pods/plugins.py": "builds the JobSet that Trainer would",
-    "train_job_pods/pod_set.py": "builds the JobSet that Trainer would",
     "train_job_pods/nodes_and_processes.py": "builds the JobSet that Trainer would",
     "train_job_pods/merged_train_job.py": "merges a TrainJob with its runtime",
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
@@ -31,6 +30,7 @@ object itself has a field.
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/device_pods.py": "compares names with patterns of all known resources",
+    "dra/resource_slices.py": "tries the selectors on each device of all slices",
     "kueue/never_claims.py": "evaluates selectors on published devices",
     "kueue/never_pod_groups.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",

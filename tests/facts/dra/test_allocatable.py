@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.dra.inventory import devices_remaining_for_request
 from webhook.facts.dra.published_devices import RESOURCE_SLICE, PooledDevice, read_pools
+from webhook.facts.dra.resource_slices import devices_remaining_for_request
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.dra import inventory as module
-from webhook.facts.dra.inventory import find_matching_devices
+from webhook.facts.dra import resource_slices as module
+from webhook.facts.dra.resource_slices import find_matching_devices
 
 
 def slice_(*devices: object, name: str = "s", driver: object = "d.example.com", **pool: object) -> dict:

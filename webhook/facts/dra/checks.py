@@ -18,11 +18,10 @@ from webhook.facts.dra.device_claims import (
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_group import LOOKUP, check_claims_match_pod_group
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
-from webhook.facts.dra.inventory import DEVICE_LOOKUPS
 from webhook.facts.dra.nvidia_device_config import validate_device_configs
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.dra.resource_claims import validate_pod_group, validate_resource_claim, validate_workload
-from webhook.facts.dra.resource_slices import validate_selected_devices
+from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS, validate_selected_devices
 from webhook.facts.dra.types import (
     DeviceClass,
     DeviceTaintRule,

@@ -1,22 +1,54 @@
 """Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
 
-A view without ResourceSlices has no problems. Controllers make claims of templates, which were checked themselves.
+A view without ResourceSlices knows no devices and has no problems; a class that the view lacks is not checked.
+Controllers make claims of templates, which were checked themselves.
+
+Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
+the allocation. The current allocations do not count. Only a whole cluster shows all devices. The number for one node is
+an upper bound. All devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or
+with too small a capacity, does not count. A device that several nodes may reach counts for each node. Each shared
+counter is considered separately.
+
+Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
+allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
 
-from webhook.facts.dra.inventory import AllocatableDevices, SelectedDevices, find_matching_devices
-from webhook.facts.dra.published_devices import models_of_mixed_node
-from webhook.facts.dra.requests import reviewed_claim
+from msgspec import Struct, field
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.cel import CostMeter, Program
+from webhook.cluster.interest import interest_in_fields
+from webhook.deadline import Deadline
+from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
+from webhook.facts.dra import published_devices
+from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
+from webhook.facts.dra.published_devices import (
+    PooledDevice,
+    TaintRules,
+    consumed_capacity,
+    models_of_mixed_node,
+    read_pools,
+    read_taint_rules,
+    rounded_up_units,
+    untolerated_taint,
+)
+from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
+from webhook.facts.dra.selectors import MOST_COST, compile_selector, device_as_cel_value
 from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.collections import Items
+from webhook.typed.fields import Amount
 
 NO_DEVICE: Final = RESOURCE_SLICES.rule(
     "resource-slices/no-device",
@@ -50,9 +82,258 @@ SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
     ),
     function="selectorsMatch",
 )
-
+DEVICE_LOOKUPS: Final = (
+    published_devices.RESOURCE_SLICE_LOOKUP,
+    published_devices.TAINT_RULE_LOOKUP,
+    interest_in_fields(DEVICE_CLASS, "spec.selectors"),
+)
+_MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
+_SHOWN: Final = 3
 _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
 """Annotations of claims that a controller creates from a template."""
+
+
+class AllocatableDevices(Struct, kw_only=True):
+    """The devices that remain for a request, and the numbers of excluded devices.
+
+    Args:
+        devices: devices that are neither tainted nor small.
+        most: the most that any one node can give.
+        tainted: how many have a taint that the request does not tolerate, and the first `taint`.
+        small: the number of devices with less capacity than the request asks for.
+        is_counted: whether shared counters suffice for fewer devices than there are.
+    """
+
+    devices: Sequence[PooledDevice] = ()
+    most: int = 0
+    tainted: int = 0
+    taint: str = ""
+    small: int = 0
+    is_counted: bool = False
+
+
+class SelectorFailure(NamedTuple):
+    """The reason why a selector fails, and the first device that it fails on."""
+
+    message: str
+    device: str
+
+
+class SelectedDevices(Struct, kw_only=True):
+    """One request, alternative or class, and the devices that it selects.
+
+    Args:
+        at: its place.
+        name: its name.
+        of: the request that it is an alternative of, "" for none.
+        device_class: the class that it names.
+        expressions: its selectors.
+        wanted: how many devices it asks for; None if it is not known.
+        asked: the request; None for a class.
+        of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
+            is too large.
+        count: how many of them the selectors take.
+        is_shared: whether one of the devices may be allocated several times.
+        allocatable: what is left of them.
+        failures: why selectors fail.
+    """
+
+    at: FieldPath
+    name: str = ""
+    of: str = ""
+    device_class: str = ""
+    expressions: Sequence[str] = ()
+    wanted: int | None = None
+    asked: DeviceRequestOfClaim | None = None
+    of_class: int | None = None
+    count: int | None = None
+    is_shared: bool = False
+    allocatable: AllocatableDevices = field(default_factory=AllocatableDevices)
+    failures: Sequence[SelectorFailure] = ()
+
+
+class DeviceInventory(NamedTuple):
+    """The number of devices, and what requests, alternatives or a class select from them."""
+
+    devices: int
+    selections: Items[SelectedDevices]
+
+
+class _ClusterDevices(Struct, frozen=True):
+    """The devices of the view, with their JSON for expressions, the classes by name, and the taint rules."""
+
+    devices: Items[tuple[PooledDevice, JSON]]
+    classes: Mapping[str, DeviceClass]
+    rules: TaintRules
+    deadline: Deadline
+
+
+def find_matching_devices(subject: Subject) -> DeviceInventory:
+    """Return the devices that the requests of a claim or a template, or a class, select."""
+    view = subject.cluster_view()
+    devices = Items([*_devices_with_json(view)], view.deadline)
+    if not devices or not view.is_whole(published_devices.RESOURCE_SLICE_LOOKUP.gvk):
+        return DeviceInventory(0, Items((), view.deadline))
+    classes = {known.name: known for known in reversed(view.list_visible(DeviceClass))}
+    cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)
+    selections = [*_create_selections(subject)]
+    for selection in selections:
+        _select_devices(selection, cluster)
+    return DeviceInventory(len(devices), Items(selections, view.deadline))
+
+
+def _create_selections(subject: Subject) -> Iterator[SelectedDevices]:
+    """Yield the requests and alternatives of the claim, or the class."""
+    if reviewed_claim(subject) is None:
+        spec = subject.typed(DeviceClass)
+        yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
+    for request in subject.once(requests_of_reviewed_claim):
+        for choice in request.self_and_alternatives:
+            if choice.kind in ("exactly", "choice"):
+                yield _create_selection_of_request(choice, request.name if choice.kind == "choice" else "")
+
+
+def _create_selection_of_request(request: DeviceRequestOfClaim, of: str) -> SelectedDevices:
+    return SelectedDevices(
+        at=request.at,
+        name=request.name,
+        of=of,
+        device_class=request.device_class,
+        expressions=[selector.expression for selector in request.selectors],
+        wanted=request.devices,
+        asked=request,
+    )
+
+
+def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> None:
+    """Find the devices that a request, an alternative or a class selects."""
+    programs, of_class = _selector_programs(selection, cluster)
+    if programs is None or len(programs) * len(cluster.devices) > _MOST:
+        return
+    selected = cluster.devices.of(_devices_selected_by_all(programs, of_class, selection, cluster))
+    selection.count = len(selected)
+    asked = selection.asked
+    capacities, tolerations = (asked.capacities, asked.tolerations) if asked else ({}, ())
+    selection.allocatable = devices_remaining_for_request(selected, capacities, tolerations, cluster.rules)
+
+
+def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
+    """Return the selectors of the class and then of the request, and how many belong to the class."""
+    by_class: list[str] = []
+    if selection.device_class:
+        device_class = cluster.classes.get(selection.device_class)
+        if device_class is None:
+            return None, 0
+        by_class = device_class.expressions
+    try:
+        written = cluster.devices.of((*by_class, *selection.expressions))
+        return [compile_selector(expression, cluster.deadline) for expression in written], len(by_class)
+    except CompileError:
+        return None, 0
+
+
+def _devices_selected_by_all(
+    programs: Sequence[Program], of_class: int, selection: SelectedDevices, cluster: _ClusterDevices
+) -> list[PooledDevice]:
+    """Return the devices that all selectors select; failures are noted in the selection."""
+    selected: list[PooledDevice] = []
+    failures: dict[str, SelectorFailure] = {}
+    selection.of_class = 0
+    for device, as_seen in cluster.devices:
+        cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
+        taken = 0
+        try:
+            while taken < len(programs) and programs[taken].evaluate(as_seen, _create_cost_meter(cluster)) is True:
+                taken += 1
+        except TooLargeToCompile:
+            raise
+        except EvaluationError as error:
+            cluster.deadline.check_clock()  # a timeout is not a failure of the selector
+            message = str(error).partition("\n")[0]
+            failures.setdefault(message, SelectorFailure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
+        selection.of_class += taken >= of_class
+        if taken == len(programs):
+            selected.append(device)
+            selection.is_shared |= as_seen["device"]["allowMultipleAllocations"]
+    selection.failures = [*failures.values()][:_SHOWN]
+    return selected
+
+
+def _create_cost_meter(cluster: _ClusterDevices) -> CostMeter:
+    return CostMeter(limit=MOST_COST, deadline=cluster.deadline)
+
+
+def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]:
+    """Yield the devices of the view as expressions see them, without devices that no API server would store."""
+    for pool in read_pools(view):
+        for device in pool.devices():
+            try:
+                yield device, {"device": device_as_cel_value(pool.driver, device.fields.json)}
+            except EvaluationError:
+                continue
+
+
+def devices_remaining_for_request(
+    selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
+) -> AllocatableDevices:
+    """Return the devices that remain for a request with some capacities and tolerations."""
+    left, fit = AllocatableDevices(), []
+    for device in selected:
+        if taint := untolerated_taint(device, tolerations, rules):
+            left.tainted += 1
+            left.taint = left.taint or taint
+        elif capacities and not _has_requested_capacities(device, capacities):
+            left.small += 1
+        else:
+            fit.append(device)
+    left.devices = selected.of(fit)
+    by_node = Counter[str]()
+    for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
+        within = _count_devices_within_counters(selected.of(sharing))
+        left.is_counted |= within < len(sharing)
+        by_node[node] += within
+    anywhere = by_node.pop("", 0)
+    left.most = anywhere + max(by_node.values(), default=0)
+    return left
+
+
+def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
+    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
+    capacities = device.fields.capacity
+    for name, amount in asks.items():
+        if name not in capacities:
+            return False
+        needs, has = (
+            consumed_capacity(capacities[name], rounded_up_units(amount)),
+            rounded_up_units(capacities[name].value),
+        )
+        if needs is None or (has is not None and needs > has):
+            return False
+    return True
+
+
+def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tuple[str, int, str], list[PooledDevice]]:
+    """Return the devices grouped by node, pool and the first set of counters that they use."""
+    listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
+    for device in devices:
+        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed_counters()), "")), []).append(device)
+    return listed
+
+
+def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
+    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
+    taken: dict[tuple[str, str], list[int]] = {}
+    for device in devices:
+        for name, counters in device.consumed_counters().items():
+            for counter, amount in counters.items():
+                taken.setdefault((name, counter), []).append(amount)
+    most, shared = len(devices), devices[0].pool.counters() if taken else {}
+    for name, counter in devices.of([*taken]):
+        amounts = taken[name, counter]
+        if (has := shared.get(name, {}).get(counter)) is not None:
+            fit = sum(total <= has for total in accumulate(sorted(amounts)))
+            most = min(most, len(devices) - len(amounts) + fit)
+    return most
 
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
