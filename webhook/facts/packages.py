@@ -114,7 +114,6 @@ PACKAGES: Final = (
             "train_job_changes",
             "training_runtime_steps",
             "training_runtime",
-            "training_runtime_ml_policy",
         ),
     ),
     FactPackage(

@@ -35,7 +35,7 @@ from webhook.facts.jobset.names_and_keys import (
 )
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods import train_job_patches
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.plugins import entrypoint_config_map_name
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
@@ -95,7 +95,7 @@ def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Itera
     for key, value in labels.items():
         if is_invalid_label(key, value):
             yield invalid_label_problem(
-                key, value, f"spec.{overlays.name_of_patches_field(job.release)}", is_of_patch=True
+                key, value, f"spec.{train_job_patches.name_of_patches_field(job.release)}", is_of_patch=True
             )
 
 

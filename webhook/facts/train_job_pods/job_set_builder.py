@@ -13,11 +13,13 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.releases import Release
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.nodes_and_processes import MergedJobSet, count_pods_of_each_job, predict_processes
-from webhook.facts.train_job_pods.plugins import PluginInput, apply_flux_plugin, upsert_env
-from webhook.facts.train_job_pods.pod_set import (
+from webhook.facts.train_job_pods.plugins import (
+    PluginInput,
     ReplicatedJobPods,
+    apply_flux_plugin,
     cached_unchanged_job_of_runtime,
     pods_of_replicated_job,
+    upsert_env,
 )
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtimes import ReferencedRuntime

@@ -1,10 +1,10 @@
 """A TrainJob merged with its runtime, as each release of Kubeflow Trainer does it.
 
 Merged once for each object of a request. Without the runtime, only the fields of the TrainJob are known, and the
-runtime is reported as missing. Releases up to 2.2 merge patches (overlays.py) into the jobs with their names; Trainer's
-webhook refuses an unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is appended. The
-jobs keep the order of the runtime. job_set_builder.py applies spec.trainer and the plugins, nodes_and_processes.py
-counts. Has no rule about mistakes.
+runtime is reported as missing. Releases up to 2.2 merge patches (train_job_patches.py) into the jobs with their names;
+Trainer's webhook refuses an unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is
+appended. The jobs keep the order of the runtime. job_set_builder.py applies spec.trainer and the plugins,
+nodes_and_processes.py counts. Has no rule about mistakes.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to
 release-2.3.
@@ -23,7 +23,7 @@ from webhook.apimachinery.releases import Release, release_as_text
 from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods import train_job_patches
 from webhook.facts.train_job_pods.job_set_builder import build_job_set
 from webhook.facts.train_job_pods.nodes_and_processes import (
     MergedJobSet,
@@ -34,13 +34,14 @@ from webhook.facts.train_job_pods.nodes_and_processes import (
     node_count,
     resources_that_trainer_counts,
 )
-from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET, TrainerInstallation, read_trainer_installation
 from webhook.facts.train_job_pods.runtimes import ReferencedRuntime, shipped_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
 from webhook.facts.train_job_pods.train_job_patches import (
+    PatchLayer,
     check_lost_toleration,
     check_patched_containers_exist,
+    read_patches,
     unknown_patched_job_problem,
     unmergeable_patch_problem,
 )
@@ -149,13 +150,13 @@ class MergedTrainJob:
 
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
-        patches = overlays.name_of_patches_field(self.release)
+        patches = train_job_patches.name_of_patches_field(self.release)
         return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
 
     @property
     def is_patched(self) -> bool:
         """Return whether the TrainJob has patches that the release reads."""
-        return bool(self.spec.json.get(overlays.name_of_patches_field(self.release)))
+        return bool(self.spec.json.get(train_job_patches.name_of_patches_field(self.release)))
 
     @property
     def scheduler(self) -> str:

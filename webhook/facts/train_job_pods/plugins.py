@@ -3,9 +3,11 @@
 An added entry of a list replaces the entry with the same key in its place; other entries are appended. Lists are never
 changed; a new list is made. The torch plugin completes a `tune run` command with the first node, the recipe, its
 configuration and paths. Adapters exist since 2.1. The flux plugin adds an installer, the volumes that it fills, and its
-entrypoint. It crashes without spec.trainer. The alpha feature TrainJobStatus is left out.
+entrypoint. It crashes without spec.trainer. The alpha feature TrainJobStatus is left out. A replicated job of the
+JobSet is copied down to its containers before it is changed.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants and pkg/runtime/framework/plugins:
+Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants, pkg/runtime/runtime.go and
+pkg/runtime/framework/plugins:
 {torch/torch,torch/torchtune,jax/jax,xgboost/xgboost,mpi/mpi,flux/flux,coscheduling/coscheduling,volcano/volcano}.go
 EnforceMLPolicy and EnforcePodGroupPolicy.
 """
@@ -13,18 +15,28 @@ EnforceMLPolicy and EnforcePodGroupPolicy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.apimachinery.quantity import read_count
 from webhook.apimachinery.releases import Release
-from webhook.facts.train_job_pods.nodes_and_processes import RENDEZVOUS_PORT, ProcessesPerNode, gpu_count
-from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    POD_PATH,
+    RENDEZVOUS_PORT,
+    ProcessesPerNode,
+    gpu_count,
+    step_of_job,
+)
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION
 from webhook.facts.train_job_pods.types import RuntimeSpec
+from webhook.text.caches import IdentityKey
+from webhook.typed.job_sets import ReplicatedJob
 from webhook.typed.pods import Resources
+from webhook.typed.view import ReadingContext
 
 TUNE_RUN: Final = ["tune", "run"]
 TORCHTUNE_PATHS: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
@@ -35,6 +47,91 @@ _IMAGE: Final = "FLUX_VIEW_IMAGE"
 _DEFAULT_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
 _SHELL: Final = "/bin/bash"
 _CONFIG: Final = "/etc/flux-config"
+
+
+class ReplicatedJobPods(Struct):
+    """The pods of one replicated job, while plugins and spec.trainer change them.
+
+    Args:
+        job: the merged job so far; `replicated_job` puts the rest into it.
+        pod: its PodSpec.
+        metadata: the metadata of its pods.
+        containers, init_containers: its containers.
+        count: its pods.
+        step: the step that its label names, "" without one.
+        given: the unchanged job.
+        settled: its container that has the variables of spec.trainer for good, None as long as none has.
+    """
+
+    job: JSON
+    pod: dict[str, Any]
+    metadata: dict[str, Any]
+    containers: list[dict[str, Any]]
+    init_containers: list[dict[str, Any]]
+    count: int
+    step: str
+    given: JSON
+    settled: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the pod set."""
+        return str(self.job.get("name") or "")
+
+    def container(self, name: str) -> dict[str, Any] | None:
+        """Return the first container of a name."""
+        return next((container for container in self.containers if container.get("name") == name), None)
+
+    def init_container(self, name: str) -> dict[str, Any] | None:
+        """Return its first init container of a name."""
+        return next((container for container in self.init_containers if container.get("name") == name), None)
+
+    @property
+    def node_containers(self) -> list[dict[str, Any]]:
+        """Return its containers `node`; a valid runtime has one."""
+        return [container for container in self.containers if container.get("name") == "node"]
+
+    @property
+    def is_template_unchanged(self) -> bool:
+        """Return whether nothing of it but its replicas was changed."""
+        pod, metadata = get(self.given, POD_PATH, {}), get(self.given, (*POD_PATH[:-1], "metadata"), {})
+        own, first = pod.get("containers", []), pod.get("initContainers", [])
+        now = self.pod, self.metadata, self.containers, self.init_containers
+        return now == (pod, metadata, own, first)
+
+    def build_replicated_job(self) -> JSON:
+        """Return the replicated job with the changed pod template."""
+        template = self.job.get("template") or {}
+        spec = template.get("spec") or {}
+        lists = {"containers": self.containers, "initContainers": self.init_containers}
+        pod = {**self.pod, **{name: listed for name, listed in lists.items() if listed}}
+        pods = {**(spec.get("template") or {}), "spec": pod}
+        if self.metadata:
+            pods["metadata"] = self.metadata
+        spec = {**spec, "parallelism": self.count, "completions": self.count, "template": pods}
+        return {**self.job, "template": {**template, "spec": spec}}
+
+
+def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
+    """Return the pod set of a replicated job with a number of pods."""
+    containers, init_containers = (
+        [dict(container.json) for container in listed] for listed in (job.pod.containers, job.pod.init_containers)
+    )
+    metadata = dict(job.pod_template.metadata.json)
+    given = job.json
+    return ReplicatedJobPods(
+        given, dict(job.pod.json), metadata, containers, init_containers, count, step_of_job(job), given
+    )
+
+
+@lru_cache(maxsize=64)
+def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bool) -> JSON:
+    """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
+
+    For jobs of ClusterTrainingRuntimes, which are few: values of users are not kept.
+    """
+    given = {**job.held, "replicas": 1} if is_step else job.held
+    return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()
 
 
 class PluginInput(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.apimachinery.releases import Release, parse_release, release_as_text
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods import train_job_patches
 from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE, find_trainer_release
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -332,7 +332,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
         return rule.problem(path, f"{message} because only {changed.releases} this field", self._fix_for(changed))
 
     def _fix_for(self, changed: ReleaseBoundField) -> str:
-        return f"use {changed.instead.format(patches=overlays.name_of_patches_field(self.release))}"
+        return f"use {changed.instead.format(patches=train_job_patches.name_of_patches_field(self.release))}"
 
     def _message_and_fix_for_other_release(self, changed: ReleaseBoundField) -> tuple[str, str]:
         """Return the message and the fix for a field that the release does not have."""

@@ -41,7 +41,6 @@ from webhook.facts.trainer import (
     train_job_processes_and_gpus,
     train_job_steps,
     training_runtime,
-    training_runtime_ml_policy,
     training_runtime_steps,
 )
 from webhook.facts.trainer.generated_pods import GeneratedPods, source_fields_of, sources_by_name
@@ -55,8 +54,7 @@ from webhook.facts.trainer.train_job_claims import (
 )
 from webhook.facts.trainer.train_job_steps import validate_mounts, validate_volume_sources
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
-from webhook.facts.trainer.training_runtime import RUNTIME_FIELD_RULES
-from webhook.facts.trainer.training_runtime_ml_policy import TORCH_ADDRESS
+from webhook.facts.trainer.training_runtime import RUNTIME_FIELD_RULES, TORCH_ADDRESS
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec
@@ -177,7 +175,7 @@ def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
     runtime, release = subject.typed(TrainingRuntime), find_trainer_release(subject)
     if not training_runtime.is_ignored_by_trainer(subject):
         yield from training_runtime_steps.validate_steps(runtime.spec, release)
-    yield from training_runtime_ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
+    yield from training_runtime.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from training_runtime.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
     yield from training_runtime_steps.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
@@ -193,8 +191,8 @@ def _warn_of_runtime_settings(runtime: TrainingRuntime, subject: Subject) -> Ite
     yield from training_runtime_steps.warn_of_missing_trainer_step(spec)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from training_runtime_steps.advise_overlooked_steps(spec)
-    yield from training_runtime_ml_policy.warn_of_missing_ml_policy(spec, release)
-    yield from training_runtime_ml_policy.advise_plugin_variables(spec)
+    yield from training_runtime.warn_of_missing_ml_policy(spec, release)
+    yield from training_runtime.advise_plugin_variables(spec)
     yield from training_runtime_steps.advise_initializer_mounts(spec, release)
     yield from training_runtime.check_token_volume_conflict(spec.template.spec)
     yield from training_runtime_steps.advise_gangs(spec)

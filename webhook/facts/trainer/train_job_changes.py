@@ -16,11 +16,11 @@ from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods import train_job_patches
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES, find_trainer_release
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import comparable_specs, is_field_changed
+from webhook.facts.train_job_pods.train_job_patches import JobOverlay
 from webhook.facts.train_job_pods.types import TRAIN_JOB_CHANGES, TrainJob, TrainJobSpec
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
@@ -119,7 +119,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
 def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], JobOverlay]]:
     """Yield the partial jobs of patches, by the manager of the patch and the job."""
     job = TrainJob({"spec": spec}, (), ReadingContext(subject.deadline))
-    layers = overlays.read_patches(job, find_trainer_release(subject))
+    layers = train_job_patches.read_patches(job, find_trainer_release(subject))
     for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
         for overlay in layer.overlays:
             yield (patch.manager, overlay.name), overlay
@@ -128,7 +128,7 @@ def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator
 def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
     """Yield changes of patches while the job runs: since 2.2 it must be suspended before or after the change."""
     (now, before), release = comparable_specs(subject), find_trainer_release(subject)
-    name = overlays.name_of_patches_field(release)
+    name = train_job_patches.name_of_patches_field(release)
     if now.get(name, []) == before.get(name, []):
         return
     path = f"spec.{name}"
@@ -193,7 +193,7 @@ def _immutable_parts_of_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -
     """
     if job.runtime.is_found:
         return [_immutable_part_of_job(replicated) for replicated in job.replicated_jobs]
-    layers = overlays.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
+    layers = train_job_patches.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
     pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
     return [pod for pod in map(_immutable_fields_of_pod, pods) if len(pod) > 1]
 

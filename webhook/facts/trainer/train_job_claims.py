@@ -24,8 +24,8 @@ from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes_and_processes import container_named, first_node_job
-from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import CLAIMS, KEEPS_CLAIMS
+from webhook.facts.train_job_pods.train_job_patches import JobOverlay
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, TrainJob
 from webhook.facts.trainer.generated_pods import GeneratedPods, sentence_about_several_sources, source_fields_of
 from webhook.rules.problem import Problem

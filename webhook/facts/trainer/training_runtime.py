@@ -1,9 +1,12 @@
-"""Rules of the API server and Trainer's webhook for a runtime: plugins, volumes, fields that do not change or exist.
+"""Rules of the API server and Trainer's webhook for a runtime: plugins, mlPolicy, volumes, fields that do not change.
 
-The mlPolicy is in training_runtime_ml_policy.py, steps are in training_runtime_steps.py.
+A runtime has one plugin with valid numbers. torch.elasticPolicy and numNodes exclude each other. torch.envInjection
+gives variables to more containers than `node`. A torch runtime leaves the address of its first node, and some
+variables, to the plugin. The rules of steps are in training_runtime_steps.py.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds, and branches
-release-2.0 to release-2.3.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds and
+pkg/runtime/framework/plugins/{flux/flux,torch/torch}.go, and branches release-2.0 to release-2.3; release-2.1
+manifests/base/crds for elasticPolicy.
 """
 
 from __future__ import annotations
@@ -11,26 +14,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
-from webhook.apimachinery.releases import Release
+from webhook.apimachinery.releases import Release, release_as_text
+from webhook.facts.jobset.job_set import jobs_by_name
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes_and_processes import container_named, find_trainer_job, job_named
-from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, find_trainer_release
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    container_named,
+    find_trainer_job,
+    init_container_of,
+    is_trainer_job,
+    job_named,
+)
+from webhook.facts.train_job_pods.releases import (
+    FLUX_AND_MORE,
+    INJECTION,
+    NUMBERS_ONLY,
+    REFUSES_ZERO,
+    WHOLE_JOBSET,
+    find_trainer_release,
+)
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, is_field_changed
 from webhook.facts.train_job_pods.types import (
     SUPPORT,
     TRAINING_RUNTIME,
     TRAINING_RUNTIME_ADVICE,
+    EnvInjection,
     MLPolicy,
+    RuntimeSpec,
     TrainingRuntime,
 )
-from webhook.facts.trainer.training_runtime_ml_policy import (
-    advise_torch_address,
-    validate_env_injection,
-    validate_flux_installer,
-)
+from webhook.facts.trainer.train_job import RESERVED_VARIABLES, fix_for_variable_of_plugin
+from webhook.facts.trainer.training_runtime_steps import replicated_jobs_of
 from webhook.rules.problem import Problem
+from webhook.typed.fields import read_whole_number
 from webhook.typed.job_sets import JobSetSpec
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -82,11 +100,70 @@ TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
         "https://github.com/kubeflow/trainer/pull/3235",
     ),
 )
+ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/elastic-nodes",
+    title="torch.elasticPolicy and numNodes are both set",
+    why="Trainer 2.0 and 2.1 refuse both together.",
+    source="kubeflow/trainer release-2.1 manifests/base/crds",
+)
+PROCESSES: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/processes",
+    title="This release of Trainer does not accept the value of numProcPerNode",
+    why=(
+        "The CustomResourceDefinition requires at least 1: for flux since 2.2, for mpi since 2.4. torch of 2.0 and "
+        "2.1 also accepts auto, cpu and gpu."
+    ),
+)
+INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/injected-node",
+    title="torch.envInjection names the container `node`",
+    why="Container `node` always gets the variables, and the CustomResourceDefinition refuses its name here.",
+)
+ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/env-injection",
+    title="torch.envInjection names a container that does not exist",
+    why="Trainer refuses TrainJobs that use this runtime.",
+    function="validateEnvInjectionTargets",
+)
+ONE_POLICY: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/one-policy",
+    title="The runtime has several machine learning policies",
+    why="Each policy is a plugin that sets up the nodes differently, so Trainer accepts only one.",
+)
+ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/ml-policy",
+    title="The runtime has no mlPolicy",
+    why="Since 2.3 Trainer ignores resourcesPerNode of TrainJobs if the runtime has no mlPolicy.",
+)
+FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/flux-installer",
+    title="The runtime has an init container `flux-installer`",
+    why="The flux plugin adds an init container of this name.",
+    function="Validate of plugins/flux/flux.go",
+)
+TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/torch-address",
+    title="The nodes cannot find the first node of the torch runtime",
+    why="Nodes look for the first node at the fixed address <TrainJob>-node-0-0.<TrainJob>.",
+    refused_by="nothing; the nodes wait for each other",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    fails="waiting",
+)
+PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/plugin-variable",
+    title="The runtime sets a variable that the torch plugin overwrites",
+    why="The torch plugin sets PET_NNODES, PET_NODE_RANK and others for each TrainJob, over the values of the runtime.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    function="EnforceMLPolicy",
+    severity="low",
+)
 RUNTIME_FIELD_RULES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
 _SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
 _TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 _TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
 _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
+_WORDS: Final = ("auto", "cpu", "gpu")
+_FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
@@ -180,3 +257,115 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     for place in places:
         fix = "restore the old value, or create a new runtime"
         yield IMMUTABLE_FIELD.problem(place, "cannot change after the runtime was created", fix)
+
+
+def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+    """Yield the problems that the CustomResourceDefinition would report."""
+    yield from _check_one_policy(policy, release)
+    yield from validate_processes(policy, release)
+    if release >= INJECTION:
+        yield from check_node_not_injection_target(policy)
+    if release < NUMBERS_ONLY:
+        yield from validate_elastic_nodes(policy)
+        yield from validate_processes_of_first_releases(policy)
+
+
+def _check_one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+    plugins = [name for name in policy.plugins if release >= FLUX_AND_MORE or name in _FIRST_PLUGINS]
+    if len(plugins) > 1:
+        message = f"must have one policy, but has {', '.join(f'`{name}`' for name in plugins)}"
+        yield ONE_POLICY.problem("spec.mlPolicy", message, "keep one of them")
+
+
+def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """Yield the problem of a runtime without mlPolicy, for which Trainer 2.3 and later ignore resourcesPerNode."""
+    if release >= WHOLE_JOBSET and not runtime.ml_policy:
+        message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
+        fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"
+        yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)
+
+
+def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield an init container with the name of the init container that the plugin adds (flux.go)."""
+    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
+        message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
+        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
+
+
+def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield job names with which nodes do not find `<name>-node-0-0.<name>`, the master address of torch.go."""
+    why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
+    step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
+    if step is not None and step.name != "node":
+        message = f"must have `node` as the name of the trainer job, not `{step.name}`, {why}"
+        yield TORCH_ADDRESS.problem(job_set.path("replicatedJobs"), message, "rename that job to `node`")
+    if network.subdomain:
+        path, message = network.path("subdomain"), f"must not be set {why}"
+        yield TORCH_ADDRESS.problem(path, message, "remove the subdomain", network.subdomain)
+
+
+def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """Yield variables PET_* of a runtime, which the plugin replaces for TrainJobs with spec.trainer (torch.go
+    EnforceMLPolicy).
+    """
+    jobs = replicated_jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
+    nodes = (node for job in jobs if is_trainer_job(job) for node in job.pod.containers if node.name == "node")
+    for variable in (variable for node in nodes for variable in node.env):
+        if variable.name in RESERVED_VARIABLES["torch"]:
+            message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+            fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
+            yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)
+
+
+def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
+    if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
+        message = "must not be set together with torch.elasticPolicy"
+        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")
+
+
+def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+    """Yield a numProcPerNode below 1 of the plugins mpi and flux."""
+    for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
+        number = plugin.num_proc_per_node
+        if release >= since and number is not None and number < 1:
+            yield _processes_problem(plugin.path("numProcPerNode"), number)
+
+
+def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
+    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
+    if is_word_allowed:
+        message = "must be auto, cpu, gpu or a whole number of at least 1"
+        return PROCESSES.problem(path, message, "set one of these", value)
+    return PROCESSES.problem(path, "must be at least 1", "set 1 or more", value)
+
+
+def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
+    per_node = policy.torch.num_proc_per_node
+    is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
+    if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
+        yield _processes_problem(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)
+
+
+def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
+    for target in policy.torch.env_injection.targets:
+        if "node" in target.container_names:
+            message = "must not name container `node` because it always gets the variables"
+            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
+
+
+def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield targets with jobs or containers that the runtime does not have (torch.go validateEnvInjectionTargets)."""
+    jobs = jobs_by_name(job_set) if injection.targets else {}
+    containers: dict[str, set[str]] = {}
+    for target in injection.targets:
+        job = target.job_name
+        if job not in containers:
+            listed = jobs[job].pod.all_containers() if job in jobs else ()
+            containers[job] = {container.name for container in listed}
+        for name in target.container_names:
+            if name not in containers[job]:
+                message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
+                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
