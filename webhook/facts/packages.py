@@ -158,14 +158,7 @@ PACKAGES: Final = (
     FactPackage(
         module="webhook.facts.serving_kinds",
         groups=("serving-kind",),
-        rules=(
-            "kserve_workers",
-            "llm_inference_service",
-            "knative",
-            "worker_set",
-            "inference_service",
-            "model_claims",
-        ),
+        rules=("kserve_workers", "llm_inference_service", "knative", "worker_set", "inference_service", "model_claims"),
     ),
     FactPackage(
         module="webhook.facts.kueue",
@@ -191,7 +184,7 @@ PACKAGES: Final = (
         module="webhook.facts.kueue",
         checks="queue_checks",
         groups=("kueue-queue",),
-        rules=("queue_flavors", "queue_quota", "queue", "queue_inactive", "queue_nodes", "queue_workloads"),
+        rules=("queue_flavors", "queue_quota", "queue", "queue_nodes", "queue_workloads"),
     ),
     FactPackage(
         module="webhook.facts.sandbox",

@@ -1,19 +1,25 @@
-"""Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks: names, selectors, preemption and policies.
+"""Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks, and queues that are inactive.
 
-Functions are named like those of Kueue's webhooks. Kueue validates flavors that a Workload tries concurrently only with
-the feature gate ConcurrentAdmission, which is off by default. Without it only a change of the policy is refused.
+Functions for names, selectors, preemption and policies are named like those of Kueue's webhooks. Kueue validates
+flavors that a Workload tries concurrently only with the feature gate ConcurrentAdmission, which is off by default.
+Without it only a change of the policy is refused.
+
+A queue is inactive because of its AdmissionChecks or a Topology. Each of them is reported on the object with the author
+that can fix it.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
-validateAdmissionChecks, cohort_webhook.go, and the rules of config/components/crd/bases.
+validateAdmissionChecks, cohort_webhook.go, the rules of config/components/crd/bases,
+pkg/cache/scheduler/clusterqueue.go inactiveReason, pkg/controller/admissionchecks and pkg/scheduler/preemption.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.names import (
     USE_KEY,
     USE_SUBDOMAIN,
@@ -23,16 +29,20 @@ from webhook.apimachinery.names import (
     subdomain_fault,
 )
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.admission_checks import why_checks_keep_queue_inactive
 from webhook.facts.kueue.configuration import (
     CONCURRENT_ADMISSION_GATE,
     is_gate_on,
     missing_configuration_of_gate,
+    read_kueue_configuration,
 )
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
+from webhook.facts.kueue.objects import GROUP, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
+from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known
 from webhook.facts.kueue.types import (
     AdmissionCheck,
     AdmissionChecksStrategy,
@@ -41,6 +51,8 @@ from webhook.facts.kueue.types import (
     FlavorFungibility,
     LocalQueue,
     Preemption,
+    ResourceFlavor,
+    Topology,
 )
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -123,10 +135,47 @@ CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
     why="A check for a flavor that the queue does not have never applies.",
     function="validateAdmissionChecks",
 )
+INACTIVE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/inactive-by-check",
+    title="An AdmissionCheck keeps the ClusterQueue inactive",
+    why="An inactive ClusterQueue admits no job, however long the job waits.",
+    refused_by="nothing; the queue is inactive",
+    function="inactiveReason",
+)
+PARAMETERS: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/check-parameters",
+    title="The parameters of an AdmissionCheck do not exist",
+    why="The check stays inactive, and so does each ClusterQueue that names it.",
+    refused_by="nothing; the check is inactive",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/admissionchecks",
+)
+FLAVOR_TOPOLOGY: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/topology-missing",
+    title="The Topology of a flavor does not exist",
+    why="Each ClusterQueue with the flavor is inactive until the Topology exists.",
+    refused_by="nothing; the queue is inactive",
+    function="inactiveReason",
+)
+PREEMPTION_WITHOUT_EFFECT: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/preemption-without-effect",
+    title="A preemption setting of a ClusterQueue has no effect",
+    why="Jobs that the setting should preempt keep their quota.",
+    refused_by="nothing; nothing is preempted",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/preemption",
+    level="advice",
+    fails="silent",
+)
 _SEARCHES: Final = "TryNextFlavor"
 _POLICY: Final = "concurrentAdmissionPolicy"
 _PREFERRED: Final = "TryPreferredFlavors"
 _MOST_FLAVORS: Final = 16
+_BOTH: Final = "MultiKueueWithProvisioningRequest"
+_BOTH_FROM: Final = (0, 16)
+_KINDS: Final[Mapping[str, GroupVersionKind]] = {
+    f"{GROUP}/provisioning-request": PROVISIONING_CONFIG,
+    f"{GROUP}/multikueue": MULTI_KUEUE_CONFIG,
+}
+"""The kinds of parameters, by the controller of the check."""
 
 
 def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
@@ -337,3 +386,65 @@ def validate_controller_name_unchanged(subject: Subject) -> Iterator[Problem]:
         message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
         fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
         yield immutable_field_problem(check.spec.path("controllerName"), message, fix)
+
+
+def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
+    """Yield the AdmissionChecks that keep a ClusterQueue inactive."""
+    queue = subject.typed(ClusterQueue)
+    for cause in why_checks_keep_queue_inactive(read_cluster_queue(queue), subject.cluster_view()):
+        is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _BOTH_FROM
+        if cause.is_known and not (_BOTH in cause.text and is_old):
+            message = f"the ClusterQueue is inactive: {cause.text}"
+            fix = f"create {cause.missing}, or remove it" if cause.missing else "remove or correct the AdmissionCheck"
+            yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
+
+
+def check_check_parameters(subject: Subject) -> Iterator[Problem]:
+    """Yield parameters of an AdmissionCheck that do not exist."""
+    spec, view = subject.typed(AdmissionCheck).spec, subject.cluster_view()
+    kind, parameters = _KINDS.get(spec.controller_name), spec.parameters
+    if kind is None or parameters.kind != kind.kind or not parameters.name:
+        return
+    version = subject.attributes.kind.version
+    if view.lacks(kind._replace(version=version), parameters.name):
+        message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
+        yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
+
+
+def check_flavor_topology(subject: Subject) -> Iterator[Problem]:
+    """Yield a Topology of a flavor that does not exist, unless other clusters run its jobs."""
+    spec, view = subject.typed(ResourceFlavor).spec, subject.cluster_view()
+    if spec.topology_name and view.lacks(Topology.gvk, spec.topology_name):
+        message = "is a Topology that does not exist, so each ClusterQueue with the flavor is inactive"
+        fix = "create the Topology, or remove topologyName"
+        yield FLAVOR_TOPOLOGY.problem(spec.path("topologyName"), message, fix, spec.topology_name)
+
+
+def advise_preemption(subject: Subject) -> Iterator[Problem]:
+    """Yield preemption settings that have no effect."""
+    spec = subject.typed(ClusterQueue).spec
+    preemption, cohort = spec.preemption, spec.cohort_name or spec.cohort
+    if preemption.reclaim_within_cohort != "Never" and not cohort:
+        message = "has no effect without a cohort"
+        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, "name a cohort, or remove it")
+    borrowing = preemption.borrow_within_cohort
+    configuration = subject.once(read_kueue_configuration)
+    if not cohort or not (configuration.is_known or subject.cluster_view().is_whole()):
+        return
+    sharing = configuration.has_fair_sharing
+    if sharing and borrowing.policy not in ("", "Never"):
+        message = "borrowWithinCohort has no effect while Fair Sharing is on"
+        yield _preemption_problem(borrowing.at, message, "remove it, or set preemptionStrategies of Fair Sharing")
+    elif (
+        not sharing and borrowing.policy == "Never" and borrowing.is_set and preemption.within_cluster_queue != "Never"
+    ):
+        message = (
+            "has no effect for workloads above nominal quota while borrowWithinCohort is Never, so they preempt "
+            "nothing in their own queue"
+        )
+        fix = "set borrowWithinCohort to LowerPriority, or lend quota"
+        yield _preemption_problem(preemption.path("withinClusterQueue"), message, fix)
+
+
+def _preemption_problem(path: tuple[str | int, ...], message: str, fix: str) -> Problem:
+    return PREEMPTION_WITHOUT_EFFECT.problem(path, message, fix)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.kueue import queue, queue_flavors, queue_inactive, queue_nodes, queue_quota, queue_workloads
+from webhook.facts.kueue import queue, queue_flavors, queue_nodes, queue_quota, queue_workloads
 from webhook.facts.kueue.objects import CHECK_PARAMETERS, CONFIGURATIONS, GROUP, QUEUES
 from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Subject
@@ -35,8 +35,8 @@ CHECKS: Final = (
         queue.validate_admission_checks,
         queue.validate_concurrent_admission,
         queue.advise_cluster_queue,
-        queue_inactive.check_inactive_queue,
-        queue_inactive.advise_preemption,
+        queue.check_inactive_queue,
+        queue.advise_preemption,
         queue_quota.advise_zero_fair_sharing_weight,
     ),
     _build_check_of_queue_rules(
@@ -52,11 +52,11 @@ CHECKS: Final = (
         "ResourceFlavor",
         queue_nodes.validate_resource_flavor,
         queue_flavors.advise_unused_flavor,
-        queue_inactive.check_flavor_topology,
+        queue.check_flavor_topology,
     ),
     _build_check_of_queue_rules("Topology", queue_nodes.validate_topology),
     _build_check_of_queue_rules(
-        "AdmissionCheck", queue.validate_controller_name_unchanged, queue_inactive.check_check_parameters
+        "AdmissionCheck", queue.validate_controller_name_unchanged, queue.check_check_parameters
     ),
     _build_check_of_queue_rules(
         "Workload",
