@@ -43,8 +43,7 @@ from webhook.facts.volcano.queue import (
     warn_of_dropped_status,
 )
 from webhook.facts.volcano.queue_amounts import validate_deserved_capability, validate_guarantee_deserved
-from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import warn_of_amounts_above_capability
+from webhook.facts.volcano.queue_tree import read_queues, warn_of_amounts_above_capability
 from webhook.facts.volcano.scheduler import check_scheduler_conf, may_be_scheduler_conf
 from webhook.facts.volcano.sent_job import is_create_request, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create

@@ -22,8 +22,7 @@ from webhook.facts.scheduling.priority_classes import BUILT_IN_PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import TopologyRules, warn_of_missing_tiers, warn_of_tiers_of_gang_part
-from webhook.facts.volcano.queue_tree import OPEN, read_queues, vcctl_command_for_queue
-from webhook.facts.volcano.referenced_queue import QueueRules
+from webhook.facts.volcano.queue_tree import OPEN, QueueRules, read_queues, vcctl_command_for_queue
 from webhook.facts.volcano_objects.types import Job, LifecyclePolicy, Task
 from webhook.rules.problem import Problem
 from webhook.yamltext.placeholders import is_placeholder

@@ -26,8 +26,7 @@ from webhook.facts.volcano.pod_group import (
     group_absent_problem,
     warn_of_ignored_group_annotation,
 )
-from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import QueueRules, validate_queue, warn_of_amounts_above_capability
+from webhook.facts.volcano.queue_tree import QueueRules, read_queues, validate_queue, warn_of_amounts_above_capability
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import PodGroup
 from webhook.rules.problem import Problem

@@ -34,8 +34,7 @@ from webhook.facts.volcano.hyper_node import (
     warn_of_missing_tiers,
     warn_of_tiers_of_gang_part,
 )
-from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import QueueRules, validate_queue, warn_of_amounts_above_capability
+from webhook.facts.volcano.queue_tree import QueueRules, read_queues, validate_queue, warn_of_amounts_above_capability
 from webhook.facts.volcano.sent_job import is_create_request
 from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import object_with_defaults

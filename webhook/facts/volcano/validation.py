@@ -17,7 +17,7 @@ from webhook.facts.volcano.job_names import validate_job_name
 from webhook.facts.volcano.job_plugins import check_plugins_exist, validate_mpi_master
 from webhook.facts.volcano.job_scheduling import JOB_QUEUE_RULES
 from webhook.facts.volcano.job_template import validate_task_templates, validate_volumes
-from webhook.facts.volcano.referenced_queue import validate_queue
+from webhook.facts.volcano.queue_tree import validate_queue
 from webhook.facts.volcano_objects.types import Job
 from webhook.rules.problem import Problem
 
