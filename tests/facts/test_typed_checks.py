@@ -10,7 +10,7 @@ READS_JSON = {
     "model_servers/parts_of_pods.py": "joins parts of pods that a controller merges, in kinds without typed classes",
     "model_servers/configuration_files.py": "reads the YAML of a server's own configuration in a text",
     "sandbox/shards.py": "merges patches of shards as Go does, and compares shards with their template; null included",
-    "serving_kinds/llm_service_configs.py": "merges the configurations that an LLMInferenceService names",
+    "serving_kinds/llm_inference_service.py": "merges the configurations that an LLMInferenceService names",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
     "train_job_pods/train_job_patches.py": "lays patches over the runtime",
@@ -21,11 +21,9 @@ READS_JSON = {
     "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
 """Modules that convert JSON to JSON, with the reason."""
-MOST_GUARDS = 69
-"""18 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
-reads the YAML in a text, in model_servers/listening.py, which reads probes and the labels of templates of any kind,
-in serving_kinds/worker_set.py, which reads four fields, and in serving_kinds/llm_inference_service.py, which asks if the
-object itself has a field.
+MOST_GUARDS = 68
+"""19 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
+reads the YAML in a text, and in model_servers/listening.py, which reads probes and the labels of templates of any kind.
 """
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
@@ -47,6 +45,7 @@ CHARGES_BY_HAND = {
     "serving_kinds/knative.py": "walks volumes of a kind without a typed class",
     "volcano/job_dependencies_and_deadlocks.py": "walks a graph of names",
     "volcano/pod_group.py": "asks a table of pods that outlives the request",
+    "volcano/queue_tree.py": "walks the parents of a queue",
     "volcano/scheduler.py": "parses YAML, which nothing interrupts",
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}

@@ -11,7 +11,6 @@ from webhook.facts.serving_kinds import (
     knative,
     kserve_workers,
     llm_inference_service,
-    llm_service_configs,
     model_claims,
     worker_set,
 )
@@ -53,7 +52,7 @@ CHECKS: Final = (
         group="serving-kind",
         run=llm_inference_service.check_llm_inference_service,
         kinds=_LLM,
-        lookups=llm_service_configs.LOOKUPS,
+        lookups=llm_inference_service.LOOKUPS,
     ),
     Check(
         group="serving-kind",

@@ -3,22 +3,30 @@
 A group has data divided by dataLocal pods, rounded down, and at least one. The shipped presets hand tensor, data and
 dataLocal to vLLM, and none hands on pipeline.
 
+The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later configurations
+win over earlier ones, and the object itself wins over all. Containers are merged by their names. A configuration is in
+the namespace of the object, or in that of KServe. KServe's own presets are below all of them, and are not merged here.
+
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
-llm_inference_service_types_func.go GetSize; config/llmisvcconfig.
+llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06
+pkg/controller/v1alpha2/llmisvc/config_merge.go combineBaseRefsConfig, mergeSpecs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from msgspec import structs
 
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import get, parse_path
 from webhook.apimachinery.quantity import read_count
+from webhook.cluster.interest import interest_in_fields
+from webhook.deadline import Deadline
 from webhook.facts.serving_kinds.groups import SERVING_KIND
-from webhook.facts.serving_kinds.llm_service_configs import spec_with_base_refs
 from webhook.facts.subject import Subject
+from webhook.patch.strategic import UnmergeableError, merge_patch
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.pods import Container
@@ -97,6 +105,10 @@ _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
 """A variable with more arguments for vLLM, which may set sizes."""
 _LONGEST: Final = 200
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_CONFIG: Final = GroupVersionKind("serving.kserve.io", "v1alpha2", "LLMInferenceServiceConfig")
+_NAMESPACE: Final = "kserve"
+_PODS: Final = ("template", "worker")
+LOOKUPS: Final = (interest_in_fields(_CONFIG, "spec.parallelism", "spec.template", "spec.worker", "spec.prefill"),)
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
@@ -200,3 +212,51 @@ def _gpus_of_container(container: Container) -> int | None:
     limits = container.resources.limits
     amounts = [read_count(value) for name, value in limits.items() if name in _GPUS]
     return amounts[0] if len(amounts) == 1 else None
+
+
+def spec_with_base_refs(subject: Subject) -> LlmSpec | None:
+    """Return the spec of an LLMInferenceService with the values of its configurations; None if one of them is not
+    known, or cannot be read.
+    """
+    own = subject.typed(LlmInferenceService).spec
+    if not own.base_refs:
+        return own
+    view, merged = subject.cluster_view(), dict[str, Any]()
+    try:
+        for reference in own.base_refs:
+            config = view.get_without_noting(_CONFIG, view.namespace, reference.name) or view.get_without_noting(
+                _CONFIG, _NAMESPACE, reference.name
+            )
+            if config is None:
+                return None
+            merged = _merged_workload(merged, _map(config.get("spec")), subject.deadline)
+        merged = _merged_workload(merged, own.json, subject.deadline)
+    except UnmergeableError:
+        return None
+    return LlmSpec.of(merged, own.at, subject.reading_context) if _has_whole_numbers(merged) else None
+
+
+def _merged_workload(base: Mapping[str, Any], over: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
+    """Return the parts of a workload that decide its sizes, merged; of other fields the later value."""
+    merged = {**base, **over}
+    if "parallelism" in merged:
+        merged["parallelism"] = {**_map(base.get("parallelism")), **_map(over.get("parallelism"))}
+    for name in _PODS:
+        if name in base and name in over:
+            merged[name] = merge_patch(base[name], over[name], "PodSpec", deadline)
+    if "prefill" in merged:
+        merged["prefill"] = _merged_workload(_map(base.get("prefill")), _map(over.get("prefill")), deadline)
+    return merged
+
+
+def _has_whole_numbers(workload: Mapping[str, Any]) -> bool:
+    """Return whether all sizes are numbers: a configuration may have a template of Go in their place."""
+    sizes = (
+        *_map(workload.get("parallelism")).values(),
+        *_map(_map(workload.get("prefill")).get("parallelism")).values(),
+    )
+    return all(size is None or isinstance(size, int) for size in sizes)
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
