@@ -81,11 +81,8 @@ PACKAGES: Final = (
         groups=("node-devices", "node-pool", "shared-gpu", "tpu", "device-plugin"),
         rules=("node_devices", "node_pools", "shared_gpus", "shared_cards", "tpu_slices", "device_plugin"),
     ),
-    FactPackage(
-        module="webhook.facts.other_schedulers",
-        groups=("kai", "yunikorn"),
-        rules=("kai", "yunikorn"),
-    ),
+    FactPackage(module="webhook.facts.other_schedulers", checks="kai", groups=("kai",), rules=("kai",)),
+    FactPackage(module="webhook.facts.other_schedulers", checks="yunikorn", groups=("yunikorn",), rules=("yunikorn",)),
     FactPackage(
         module="webhook.facts.prerequisites",
         checks="pod_prerequisites",

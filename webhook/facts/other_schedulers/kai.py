@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.gpu.device_pods import located_templates, without_repeated_problems
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import POD
 from webhook.facts.other_schedulers.kai_gangs import (
     DEVICES,
@@ -28,13 +30,40 @@ from webhook.facts.other_schedulers.kai_gangs import (
     read_whole_number,
     roles_without_replicas,
 )
-from webhook.facts.other_schedulers.types import KAI, KaiQueue
 from webhook.facts.scheduling.priority_classes import PriorityClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted, did_you_mean
+from webhook.typed import pod_parts
+from webhook.typed.fields import Part, Text, ValueMap
+from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec
+from webhook.typed.view import Typed
+
+KAI: Final = RuleGroup(
+    "kai",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/actions/utils/input_jobs.go",
+    level="warn",
+    fails="pending",
+)
+"""Pods that KAI places, and its queues."""
+
+
+class KaiQueueSpec(Typed):
+    """scheduling.run.ai/v2 QueueSpec; `resources` has quota and limit by cpu, gpu and memory."""
+
+    parent_queue = Text()
+    resources = ValueMap()
+
+
+class KaiQueue(Object):
+    """scheduling.run.ai/v2 Queue, which has no namespace."""
+
+    gvk = GroupVersionKind("scheduling.run.ai", "v2", "Queue")
+    spec = Part(KaiQueueSpec)
+
 
 QUEUE: Final = KAI.rule(
     "kai/queue",
@@ -338,3 +367,22 @@ def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Pro
         if count < least:
             message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts none"
             yield MIN_MEMBER.problem(path, message, f"write {count}, or raise parallelism")
+
+
+_QUEUES: Final = frozenset((("scheduling.run.ai", "Queue"),))
+
+_OF_PODS: Final = FRACTIONS | {pod_parts.CLAIMS, pod_parts.DEVICES}
+
+CHECKS: Final = (
+    Check(
+        group="kai",
+        run=check_kai_queues,
+        kinds=PLACED,
+        lookups=KAI_LOOKUPS,
+        of_made_objects=False,
+        of_pods_with=_OF_PODS,
+    ),
+    Check(group="kai", run=check_kai_fractions, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
+    Check(group="kai", run=advise_fractions_without_kai, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
+    Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES),
+)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.gpu.device_pods import located_templates, without_repeated_problems
-from webhook.facts.other_schedulers.types import YUNIKORN, TaskGroup
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     amounts_in_thousandths,
@@ -21,11 +21,20 @@ from webhook.facts.pods.pod_requests import (
 )
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted, either
+from webhook.typed.fields import Number, Quantities, Text
 from webhook.typed.pods import PodTemplate
-from webhook.typed.view import ReadingContext
+from webhook.typed.view import ReadingContext, Typed
 from webhook.workloads.podsets import PodSet
 
+YUNIKORN: Final = RuleGroup(
+    "yunikorn",
+    source="apache/yunikorn-k8shim@23b6b47f pkg/cache/amprotocol.go",
+    level="warn",
+    fails="silent",
+)
+"""Pods that YuniKorn places."""
 GROUPS: Final = YUNIKORN.rule(
     "yunikorn/task-groups",
     title="YuniKorn ignores the task groups",
@@ -65,6 +74,14 @@ TASK_GROUPS: Final = frozenset((_GROUPS, _NAME))
 """The annotations of pods about task groups."""
 _PLACEMENT: Final = ("nodeSelector", "affinity")
 _LONGEST: Final = 100_000
+
+
+class TaskGroup(Typed):
+    """A task group in an annotation of YuniKorn."""
+
+    name = Text()
+    min_member = Number()
+    min_resource = Quantities()
 
 
 class YuniKornPods(NamedTuple):
@@ -148,3 +165,8 @@ def _check_group_of_pods(
     if None not in counts and 0 < total < group.min_member:
         message = f"minMember of group {name} is {group.min_member}, but it has {counted(total, 'pod')}"
         yield MORE_MEMBERS.problem(pods.annotation(_NAME), message, f"set minMember {total}")
+
+
+CHECKS: Final = (
+    Check(group="yunikorn", run=check_task_groups, kinds=PLACED, of_made_objects=False, of_pods_with=TASK_GROUPS),
+)
