@@ -52,9 +52,16 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.gpu",
+        checks="gpu_quota",
+        groups=("namespace-quota", "gpu-quota"),
+        rules=("gpu_quota",),
+    ),
+    FactPackage(
+        module="webhook.facts.gpu",
         facts=("gpu", "portableGpu"),
-        groups=("gpu-requests", "namespace-quota", "gpu-quota"),
-        rules=("gpu_quota", "gpu_requests", "visible_devices"),
+        checks="gpu_requests",
+        groups=("gpu-requests",),
+        rules=("gpu_requests", "visible_devices"),
     ),
     FactPackage(
         module="webhook.facts.ray",

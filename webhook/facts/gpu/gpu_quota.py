@@ -19,7 +19,8 @@ from msgspec import Struct
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import PLACED, DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.types import GPU_QUOTA, NAMESPACE_QUOTA, LimitRange, ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
@@ -152,3 +153,18 @@ def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: i
         message,
         f"request at most {allowed} in all, or ask the administrator to raise the quota",
     )
+
+
+_QUOTAS: Final = frozenset((("", "ResourceQuota"),))
+_LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
+CHECKS: Final = (
+    Check(
+        group="namespace-quota",
+        run=validate_namespace_quota,
+        kinds=PLACED,
+        lookups=QUOTA_LOOKUPS,
+        of_made_objects=False,
+    ),
+    Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),
+    Check(group="gpu-quota", run=check_portable_gpu_in_limit_range, kinds=_LIMIT_RANGES),
+)

@@ -15,6 +15,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
+from webhook.facts.check import Check
 from webhook.facts.command_lines.command import MPI, PYTHON, cached_launch_of_container
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
@@ -27,6 +28,7 @@ from webhook.facts.gpu.resources import (
     value_of_visible_devices,
 )
 from webhook.facts.gpu.types import GPU_REQUESTS
+from webhook.facts.gpu.visible_devices import check_hidden_gpus
 from webhook.facts.pods.amounts import parse_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -414,3 +416,20 @@ def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
 
 def _requires_windows(requirement: SelectorRequirement) -> bool:
     return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]
+
+
+_PODS: Final = frozenset((("", "Pod"),))
+_WITH_DEVICES: Final = frozenset((DEVICES,))
+
+CHECKS: Final = (
+    Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
+    Check(group="gpu-requests", run=check_gpus_of_several_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
+    Check(group="gpu-requests", run=check_hidden_gpus, kinds=_PODS, of_pods_with=_WITH_DEVICES),
+    Check(
+        group="gpu-requests",
+        run=check_devices_on_windows,
+        kinds=_PODS,
+        lookups=WINDOWS_LOOKUPS,
+        of_pods_with=_WITH_DEVICES,
+    ),
+)
