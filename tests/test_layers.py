@@ -50,7 +50,7 @@ FACTS = (
     {"kueue", "volcano"},
     {"preemption"},
 )
-"""The floors of facts/, from the lowest; its own modules, which all packages use, import none of them."""
+"""The floors of facts/, from the lowest. Its other modules, which all packages use, import none of them."""
 FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
 DISTRIBUTIONS = {
@@ -233,8 +233,9 @@ def circle(folder, name):
 
 
 def test_the_packages_of_facts_go_strictly_down():
+    names = {path.stem for path in (PACKAGE / "facts").iterdir()} - {"__pycache__"}
     packages = {path.name for path in (PACKAGE / "facts").iterdir() if path.is_dir()} - {"__pycache__"}
-    assert packages == set(FLOOR)
+    assert packages <= set(FLOOR) <= names
     assert list(not_below(PACKAGE / "facts")) == []
 
 

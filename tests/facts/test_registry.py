@@ -77,10 +77,10 @@ def test_a_package_has_the_facts_of_the_list() -> None:
     import importlib
 
     for package in SHIPPED.packages:
-        declared = importlib.import_module(f"{package.module}.{package.fact}").FACTS if package.facts else ()
+        declared = importlib.import_module(package.fact_module).FACTS if package.facts else ()
         assert tuple(each.name for each in declared) == package.facts, (
             f"webhook/facts/packages.py: `facts` of the row of {package.module} must be the names in FACTS of "
-            f"{package.module}.{package.fact}"
+            f"{package.fact_module}"
         )
 
 
@@ -88,13 +88,11 @@ def test_a_package_has_the_groups_of_the_list() -> None:
     import importlib
 
     for package in SHIPPED.packages:
-        declared = importlib.import_module(f"{package.module}.{package.checks}").CHECKS if package.groups else ()
+        declared = importlib.import_module(package.checks_module).CHECKS if package.groups else ()
         lost = {each.group for each in declared} - set(SHIPPED.check_groups)
         assert not lost, f"webhook/facts/packages.py: add {lost} to `groups` of the row of {package.module}"
         for group in package.groups:
-            assert SHIPPED.checks(group), (
-                f"CHECKS of {package.module}.{package.checks} has no Check of `{group}`: add it"
-            )
+            assert SHIPPED.checks(group), f"CHECKS of {package.checks_module} has no Check of `{group}`: add it"
 
 
 def test_a_structure_is_declared_once() -> None:

@@ -1,4 +1,7 @@
-"""Which packages of facts have what: this is the only list of them. Nothing registers itself when it is imported."""
+"""Which packages and modules of facts have what: this is the only list of them.
+
+Nothing registers itself when it is imported.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from msgspec import Struct
 
 
 class FactPackage(Struct, frozen=True, kw_only=True):
-    """One package of facts.
+    """One package of facts, or a single module.
 
     Args:
         module: its name.
@@ -18,6 +21,7 @@ class FactPackage(Struct, frozen=True, kw_only=True):
             in full if another package finds the problem.
         fact: the module of the package that has `FACTS`.
         checks: the module of the package that has `CHECKS`.
+        is_one_module: it is a single module, which has the facts, the checks and the records itself.
         judges_types: its checks are about objects with wrong types, for which no other checks run.
     """
 
@@ -27,11 +31,24 @@ class FactPackage(Struct, frozen=True, kw_only=True):
     rules: tuple[str, ...] = ()
     fact: str = "fact"
     checks: str = "checks"
+    is_one_module: bool = False
     judges_types: bool = False
+
+    @property
+    def fact_module(self) -> str:
+        """Return the full name of the module with the package's facts."""
+        return self.module if self.is_one_module else f"{self.module}.{self.fact}"
+
+    @property
+    def checks_module(self) -> str:
+        """Return the full name of the module with the package's checks."""
+        return self.module if self.is_one_module else f"{self.module}.{self.checks}"
 
     @property
     def rule_modules(self) -> tuple[str, ...]:
         """Return the full names of the modules with the package's rules."""
+        if self.is_one_module:
+            return (self.module,)
         return tuple(name if "." in name else f"{self.module}.{name}" for name in self.rules)
 
 
@@ -196,7 +213,7 @@ PACKAGES: Final = (
         groups=("sandbox",),
         rules=("sandbox", "pools", "shard_patches"),
     ),
-    FactPackage(module="webhook.facts.mesh", checks="sidecars", groups=("mesh",), rules=("sidecars",)),
+    FactPackage(module="webhook.facts.mesh", groups=("mesh",), is_one_module=True),
     FactPackage(
         module="webhook.facts.served_versions",
         checks="removed_versions",

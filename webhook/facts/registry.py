@@ -107,8 +107,9 @@ class FactRegistry:
         """Import every module of the packages with some groups: checks import modules when they need them, and a
         worker that a server forks would import them again for each review.
         """
-        for module in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
-            for each in iter_modules(import_module(module).__path__, f"{module}."):
+        for name in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
+            module = import_module(name)
+            for each in iter_modules(getattr(module, "__path__", ()), f"{name}."):
                 import_module(each.name)
 
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
@@ -163,14 +164,14 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
 def _import_fact(packages: tuple[FactPackage, ...], name: str) -> Fact:
     for package in packages:
         if name in package.facts:
-            declared: tuple[Fact, ...] = import_module(f"{package.module}.{package.fact}").FACTS
+            declared: tuple[Fact, ...] = import_module(package.fact_module).FACTS
             return next(each for each in declared if each.name == name)
     raise KeyError(name)
 
 
 def _import_checks(packages: tuple[FactPackage, ...], group: str) -> Sequence[Check]:
     package = next(package for package in packages if group in package.groups)
-    declared: tuple[Check, ...] = import_module(f"{package.module}.{package.checks}").CHECKS
+    declared: tuple[Check, ...] = import_module(package.checks_module).CHECKS
     return tuple(check for check in declared if check.group == group)
 
 

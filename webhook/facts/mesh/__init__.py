@@ -1,1 +1,0 @@
-"""Service meshes: what their sidecars mean for pods that have to complete."""
