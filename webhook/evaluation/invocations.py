@@ -1,5 +1,9 @@
 """Which policies are evaluated on which objects of a request: the targets, bindings and parameters of a policy.
 
+A policy whose annotation `claimgate.dev/concerns` names resources of Pods is not evaluated on a Pod without them. The
+webhooks of the policy are registered with the same words (export/concerns.py), so that an API server does not send such
+Pods. This module may find more than the expressions of the webhooks do, never less.
+
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
 - `expand: pods`: every pod template as a virtual Pod in the request's namespace, with the operations and selectors of
@@ -14,19 +18,56 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.attributes import Attributes
-from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed, MissingParams
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
+from webhook.deadline import Deadline
+from webhook.errors import (
+    AmbiguousObject,
+    BindingError,
+    BudgetExceeded,
+    LookupFailed,
+    MissingParams,
+    UnreadPartError,
+)
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.subject import Subject
+from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.policy.candidates import PODS, Candidate, InnerObjects, PrecomputedCriteriaMatch
-from webhook.policy.compiled import Binding, MatchConditions, Policy
+from webhook.policy.compiled import BOOKKEEPING, Binding, MatchConditions, Policy
 from webhook.policy.matching import Criteria, Match, match_request
 from webhook.policy.static_params import Param
+from webhook.typed.pod_parts import CLAIMS, PORTABLE
+from webhook.typed.pods import Pod
+from webhook.typed.view import ReadingContext
+
+_AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+"""Resources that are not devices."""
+_OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
+"""Fields of metadata that the API server sets."""
+
+
+def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
+    """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
+    present: frozenset[str] | None = None
+    kept = []
+    is_update = context.attributes.operation is Operation.UPDATE
+    for candidate in candidates:
+        if is_update and candidate.policy.ignores_bookkeeping and _is_bookkeeping(context, candidate.policy):
+            continue
+        if candidate.concerns:
+            if present is None:
+                present = _concerns_of_request_or_all(context)
+            if candidate.concerns.isdisjoint(present):
+                if context.options.trace is not None:
+                    context.options.trace.record_unconcerned_pod(candidate)
+                continue
+        kept.append(candidate)
+    return kept
 
 
 class Invocation(Struct):
@@ -192,6 +233,85 @@ def _matching_targets(
         if does_match:
             matching.append(target)
     return matching
+
+
+# ---- policies that do not concern the object
+
+
+def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
+    """Return the words that apply to the Pod; all words if there is no time, or a part of the Pod has another type or
+    was not read, so that each failurePolicy decides.
+    """
+    try:
+        return _concerns_of_request(context)
+    except (BudgetExceeded, TypeError, UnreadPartError):
+        return RESOURCE_CONCERNS
+
+
+def _concerns_of_request(context: RequestContext) -> frozenset[str]:
+    """Return the words of `concerns` that apply to the Pod or to what it was before an update; all words if its types
+    are wrong.
+    """
+    target = context.objects.own_object_target(context.objects.sent)
+    if target.mismatches:
+        return RESOURCE_CONCERNS
+    reading = ReadingContext(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
+    pod = target.typed_objects.get(Pod)
+    if pod is None:
+        pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
+    words = _concerns_of_pod(pod)
+    return words if target.old_object is None else words | _concerns_of_pod(Pod.of(target.old_object, (), reading))
+
+
+def _concerns_of_pod(pod: Pod) -> frozenset[str]:
+    """Return the words of `concerns` that apply to a Pod."""
+    parts, spec = pod.parts, pod.json.get("spec") or {}
+    words = {
+        "devices": not parts.resource_names <= _AMOUNTS,
+        "portable-gpu": PORTABLE in parts.resource_names,
+        "claims": CLAIMS in parts.present,
+        "pod-level": "resources" in spec or "overhead" in spec,
+    }
+    return frozenset(word for word, is_there in words.items() if is_there)
+
+
+def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
+    """Return whether an update is of an object that is being deleted, or changes only fields of BOOKKEEPING that a
+    policy does not name.
+
+    Otherwise a policy could refuse such updates of objects that are older than the policy: a Pod that is being deleted
+    would keep its finalizer, and a Job would never end.
+    """
+    attributes = context.attributes
+    new, old = attributes.object, attributes.old_object
+    if not isinstance(new, Mapping) or not isinstance(old, Mapping):
+        return False
+    changed = _changed_bookkeeping(new, old, context.deadline)
+    return changed is not None and changed.isdisjoint(policy.named_bookkeeping)
+
+
+def _changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[str] | None:
+    """Return the fields of BOOKKEEPING that differ, or none for an object that is being deleted; None if other fields
+    differ as well.
+    """
+    metadata, before = new.get("metadata"), old.get("metadata")
+    if not isinstance(metadata, Mapping) or not isinstance(before, Mapping):
+        return None
+    if metadata.get("deletionTimestamp") is not None and before.get("deletionTimestamp") is not None:
+        return frozenset()
+    try:
+        changed = {*_different_keys(new, old, deadline)} - {"metadata"} | {*_different_keys(metadata, before, deadline)}
+    except UnreadPartError:  # which may have changed
+        return None
+    return frozenset(changed - _OF_SERVER) if changed <= BOOKKEEPING | _OF_SERVER else None
+
+
+def _different_keys(new: Mapping[str, JSON], old: Mapping[str, JSON], deadline: Deadline) -> frozenset[str]:
+    keys = deadline.charge_for_items([*new, *(key for key in old if key not in new)])
+    return frozenset(key for key in keys if key not in new or key not in old or new[key] != old[key])
+
+
+# ---- the trace
 
 
 def _record_targets_in_trace(

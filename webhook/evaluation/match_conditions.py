@@ -1,9 +1,4 @@
-"""Whether a matched policy applies to an object: its annotation `claimgate.dev/concerns`, then its matchConditions.
-
-The annotation names resources of Pods. The webhooks of a policy are registered with the same words
-(export/concerns.py), so that an API server does not send Pods without these resources. A policy with matchConditions
-is not evaluated on such Pods here either. This module may find more than the expressions of the webhooks do, never
-less.
+"""The matchConditions of a policy, which say in CEL whether a matched policy applies to an object.
 
 The conditions see no namespaceObject. A false condition wins over an error in another condition, even in an earlier
 condition. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
@@ -11,86 +6,21 @@ condition. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchcond
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from webhook.apimachinery.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
-from webhook.errors import BudgetExceeded, EvaluationError, NoDecision, UnreadPartError
+from webhook.errors import EvaluationError, NoDecision
 from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import OutOfBudget
 from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
-from webhook.evaluation.stored_bookkeeping import is_bookkeeping
-from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.field_errors import join_errors
-from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import AUTHORIZER, Condition
 from webhook.policy.matching import Match
-from webhook.typed.pod_parts import CLAIMS, PORTABLE
-from webhook.typed.pods import Pod
-from webhook.typed.view import ReadingContext
 
 _OBJECTS: Final = frozenset(("object", "oldObject"))
-_AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""Resources that are not devices."""
-
-
-def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
-    """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
-    present: frozenset[str] | None = None
-    kept = []
-    is_update = context.attributes.operation is Operation.UPDATE
-    for candidate in candidates:
-        if is_update and candidate.policy.ignores_bookkeeping and is_bookkeeping(context, candidate.policy):
-            continue
-        if candidate.concerns:
-            if present is None:
-                present = _concerns_of_request_or_all(context)
-            if candidate.concerns.isdisjoint(present):
-                if context.options.trace is not None:
-                    context.options.trace.record_unconcerned_pod(candidate)
-                continue
-        kept.append(candidate)
-    return kept
-
-
-def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
-    """Return the words that apply to the Pod; all words if there is no time, or a part of the Pod has another type or
-    was not read, so that each failurePolicy decides.
-    """
-    try:
-        return _concerns_of_request(context)
-    except (BudgetExceeded, TypeError, UnreadPartError):
-        return RESOURCE_CONCERNS
-
-
-def _concerns_of_request(context: RequestContext) -> frozenset[str]:
-    """Return the words of `concerns` that apply to the Pod or to what it was before an update; all words if its types
-    are wrong.
-    """
-    target = context.objects.own_object_target(context.objects.sent)
-    if target.mismatches:
-        return RESOURCE_CONCERNS
-    reading = ReadingContext(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
-    pod = target.typed_objects.get(Pod)
-    if pod is None:
-        pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
-    words = _concerns_of_pod(pod)
-    return words if target.old_object is None else words | _concerns_of_pod(Pod.of(target.old_object, (), reading))
-
-
-def _concerns_of_pod(pod: Pod) -> frozenset[str]:
-    """Return the words of `concerns` that apply to a Pod."""
-    parts, spec = pod.parts, pod.json.get("spec") or {}
-    words = {
-        "devices": not parts.resource_names <= _AMOUNTS,
-        "portable-gpu": PORTABLE in parts.resource_names,
-        "claims": CLAIMS in parts.present,
-        "pod-level": "resources" in spec or "overhead" in spec,
-    }
-    return frozenset(word for word, is_there in words.items() if is_there)
 
 
 def do_conditions_hold(invocation: Invocation) -> bool:

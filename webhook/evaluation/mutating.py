@@ -32,8 +32,13 @@ from webhook.errors import (
 )
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
-from webhook.evaluation.match_conditions import do_conditions_hold, may_conditions_hold, policies_that_may_concern
+from webhook.evaluation.invocations import (
+    Invocation,
+    UnusablePolicy,
+    invocations_of_policy,
+    policies_that_may_concern,
+)
+from webhook.evaluation.match_conditions import do_conditions_hold, may_conditions_hold
 from webhook.evaluation.merged_pods import PartialPod
 from webhook.evaluation.mutations import (
     TemplateRewriting,

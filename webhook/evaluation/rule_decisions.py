@@ -1,7 +1,7 @@
 """The decisions of a validating policy on one object, and their messages.
 
 A message is the value of the messageExpression, shortened if it is too long, else `message`, else the expression. The
-rules themselves are evaluated by validator.py. Source: k8s.io/apiserver v0.36
+rules themselves are evaluated by validating.py. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 

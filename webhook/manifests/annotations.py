@@ -33,7 +33,7 @@ CONCERNS = (
 )
 """The words for which export/concerns.py has expressions."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
-"""The concerns that depend only on the resources and claims of a Pod (evaluation/match_conditions.py)."""
+"""The concerns that depend only on the resources and claims of a Pod (evaluation/invocations.py)."""
 _NAMES = (
     "expand",
     "facts",
