@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes, denial
 from webhook import assembly
 from webhook.admission.enforce import FAILURE_KEY, limit_actions, verdict_of_decisions
-from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
-from webhook.admission.review import answer_request
+from webhook.admission.review import NotEvaluated, answer_request, answer_unevaluated_request
 from webhook.apimachinery.attributes import POD, GroupVersionResource, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster

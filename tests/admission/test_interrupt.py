@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
-from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
+from webhook.admission.review import NotEvaluated, answer_unevaluated_request
 from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 

@@ -19,7 +19,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition
-from webhook.server.review_evaluation import log_fields_of_review
+from webhook.server.review_log import log_fields_of_review
 from webhook.settings.values import EnforcementAction
 
 Capture = pytest.CaptureFixture[str]

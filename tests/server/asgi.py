@@ -1,4 +1,4 @@
-"""A serving process in memory: the real endpoint, handler and pages around a reviewer that a test gives."""
+"""A serving process in memory: the real endpoint and pages around a reviewer that a test gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from webhook.admission.interrupt import NotEvaluated
+from webhook.admission.review import NotEvaluated
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster
@@ -21,8 +21,8 @@ from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
-from webhook.server.review_evaluation import AuthorizationSource
 from webhook.server.server_parts import Readiness, ServerParts
+from webhook.server.slow_reviews import AuthorizationSource
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLimits
 

@@ -24,9 +24,9 @@ from webhook.cluster.watch import WatchCluster
 from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import Verdict
-from webhook.server import review_handler
-from webhook.server.namespace_arrivals import NamespaceArrivals
+from webhook.server import slow_reviews
 from webhook.server.request_body import FREE_BYTES
+from webhook.server.slow_reviews import NamespaceArrivals
 
 NAMESPACES = "/api/v1/namespaces"
 MATCH = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["free"]}]}}
@@ -95,7 +95,7 @@ def client_of(running: Running) -> httpx.AsyncClient:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reviews wait as long as they may for questions: a busy machine takes longer than 0.2 s for an event."""
-    monkeypatch.setattr(review_handler, "WAIT_S", 60)
+    monkeypatch.setattr(slow_reviews, "WAIT_S", 60)
 
 
 @pytest.mark.usefixtures("patient")
@@ -130,7 +130,7 @@ def test_a_large_body_waits_too(live: Live) -> None:
 def test_a_waiting_request_delays_no_others_and_gets_the_failure_policy(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(review_handler, "WAIT_S", 2)
+    monkeypatch.setattr(slow_reviews, "WAIT_S", 2)
 
     async def ask() -> tuple[bool, bool, bool]:
         async with client_of(live.running) as client:

@@ -10,7 +10,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import Phase
 from webhook.commands.serve import _logs_denials
 from webhook.rules.decisions import Decision, DenialStatus, Verdict
-from webhook.server.review_evaluation import log_fields_of_review
+from webhook.server.review_log import log_fields_of_review
 from webhook.settings.serving import ServerSettings
 
 DENIED = Verdict(allowed=False, status=DenialStatus(code=400, reason="BadRequest", message="spec.x: is `hunter2`"))

@@ -19,7 +19,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.rules.decisions import Decision, Verdict
-from webhook.server import review_handler
+from webhook.server import slow_reviews
 from webhook.server.request_body import FREE_BYTES, LargeBody
 from webhook.server.review_endpoint import Limits
 from webhook.server.usage import Tenant
@@ -62,7 +62,7 @@ def test_large_bodies_are_evaluated_by_a_worker():
 
 @pytest.mark.parametrize("size", [20_000, 200_000, 2_000_000])
 def test_the_time_of_reading_a_large_body_is_charged_to_its_tenant(size: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(review_handler, "_READ_S_PER_BYTE", 1.0)
+    monkeypatch.setattr(slow_reviews, "_READ_S_PER_BYTE", 1.0)
     running = Running()
     spec = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * size}}}
     request = {
@@ -105,7 +105,7 @@ def test_evaluation_ends_before_the_worker_is_killed():
 
     killed_at, sent = time.monotonic() + 20, json.dumps(LARGE).encode()
     body = LargeBody(len(sent), [sent])
-    answer = json.loads(asyncio.run(Running(end).app._handler.answer(body, Phase.VALIDATE, killed_at)))
+    answer = json.loads(asyncio.run(Running(end).app._answer(body, Phase.VALIDATE, killed_at, "")))
     assert killed_at - 0.31 < float(answer["response"]["warnings"][0]) < killed_at - 0.29
 
 

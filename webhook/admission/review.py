@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
@@ -33,6 +33,7 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, PatchError
 from webhook.evaluation.mutating import apply_mutating_policies, decisions_of_unfinished_mutations
+from webhook.evaluation.not_evaluated import errors_of_interrupted_policies
 from webhook.evaluation.patch_values import require_bounded_value
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
@@ -41,10 +42,16 @@ from webhook.evaluation.validating import validating_decisions
 from webhook.manifests.configuration_model import EMPTY
 from webhook.patch.diff import operations_between
 from webhook.policy.policy_set import PolicySet
-from webhook.rules.decisions import Decision, Verdict
+from webhook.rules.decisions import Decision, DenialStatus, Verdict
+from webhook.settings.values import EnforcementAction
+from webhook.text.wording import some_of
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
+
+_NAMED: Final = 5
+MAKE_SMALLER: Final = "make the object smaller, or raise timeoutSeconds of the webhook"
+REPORT_IT: Final = "report this as a bug of claimgate, or of what sent the review"
 
 
 def answer_request(
@@ -158,3 +165,47 @@ def _validating_decisions_after_change(
         return None
     made = with_exceptions_applied(decisions, changed, policies.configuration, cluster, deadline)
     return tuple(decisions_about_chosen_rules(made, context.options))
+
+
+# ---- requests that were not evaluated
+
+
+class NotEvaluated(NamedTuple):
+    """Why a request was not evaluated, such as `it took longer than 9 s`, and what to do about it."""
+
+    because: str
+    fix: str = MAKE_SMALLER
+
+
+def answer_unevaluated_request(
+    attributes: Attributes,
+    policies: PolicySet,
+    cluster: Cluster,
+    *,
+    phase: Phase,
+    why: NotEvaluated,
+    most: EnforcementAction = "deny",
+) -> Verdict:
+    """Answer one request that could not be read or evaluated in time, by the failurePolicies; only its head is known.
+
+    Under attack the event loop writes many of these answers at the same time, so a sentence is built only if it is
+    shown.
+    """
+    decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
+    if not decisions:
+        return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
+    denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
+    if not denying:
+        said = f"claimgate did not evaluate this object, {why.because}; {why.fix}"
+        told = () if most == "audit" else (said,)
+        return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
+    names = _policy_names_as_text(denying)
+    text = f"not evaluated, {why.because}, and failurePolicy Fail denies what {names} did not evaluate; {why.fix}"
+    status = DenialStatus(code=denying[0].code, reason=denying[0].reason, message=text)
+    return Verdict(allowed=False, decisions=decisions, status=status)
+
+
+def _policy_names_as_text(decisions: Sequence[Decision]) -> str:
+    names = list(dict.fromkeys(each.policy for each in decisions))
+    plural = "policy" if len(names) == 1 else "policies"
+    return f"{plural} {some_of(names, _NAMED)}"

@@ -1,4 +1,4 @@
-"""One serving process put together: the endpoint of reviews, its handler, the other pages, and what they count.
+"""One serving process put together: the endpoint of reviews, the other pages, and what they count.
 
 Knows which part needs which; makes no policy, no cluster view and no socket.
 """
@@ -15,15 +15,14 @@ from webhook import __version__
 from webhook.cluster import Cluster
 from webhook.policy.compiled import Policy
 from webhook.server.counters import Counters
-from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
+from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
 from webhook.server.metrics import PAUSE, Exposition, Gauges
-from webhook.server.namespace_arrivals import NamespaceArrivals
-from webhook.server.request_body import client_address
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
-from webhook.server.review_evaluation import AuthorizationSource, Reviewer, ReviewEvaluation, ReviewObserver
-from webhook.server.review_handler import ReviewHandler
+from webhook.server.review_log import ReviewLog, ReviewObserver
 from webhook.server.scheduler import Scheduler
+from webhook.server.served_state import Reviewer, ReviewEvaluation
 from webhook.server.server_parts import ServerParts
+from webhook.server.slow_reviews import AuthorizationSource, NamespaceArrivals, SlowReviews
 from webhook.server.usage import Tenant, page_tenant
 from webhook.server.warning_events import WarningEvents
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
@@ -164,16 +163,9 @@ def create_application(
 
     pages = LazyPages(create, scheduler)
     arrivals = None if settings.view is None else NamespaceArrivals(settings.view)
-    handler = ReviewHandler(
-        evaluation,
-        lane,
-        parts,
-        authority=settings.authority,
-        observer=settings.observer,
-        arrivals=arrivals,
-        events=settings.events,
-    )
-    endpoint = ReviewEndpoint(pages, handler, parts.readiness, settings.limits, settings.why_not_started)
+    log = ReviewLog(parts, settings.observer, settings.events)
+    slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, arrivals=arrivals)
+    endpoint = ReviewEndpoint(pages, slow, parts, settings.limits, settings.why_not_started)
     return Application(endpoint=endpoint, pages=pages)
 
 

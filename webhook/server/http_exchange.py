@@ -31,6 +31,20 @@ _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _INTERNAL_ERROR: Final = b"Internal Server Error"
 
 
+def client_address(scope: Scope) -> str:
+    """Return the address of the client, "" if the server does not report it."""
+    address: str = (scope.get("client") or ("",))[0]
+    return address
+
+
+def body_of_single_message(message: Message) -> bytes | None:
+    """Return the body if the first message has all of it, otherwise None."""
+    if message["type"] != "http.request" or message.get("more_body"):
+        return None
+    body: bytes = message.get("body", b"")
+    return body
+
+
 class Wire(Protocol):
     """The connection of an exchange."""
 

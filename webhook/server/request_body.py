@@ -30,7 +30,7 @@ from typing import Final, Protocol
 
 from webhook.errors import CallError
 from webhook.server.client_limits import CLOCK, ClientClock
-from webhook.server.http_exchange import Message, Receive, Scope
+from webhook.server.http_exchange import Message, Receive, Scope, client_address
 
 
 class ReadingPace:
@@ -251,20 +251,6 @@ class BodyBudget:
             if not queue:
                 del self._queues[address]
         self._serve_waiting_calls()  # a smaller one may wait behind it
-
-
-def client_address(scope: Scope) -> str:
-    """Return the address of the client, "" if the server does not report it."""
-    address: str = (scope.get("client") or ("",))[0]
-    return address
-
-
-def body_of_single_message(message: Message) -> bytes | None:
-    """Return the body if the first message has all of it, otherwise None."""
-    if message["type"] != "http.request" or message.get("more_body"):
-        return None
-    body: bytes = message.get("body", b"")
-    return body
 
 
 class BodyReader:

@@ -1,8 +1,11 @@
 """The ASGI application that answers POST /validate and /mutate. Other paths go to FastAPI (pages.py).
 
-It knows HTTP: methods, media types, lengths, deadlines, status codes. It knows only the head of a review, which has its
-sender; the bodies of reviews and answers are bytes for it. It is called before FastAPI because a FastAPI route costs
-three times as much. review_handler.py decides where a review is evaluated.
+It knows HTTP: methods, media types, lengths, deadlines, status codes. It is called before FastAPI because a FastAPI
+route costs three times as much.
+
+An ordinary review is evaluated here, on the event loop, in less than a millisecond. A review that uses up its slice
+there, or a body that will surely use it up, goes to a worker process (slow_reviews.py). scheduler.py decides the order
+of reviews.
 """
 
 from __future__ import annotations
@@ -16,30 +19,35 @@ from time import monotonic
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
+from webhook.admission.decode import decode_review_bytes, takes_long_to_decode
 from webhook.admission.respond import encode_failure_status
-from webhook.apimachinery.attributes import Phase
-from webhook.errors import CallError
+from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.cel.library.authorizer import AuthorizationQuestion, UnansweredQuestion
+from webhook.errors import CallError, InlineBudgetSpent
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
 from webhook.server.http_connection import CLIENT_GONE, PATHS
-from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
+from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, body_of_single_message, client_address
 from webhook.server.request_body import (
     FREE_BYTES,
     BodyBudget,
     BodyReader,
     ClientGone,
     IncompleteBodyError,
-    body_of_single_message,
-    client_address,
+    LargeBody,
 )
-from webhook.server.review_handler import ReviewHandler
-from webhook.server.server_parts import Readiness
+from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
+from webhook.server.served_state import Known
+from webhook.server.server_parts import ServerParts
+from webhook.server.slow_reviews import ReviewCall, SlowReviews
 from webhook.settings.serving import DEFAULTS
 
 _ANSWER_SHARE: Final = 0.05
 """The share of a call's time that is reserved for the answer if its body does not arrive."""
 _MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
+_AWAITS_NAMESPACE: Final = b""
+"""In the place of an answer: the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
 """How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
 
@@ -62,19 +70,23 @@ class _Reply(NamedTuple):
 
 
 class ReviewEndpoint:
-    """The ASGI application to serve: reviews go to the handler, all other requests to `application`."""
+    """The ASGI application to serve: it answers reviews, and all other requests go to `application`."""
 
     def __init__(
         self,
         application: AsgiApp,
-        handler: ReviewHandler,
-        readiness: Readiness,
+        slow: SlowReviews,
+        parts: ServerParts,
         limits: Limits,
         why_not_started: Callable[[], str] = str,
     ) -> None:
         self._application = application
-        self._handler = handler
-        self._readiness = readiness
+        self._slow = slow
+        self._evaluation = slow.evaluation
+        self._log = slow.log
+        self._scheduler = parts.scheduler
+        self._counters = parts.counters
+        self._readiness = parts.readiness
         self._limits = limits
         self._why_not_started = why_not_started
         self._free_bytes = min(FREE_BYTES, limits.body_bytes)
@@ -96,7 +108,7 @@ class ReviewEndpoint:
         except asyncio.CancelledError as error:
             if error.args != (CLIENT_GONE,):
                 raise
-            self._handler.record_abandoned_review()
+            self._counters.lanes["abandoned",] += 1
             return
         finally:
             self.in_flight -= 1
@@ -120,11 +132,11 @@ class ReviewEndpoint:
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # without the cost of the rest
-                return _Reply(200, await self._handler.answer(came, phase, deadline, client_address(scope)))
+                return _Reply(200, await self._answer(came, phase, deadline, client_address(scope)))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
-                return _Reply(200, await self._handler.answer(body, phase, deadline, client_address(scope)))
+                return _Reply(200, await self._answer(body, phase, deadline, client_address(scope)))
         except IncompleteBodyError as incomplete:
             return await self._answer_incomplete_body(incomplete, phase, arrived, client_address(scope))
         except CallError as error:
@@ -132,8 +144,91 @@ class ReviewEndpoint:
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - our own bug: HTTP 500 leaves it to the failurePolicy
-            status = self._handler.record_unexpected_error(phase, error)
+            status = self._log.record_unexpected_error(phase, error)
             return _Reply(status.code, encode_failure_status(status))
+
+    async def _answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str) -> bytes:
+        """Return the AdmissionReview with the answer, before `deadline` on the monotonic clock.
+
+        Raises:
+            CallError: it cannot be read.
+        """
+        call = ReviewCall(phase, address, monotonic(), deadline)
+        slow, scheduler, size = self._slow, self._scheduler, len(body)
+        if isinstance(body, LargeBody):
+            return await slow.answer_by_worker(body, slow.read_head(body, address), call)
+        head: Attributes | None = None
+        known: Known = {}
+        needs_worker = takes_long_to_decode(body)
+        must_wait = size > SMALL_BYTES or not scheduler.is_free
+        if needs_worker or must_wait:
+            head = slow.read_head(body, address)
+            if needs_worker or scheduler.overruns.expects(call.tenant_of(head), size, call.started):
+                return await slow.answer_by_worker(body, head, call)
+        try:
+            if must_wait:
+                await scheduler.wait_for_turn(call.tenant_of(head), call.evaluation_end)
+            head, answer = await self._evaluate_until_answered(body, call, known)
+        except TimeoutError:
+            return await slow.answer_unevaluated(head or slow.read_head(body, address), call, call.timeout_reason)
+        except CallError as error:
+            return await slow.answer_unreadable(body, head, call, error)
+        except InlineBudgetSpent:
+            return await slow.answer_by_worker(body, head or slow.read_head(body, address), call, known)
+        if answer is not None:
+            scheduler.overruns.record_review_in_time(call.tenant_of(head), size)
+            return answer
+        scheduler.overruns.add(call.tenant_of(head), size, call.started)
+        return await slow.answer_by_worker(body, head, call, known)
+
+    async def _evaluate_until_answered(
+        self, body: bytes, call: ReviewCall, known: Known
+    ) -> tuple[Attributes, bytes | None]:
+        """Evaluate on the loop. If the view does not have the namespace of the request yet, or policies ask the
+        authorizer, wait for that and evaluate again from the start.
+        """
+        head, answer = self._evaluate(body, call, known, needs_namespace=True)
+        while answer == _AWAITS_NAMESPACE or isinstance(answer, AuthorizationQuestion):
+            tenant = call.tenant_of(head)
+            if isinstance(answer, AuthorizationQuestion):
+                known[answer] = await self._slow.ask(answer, head.user_info, tenant, call.asking_end)
+            else:
+                await self._slow.wait_for_namespace(head, call)
+            await self._scheduler.wait_for_turn(tenant, call.evaluation_end)
+            head, answer = self._evaluate(body, call, known)
+        return head, answer
+
+    def _evaluate(
+        self, body: bytes, call: ReviewCall, known: Known, *, needs_namespace: bool = False
+    ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
+        """Evaluate on the loop; return the request without its objects, which need up to 44 times the memory of their
+        bytes. Also return the answer, an open question, or None if the evaluation takes too long. With
+        `needs_namespace`, the result may also be _AWAITS_NAMESPACE.
+
+        Raises:
+            CallError: it cannot be read.
+            InlineBudgetSpent: reading it takes too long.
+        """
+        used = InlineTimeSlice()
+        tenant = call.tenant_of(None)
+        try:
+            attributes = decode_review_bytes(body, used)
+            tenant = call.tenant_of(attributes)
+            if needs_namespace and self._slow.awaits_namespace(attributes):
+                return attributes.without_objects(), _AWAITS_NAMESPACE
+            used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
+            try:
+                result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
+            except InlineBudgetSpent:
+                self._counters.lanes["inline_overrun",] += 1
+                return attributes.without_objects(), None
+            except UnansweredQuestion as open_question:
+                return attributes.without_objects(), open_question.question
+        finally:
+            self._scheduler.worked(tenant, used.spent())
+        self._counters.lanes["inline",] += 1
+        self._log.write_review("info", "review", result.fields)
+        return attributes, result.body
 
     def _require_started(self) -> None:
         """Refuse a call that arrives before the cluster was read, so that the failurePolicy decides."""
@@ -149,13 +244,13 @@ class ReviewEndpoint:
         is_too_large = error.code == 413
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         because = error.message.partition(";")[0] if is_too_large else late
-        answer = await self._handler.answer_incomplete_body(error.came, phase, arrived, because, address)
+        answer = await self._slow.answer_incomplete_body(error.came, phase, arrived, because, address)
         if answer is None:
             return self._refuse(phase, error)
         return _Reply(200, answer, ends_connection=is_too_large)
 
     def _refuse(self, phase: Phase, error: CallError) -> _Reply:
-        self._handler.record_refused_call(phase, error)
+        self._log.record_refused_call(phase, error)
         status = DenialStatus(code=error.code, reason=error.reason, message=error.message)
         return _Reply(error.code, encode_failure_status(status), ends_connection=error.code == 413)
 

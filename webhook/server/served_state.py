@@ -1,19 +1,34 @@
-"""The policies, context and view of the cluster that a server evaluates with.
+"""Evaluates reviews with the policies, the options and the view of the cluster of this moment.
 
-Each review reads everything that it needs, so a reload is one assignment.
+Each review reads everything that it needs, so a reload is one assignment. An evaluation encodes its answer, counts it,
+and returns the fields of its log line. It runs on the event loop, or in a worker process that reads the review from a
+socket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import structs
 
 from webhook import assembly
-from webhook.admission.enforce import verdict_of_decisions
-from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
-from webhook.admission.review import answer_request
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.enforce import fit_warnings_to_api_server_limits, verdict_of_decisions
+from webhook.admission.respond import encode_response
+from webhook.admission.review import NotEvaluated, answer_request, answer_unevaluated_request
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, Phase
-from webhook.cel.library.authorizer import Authorizer
+from webhook.cel.library.authorizer import (
+    AuthorizationDecision,
+    AuthorizationQuestion,
+    Authorizer,
+    PausingAuthorizer,
+    UnansweredQuestion,
+)
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection
@@ -22,6 +37,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, CallError, describe_fault
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import watch_stored_policies
@@ -31,12 +47,130 @@ from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
-from webhook.server.access_reviews import check_authorizer_enabled
+from webhook.server.access_reviews import MOST_QUESTIONS, check_authorizer_enabled
+from webhook.server.counters import Counters
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function
+from webhook.server.review_log import log_fields_of_review
+from webhook.server.warning_events import WARNED, describe_warned_review
+from webhook.server.worker_lane import OUT_OF_MEMORY, WorkerResult, question_as_json, receive
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import ReportSettings
 from webhook.yamltext.yamlfile import discover
+
+
+class Reviewer(Protocol):
+    """Evaluates a review with its policies and its view of the cluster."""
+
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        """Return the verdict on a request. Raises UnansweredQuestion if the authorizer must answer first."""
+        ...
+
+    def version(self) -> object | None:
+        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        ...
+
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
+        """Return the verdict on a request with an interrupted evaluation."""
+        ...
+
+
+_NO_MEMORY: Final = (MemoryError, SystemError)
+"""The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
+
+Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
+"""The answers to the questions of one review: decisions, or the reason why there are none."""
+NOTHING_KNOWN: Final[Known] = {}
+
+
+def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
+    """Return how a worker evaluates a body: the phase, the end of the evaluation on the monotonic clock, and the
+    answers of the authorizer so far.
+    """
+    return pickle.dumps((phase, end, known))
+
+
+class ReviewEvaluation:
+    """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
+
+    def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
+        """Evaluate with `reviewer`.
+
+        Args:
+            reviewer: holds the policies.
+            logs_denials: whether the log fields of a refused review have its message.
+            notes_warnings: whether the results of a review with warnings include the data for an Event.
+        """
+        self._reviewer = reviewer
+        self._logs_denials = logs_denials
+        self._notes_warnings = notes_warnings
+
+    def evaluate_and_encode(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
+    ) -> WorkerResult:
+        """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
+        started = perf_counter()
+        answers = PausingAuthorizer(known, MOST_QUESTIONS)
+        verdict = self._reviewer.review(attributes, phase, deadline, answers)
+        if answers.unanswered and verdict.allowed:
+            verdict = structs.replace(
+                verdict,
+                warnings=fit_warnings_to_api_server_limits(
+                    (*verdict.warnings, _warning_of_ignored_failure(answers.unanswered))
+                ),
+            )
+        return self._encode_and_count(attributes, phase, verdict, started, counters)
+
+    def answer_unevaluated(
+        self, attributes: Attributes, phase: Phase, why: NotEvaluated, started: float, counters: Counters
+    ) -> WorkerResult:
+        """Answer by the policies' failurePolicy a review that began at a moment of the performance counter."""
+        verdict = self._reviewer.answer_unevaluated(attributes, phase, why)
+        return self._encode_and_count(attributes, phase, verdict, started, counters)
+
+    def _encode_and_count(
+        self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
+    ) -> WorkerResult:
+        answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
+        elapsed_s = perf_counter() - started
+        counters.reviewed(attributes, phase, verdict, elapsed_s)
+        fields = log_fields_of_review(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
+        if self._notes_warnings and verdict.warnings and (warned := describe_warned_review(attributes, verdict)):
+            fields[WARNED] = warned
+        return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
+
+    def evaluate_in_worker(self, channel: socket.socket) -> bytes:
+        """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts."""
+        counters, deadline, attributes = Counters(), Deadline(), None
+        try:
+            instructions, body = receive(channel)
+            phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it
+            deadline = Deadline(end, BudgetExceeded)
+            attributes = decode_review_bytes(body, deadline)
+            try:
+                return self.evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
+            except UnansweredQuestion as open_question:
+                result = WorkerResult(
+                    outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
+                )
+        except CallError as error:
+            fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
+            result = WorkerResult(outcome="refused", fields=fields)
+        except _NO_MEMORY:
+            return OUT_OF_MEMORY
+        except Exception as error:  # noqa: BLE001 - our own bug: the server logs it and answers HTTP 500
+            if isinstance(error, BudgetExceeded) and (attributes is None or deadline.is_over):
+                result = WorkerResult(outcome="out of time", fields={})  # before a body is read slowly, it ends early
+            else:
+                result = WorkerResult(outcome="failed", fields=describe_fault(error))
+        return result.packed(counters)
+
+
+def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
+    """Return the warning for a user with a request that passes because a policy that asked has failurePolicy Ignore."""
+    return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,14 @@ class WorkerDied(Exception):
     """No worker could be started, or two in a row ended without an answer; the text says which."""
 
 
+class WorkerFault(Exception):
+    """An unexpected error inside a worker, with its type and place."""
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        super().__init__(fields["error"])
+        self.fields = fields
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
     """How many worker processes at a time, and what each may take of memory beyond what it shares with the server."""

@@ -1,0 +1,171 @@
+"""The log line of each review, of refused calls and of faults of our own, and the counts that belong to them.
+
+The fields of a line are never objects, params, patches or the text of an exception, which may hold a piece of any of
+them. The message of a denial quotes values of the object: a line has it only if the operator of the server asked for
+it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from msgspec import structs
+
+from webhook.apimachinery.attributes import Attributes, Phase, controller_name
+from webhook.errors import CallError, describe_fault
+from webhook.logs.structured import Level, LimitedLog
+from webhook.rules.decisions import DenialStatus, Verdict
+from webhook.rules.text import shorten_text
+from webhook.server.server_parts import ServerParts
+from webhook.server.warning_events import WARNED, WarningEvents
+from webhook.server.worker_lane import WorkerFault
+
+
+class ReviewObserver(Protocol):
+    """Receives the log fields of each review."""
+
+    def reviewed(self, fields: dict[str, object]) -> None:
+        """Receive the log fields of the review that the current task answered."""
+        ...
+
+
+class ReviewLog:
+    """Writes the lines of one server. `observer` and `events` get the fields of each review, if there are any."""
+
+    def __init__(self, parts: ServerParts, observer: ReviewObserver | None, events: WarningEvents | None) -> None:
+        self._log = parts.log
+        self._counters = parts.counters
+        self._observer = observer
+        self._events = events
+        self._refusals = LimitedLog(self._write, "call refused")
+
+    def write_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
+        """Write the log line of a review, and one line for each policy that failed by a fault of our own."""
+        faults = fields.pop(FAULTS, ())
+        for policy_fault in faults if isinstance(faults, list | tuple) else ():
+            self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
+            self._write("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **policy_fault})
+        warned = fields.pop(WARNED, None)
+        if self._events is not None and warned is not None:
+            self._events.offer(warned)
+        if self._observer is not None:
+            self._observer.reviewed(fields)
+        self._write(level, message, fields)
+
+    def record_refused_call(self, phase: Phase, error: CallError) -> None:
+        """Log and count a call that could not be read."""
+        self._counters.refused(phase, error.code)
+        self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
+
+    def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
+        """Log and count an unexpected error by its type and place, without its text."""
+        fields = error.fields if isinstance(error, WorkerFault) else describe_fault(error)
+        name = str(fields["error"])
+        self._counters.refused(phase, 500)
+        self._counters.uncaught[name,] += 1
+        self._write("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
+        message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
+        return DenialStatus(code=500, reason="InternalError", message=message)
+
+    def _write(self, level: Level, message: str, fields: dict[str, object]) -> None:
+        """Write a log line; a line that cannot be written is counted and does not stop the answer."""
+        try:
+            self._log.write(level, message, fields)
+        except OSError as error:
+            self._counters.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+_MOST_RULES: Final = 20
+"""How many ids of rules a line has; an object that breaks more of them breaks the first."""
+_LONGEST: Final = 512
+"""How many characters of a name that a user chose are logged. A name here may have 3 MB, which takes 300 ms to escape.
+"""
+_LONGEST_DENIAL: Final = 4096
+"""How many characters of a denial are logged: more than its first eight problems take."""
+FAULTS: Final = "faults"
+"""The log field with policies that failed by a fault of our own; each becomes a separate line."""
+
+
+def log_fields_of_review(
+    attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
+) -> dict[str, object]:
+    """Return the log fields of a review: its user and operation, the verdict, the policies with a decision, the
+    duration.
+
+    Args:
+        attributes: the request.
+        phase: in which it was reviewed.
+        verdict: the answer.
+        elapsed_s: seconds of the evaluation.
+        with_denial: whether to add the message of a denial, as `denial`.
+    """
+    spoke = dict.fromkeys(
+        [
+            decision.policy
+            for decision in verdict.decisions
+            if decision.evaluation != "admit" or decision.action == "deny" or decision.kind == "mutating"
+        ]
+    )
+    fields: dict[str, object] = {
+        "uid": attributes.uid,
+        "phase": phase,
+        "operation": attributes.operation,
+        "kind": attributes.kind.kind,
+        "group": attributes.kind.group,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "user": attributes.user_info.username,
+        "allowed": verdict.allowed,
+        "policies": list(spoke),
+        "elapsed_ms": round(elapsed_s * 1000, 3),
+    }
+    if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
+        fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
+    if rules := _broken_rule_ids(verdict):
+        fields["rules"] = rules
+    if excepted := _excepted_rule_ids(verdict):
+        fields["excepted"] = excepted
+    withheld = {key: _withheld_rule_ids(verdict, key) for key in ("deny", "warn")}
+    if withheld["deny"] or withheld["warn"]:
+        fields |= {f"would_{key}": listed for key, listed in withheld.items() if listed}
+        fields["owner"] = _name_of_owner(attributes)
+    if attributes.dry_run:
+        fields["dry_run"] = True
+    if attributes.sub_resource:
+        fields["subresource"] = attributes.sub_resource
+    if verdict.status is not None:
+        fields["code"] = verdict.status.code
+        if with_denial:
+            fields["denial"] = shorten_text(verdict.status.message, _LONGEST_DENIAL)
+    if verdict.patch:
+        fields["patched"] = len(verdict.patch)
+    if verdict.faults:
+        fields[FAULTS] = [structs.asdict(each) for each in verdict.faults]
+    return fields
+
+
+def _broken_rule_ids(verdict: Verdict) -> list[str]:
+    """Return the ids of the rules that were broken, in the order of the messages and without advice."""
+    broken: dict[str, None] = {}
+    for decision in verdict.decisions:
+        if decision.action == "deny" and not decision.is_advice:
+            broken.update(dict.fromkeys(decision.broken_rules))
+    return list(broken)[:_MOST_RULES]
+
+
+def _excepted_rule_ids(verdict: Verdict) -> list[str]:
+    """Return the ids of the rules that an exception let the object break."""
+    ids = (rule for each in verdict.decisions if each.is_excepted and not each.is_advice for rule in each.broken_rules)
+    return list(dict.fromkeys(ids))[:_MOST_RULES]
+
+
+def _withheld_rule_ids(verdict: Verdict, withheld: str) -> list[str]:
+    """Return the ids of the rules that would deny or warn if the installation did not limit actions."""
+    ids = (rule for each in verdict.decisions if each.withheld == withheld for rule in each.broken_rules)
+    return list(dict.fromkeys(ids))[:_MOST_RULES]
+
+
+def _name_of_owner(attributes: Attributes) -> str | None:
+    """Return kind and name of the controller that owns the object; None if it has none."""
+    owner = controller_name(attributes.object)
+    return shorten_text(owner, _LONGEST) if owner else None

@@ -1,0 +1,321 @@
+"""Reviews that the event loop does not answer at once: they wait for something, or need more time than it has.
+
+A worker process evaluates a review that takes too long for the loop (worker_lane.py). It is killed at the deadline
+while the loop continues. If no turn or no worker came in time, the worker was killed, or only the head of the review
+can be read, the failurePolicy of the policies decides. A review also waits for its namespace, and for what policies ask
+the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic, perf_counter, thread_time
+from typing import Final, NamedTuple, Protocol
+
+from webhook.admission.decode import decode_request_without_objects
+from webhook.admission.review import MAKE_SMALLER, REPORT_IT, NotEvaluated
+from webhook.apimachinery.attributes import NAMESPACE, Attributes, Phase, UserInfo
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
+from webhook.cluster import Cluster
+from webhook.errors import CallError, LookupFailed
+from webhook.server.request_body import LargeBody
+from webhook.server.review_log import ReviewLog
+from webhook.server.served_state import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
+from webhook.server.server_parts import ServerParts
+from webhook.server.usage import Tenant, tenant_of
+from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerFault, WorkerLane, question_from_json, unpack
+
+_ANSWER_SHARE: Final = 0.1
+_MOST_ANSWER_S: Final = 0.3
+"""The share of a review's time, and the most seconds, that are kept for writing an answer after evaluation timed out.
+"""
+_ASKING_SHARE: Final = 0.5
+"""The share of a review's time that it may wait for answers of the API server."""
+_READ_S_PER_BYTE: Final = 4e-9
+"""Seconds of the loop that a byte of a larger body costs before it is decoded: decrypting, copying, parsing HTTP."""
+WAIT_S: Final = 0.2
+"""The most seconds after its arrival for which a review waits for its namespace."""
+_LOOK_S: Final = 0.005
+_MOST_NAMESPACES: Final = 1_000
+"""How many namespaces are waited for at a time; a review of one more does not wait."""
+
+
+class AuthorizationSource(Protocol):
+    """Answers the questions that policies ask through the CEL variable `authorizer`."""
+
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
+        """Return the API server's decision, or the reason why it has none by `until`."""
+        ...
+
+
+class ReviewCall(NamedTuple):
+    """One call.
+
+    Args:
+        phase: which of the two it asks for.
+        address: the address of the client, "" if it is not known.
+        started: when work on it began, on the monotonic clock.
+        deadline: when it must be answered.
+    """
+
+    phase: Phase
+    address: str
+    started: float
+    deadline: float
+
+    @property
+    def evaluation_end(self) -> float:
+        """Return when evaluation must end, so that there is time left to write the answer."""
+        return self._end_from(self.started)
+
+    @property
+    def evaluation_end_from_now(self) -> float:
+        """Return the same for an evaluation that begins now."""
+        return self._end_from(monotonic())
+
+    @property
+    def asking_end(self) -> float:
+        """Return until when it may wait for answers of the API server."""
+        return self.started + _ASKING_SHARE * (self.deadline - self.started)
+
+    @property
+    def timeout_reason(self) -> str:
+        """Return why it was not evaluated when its time is over."""
+        return f"it took longer than {self.deadline - self.started:.2g} s"
+
+    def tenant_of(self, attributes: Attributes | None) -> Tenant:
+        """Return the tenant of its request."""
+        return tenant_of(attributes, self.address)
+
+    def _end_from(self, moment: float) -> float:
+        return self.deadline - min(_MOST_ANSWER_S, (self.deadline - moment) * _ANSWER_SHARE)
+
+
+class SlowReviews:
+    """Answers the reviews of one server that wait. `head` is always the request without its objects, None if the body
+    does not name one.
+
+    Attributes:
+        evaluation: evaluates reviews, on the event loop too.
+        log: has a line for each review.
+    """
+
+    def __init__(
+        self,
+        evaluation: ReviewEvaluation,
+        lane: WorkerLane,
+        parts: ServerParts,
+        log: ReviewLog,
+        *,
+        authority: AuthorizationSource | None = None,
+        arrivals: NamespaceArrivals | None = None,
+    ) -> None:
+        self.evaluation = evaluation
+        self._lane = lane
+        self._scheduler = parts.scheduler
+        self._counters = parts.counters
+        self.log = log
+        self._authority = authority
+        self._arrivals = arrivals
+        self._giving_up = asyncio.Lock()
+
+    def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
+        """Return the head of a review from the beginning of its body, and charge its tenant for reading the body. For a
+        large body, a longer beginning is tried if the first is not enough.
+        """
+        begun = thread_time()
+        beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
+        head = next(filter(None, map(decode_request_without_objects, beginnings)), None)
+        seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
+        self._scheduler.charge_for_reading(tenant_of(head, address), seconds)
+        return head
+
+    # ---- waiting
+
+    def awaits_namespace(self, head: Attributes | None) -> bool:
+        """Return whether the view does not have the namespace of a request yet."""
+        return self._arrivals is not None and self._arrivals.is_awaited(head)
+
+    async def wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
+        """Wait for the namespace of a request if the view does not have it yet."""
+        if self._arrivals is not None and head is not None and self._arrivals.is_awaited(head):
+            await self._arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
+
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
+        """Return the API server's decision about what a policy asks, or the reason why there is none by `until`."""
+        if self._authority is None:
+            return "the server was started without --authorizer"
+        answer = await self._authority.ask(question, user, tenant, until)
+        self._counters.questions["unanswered" if isinstance(answer, str) else "answered",] += 1
+        return answer
+
+    # ---- a worker process
+
+    async def answer_by_worker(
+        self,
+        given: bytes | LargeBody,
+        head: Attributes | None,
+        call: ReviewCall,
+        known: Known = NOTHING_KNOWN,
+    ) -> bytes:
+        """Return the answer of a worker, which decodes the body, or of the policies' failurePolicy when no worker can
+        give one.
+
+        Raises:
+            CallError: the body cannot be read, not even its head.
+            WorkerFault: the worker failed on the review.
+        """
+        self._counters.lanes["worker",] += 1
+        await self.wait_for_namespace(head, call)
+        job = Job(instructions_for_worker(call.phase, call.evaluation_end, known), given)
+        tenant = call.tenant_of(head)
+        try:
+            async with asyncio.timeout(call.deadline - monotonic()):
+                await self._scheduler.is_warm.wait()
+            result = unpack(await self._lane.run(job, tenant, call.deadline, call.evaluation_end), self._counters)
+        except (OutOfTime, TimeoutError):
+            return await self.answer_unevaluated(head, call, call.timeout_reason)
+        except WorkerDied as error:
+            return await self.answer_unevaluated(head, call, str(error))
+        fields = result.fields
+        match result.outcome:
+            case "out of memory":
+                return await self.answer_unevaluated(head, call, "it needed more memory than one review may take")
+            case "out of time":
+                return await self.answer_unevaluated(head, call, call.timeout_reason)
+            case "question":
+                question, user = question_from_json(fields)
+                answer = await self.ask(question, user, tenant, call.asking_end)
+                return await self.answer_by_worker(given, head, call, {**known, question: answer})
+            case "refused":
+                refused = CallError(int(str(fields["code"])), str(fields["reason"]), str(fields["message"]))
+                return await self.answer_unreadable(given, head, call, refused)
+            case "failed":
+                raise WorkerFault(fields)
+            case "answered":
+                self._scheduler.overruns.record_worker_time(tenant, result.seconds)
+                total_ms = round((monotonic() - call.started) * 1000, 3)
+                self.log.write_review("info", "review", {**fields, "lane": "worker", "total_ms": total_ms})
+                return result.body
+
+    # ---- the failurePolicy of the policies
+
+    async def answer_incomplete_body(
+        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str = ""
+    ) -> bytes | None:
+        """Answer a review with an incomplete body, because of its deadline or its size; None if its beginning names no
+        request.
+        """
+        head = self.read_head(came, address)
+        if head is None:
+            return None
+        self._counters.lanes["unread",] += 1
+        return await self.answer_unevaluated(head, ReviewCall(phase, address, arrived, arrived), because)
+
+    async def answer_unreadable(
+        self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, error: CallError
+    ) -> bytes:
+        """Answer a review of which only the head can be read.
+
+        An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
+
+        Raises:
+            CallError: the given error, if not even the head can be read.
+        """
+        readable = head or self.read_head(given, call.address)
+        if readable is None:
+            raise error
+        self._counters.lanes["unreadable",] += 1
+        return await self.answer_unevaluated(readable, call, f"it cannot be read: {error.message}", fix=REPORT_IT)
+
+    async def answer_unevaluated(
+        self, head: Attributes | None, call: ReviewCall, because: str, *, fix: str = MAKE_SMALLER
+    ) -> bytes:
+        """Answer a review without an evaluation, only a few times between two looks at the sockets.
+
+        Reviews that came together run out of time together, and all their answers at once, with the ends of as many
+        connections, would hold the loop for a tenth of a second.
+
+        Raises:
+            CallError: not even the uid is known.
+        """
+        async with self._giving_up:
+            if not self._scheduler.has_time:
+                await asyncio.sleep(0)
+            if head is None:
+                raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
+            begun = thread_time()
+            since = perf_counter() - (monotonic() - call.started)
+            why = NotEvaluated(because, fix)
+            result = self.evaluation.answer_unevaluated(head, call.phase, why, since, self._counters)
+            fields = {**result.fields, "lane": "worker", "reason": because}
+            self.log.write_review("warning", "review not evaluated", fields)
+            self._scheduler.worked(call.tenant_of(head), thread_time() - begun)
+            return result.body
+
+
+class NamespaceArrivals:
+    """The reviews that wait for their namespace, on one event loop.
+
+    A namespace and its first Pod may be created at the same moment, so that an API server knows the namespace before
+    the view of the cluster does. Without its labels no namespaceSelector can be decided. All waiting reviews share one
+    poll of the view. After WAIT_S the policies' failurePolicy decides.
+    """
+
+    def __init__(self, view: Callable[[], Cluster]) -> None:
+        """Let nothing wait yet; `view` returns the view of the cluster of this moment."""
+        self._view = view
+        self._waiting: dict[str, _Arrival] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def is_awaited(self, attributes: Attributes | None) -> bool:
+        """Return whether the namespace of a request is missing from a view that could have it."""
+        if attributes is None or not attributes.namespace or attributes.resource.resource == "namespaces":
+            return False
+        return not self._is_there(self._view(), attributes.namespace)
+
+    async def wait_for(self, namespace: str, until: float) -> None:
+        """Wait until the view has a namespace, at most until a moment of the monotonic clock."""
+        arrival = self._waiting.get(namespace)
+        if arrival is None:
+            if len(self._waiting) >= _MOST_NAMESPACES:
+                return
+            arrival = self._waiting[namespace] = _Arrival()
+        arrival.until = max(arrival.until, until)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_until_nobody_waits())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - monotonic()):
+                await arrival.wait()
+
+    async def _look_until_nobody_waits(self) -> None:
+        seen: object = None
+        while self._waiting:
+            view, now = self._view(), monotonic()
+            revision = view.revision(NAMESPACE)
+            changed, seen = revision != seen, revision
+            for namespace, arrival in list(self._waiting.items()):
+                if now >= arrival.until or (changed and self._is_there(view, namespace)):
+                    del self._waiting[namespace]
+                    arrival.set()
+            await asyncio.sleep(_LOOK_S)
+
+    @staticmethod
+    def _is_there(view: Cluster, namespace: str) -> bool:
+        """Return whether a namespace is in the view, or cannot be, so that waiting does not help."""
+        try:
+            return view.get(NAMESPACE, "", namespace) is not None
+        except LookupFailed:
+            return True
+
+
+class _Arrival(asyncio.Event):
+    """The arrival of one namespace; `until` is the last moment at which a review waits for it."""
+
+    until = 0.0
