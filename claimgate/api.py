@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 from webhook.admission.fixtures import attributes_of_fixture
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import Operation
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import CallError, InputError, InputProblem
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set

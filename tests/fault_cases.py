@@ -15,8 +15,8 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.cluster.recording import RecordingCluster
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods

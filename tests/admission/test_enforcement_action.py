@@ -12,8 +12,8 @@ from webhook import assembly
 from webhook.admission.enforce import FAILURE_KEY, limit_actions, verdict_of_decisions
 from webhook.admission.review import NotEvaluated, answer_request, answer_unevaluated_request
 from webhook.apimachinery.attributes import POD, GroupVersionResource, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.rules.decisions import ValidationAction
 from webhook.settings.shared import Settings

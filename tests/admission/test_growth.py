@@ -14,8 +14,8 @@ from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request as answer
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.facts.nodes.node_offers import HAMI_CARDS
 

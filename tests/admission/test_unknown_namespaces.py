@@ -9,8 +9,8 @@ import pytest
 from tests.literals import mutating, policies, request, validating
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import LookupFailed
 from webhook.manifests.configuration_model import FileConfiguration
 

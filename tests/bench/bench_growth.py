@@ -23,8 +23,8 @@ from tests.growth import LISTS, Make, longest, review
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set

@@ -25,8 +25,8 @@ from tests.bench import traffic
 from webhook.admission import decode as admission
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet

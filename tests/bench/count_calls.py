@@ -18,8 +18,8 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.respond import encode_response
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.facts.check import problems_of_group
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set

@@ -5,7 +5,7 @@ import threading
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.cluster.freshness import WatchTimes, describe_old_answers, describe_staleness
-from webhook.cluster.live import WatchedCluster
+from webhook.cluster.watch import WatchedCluster
 
 QUICK = WatchTimes(least_s=1, slack_s=0.2)
 

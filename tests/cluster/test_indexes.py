@@ -8,10 +8,9 @@ import pytest
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import BY_NAME, Index, Interest, combine_interests, interest_in_fields
-from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.layered import ClusterBeforeChange, LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.cluster.store import ObjectStore
-from webhook.cluster.stored import ClusterBeforeChange
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 

@@ -10,7 +10,7 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.apimachinery.attributes import Operation
 from webhook.cluster import packed
 from webhook.cluster.interest import Index, interest_in_fields
-from webhook.cluster.stored import view_before_request
+from webhook.cluster.layered import view_before_request
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 

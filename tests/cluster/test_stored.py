@@ -10,8 +10,7 @@ from webhook.apimachinery.attributes import Operation
 from webhook.cluster import Cluster
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
-from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.stored import view_before_request
+from webhook.cluster.layered import LayeredCluster, view_before_request
 
 OTHER = pod("b", "n")
 

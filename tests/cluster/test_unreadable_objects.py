@@ -8,8 +8,8 @@ import pytest
 from tests.cluster.server import CONFIG, CONFIGS, AsText, config, event, eventually
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import interest_in_fields
-from webhook.cluster.live import WatchedCluster
 from webhook.cluster.store import ObjectStore, UnreadableObject
+from webhook.cluster.watch import WatchedCluster
 from webhook.errors import LookupFailed
 
 READ = interest_in_fields(CONFIG, "data")

@@ -12,9 +12,9 @@ from tests.cluster.server import CONFIG, CONFIGS, event, eventually, page, resou
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import interest_in_fields
-from webhook.cluster.live import WatchedCluster
 from webhook.cluster.store import ObjectStore
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
+from webhook.cluster.watch import WatchedCluster
 from webhook.errors import LookupFailed
 
 CLAIM = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")

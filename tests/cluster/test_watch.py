@@ -13,8 +13,7 @@ from webhook.cluster import connection
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import NOT_EVALUATED
 from webhook.cluster.interest import Interest
-from webhook.cluster.live import WatchedCluster
-from webhook.cluster.watch import WatchCluster
+from webhook.cluster.watch import WatchCluster, WatchedCluster
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.logs.structured import Log
 

@@ -14,8 +14,8 @@ from tests.literals import pod, policies, request, shipped_policies, validating
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cli import run_command_line
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition

@@ -20,8 +20,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import WatchTimes
 from webhook.cluster.interest import Interest
-from webhook.cluster.live import WatchedCluster
-from webhook.cluster.watch import WatchCluster
+from webhook.cluster.watch import WatchCluster, WatchedCluster
 from webhook.logs.structured import Log
 
 pytestmark = pytest.mark.e2e

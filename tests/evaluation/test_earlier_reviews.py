@@ -13,8 +13,8 @@ from tests.literals import namespace, pod, policies, request, shipped_policies, 
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision

@@ -8,7 +8,7 @@ import pytest
 from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import DYN
 from webhook.errors import NoDecision
-from webhook.evaluation.partial_objects import PartialObject
+from webhook.evaluation.merged_pods import PartialObject
 
 SPEC = PartialObject({"image": "a"}, {"image", "tolerations"}.__contains__, "spec.", "Kind does not say what {} is")
 

@@ -9,8 +9,8 @@ import pytest
 from tests.literals import pod, policies, request, validating
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.review_options import ReviewOptions

@@ -12,8 +12,8 @@ from tests.rows import all_rows
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.evaluation.decision_list import without_repeats
 from webhook.facts.registry import SHIPPED

@@ -14,8 +14,8 @@ from tests.literals import GROUP, policies
 from webhook import assembly
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Operation, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import CallError
 from webhook.export.registrations import PLACES, webhook_registrations
 from webhook.settings.shared import Settings

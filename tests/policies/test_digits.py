@@ -13,8 +13,8 @@ from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.apimachinery.quantity import read_count
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 
 TEXTS = {"a superscript": "²", "more digits than int() reads": "9" * 5000, "Arabic digits": "٣"}

@@ -21,8 +21,8 @@ from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.apimachinery import paths
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 POLICIES = shipped_policies()
 OBJECTS = dict(variants())

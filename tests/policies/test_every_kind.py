@@ -17,8 +17,8 @@ from tests.rows import all_rows, some_quickly
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.workloads.rows import PodSetRule, Row
 
 POLICIES = shipped_policies()

@@ -19,8 +19,8 @@ from tests.literals import TABLE, shipped_policies
 from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.rules.decisions import ValidationAction
 
 DATA = Path(__file__).parents[1] / "data"

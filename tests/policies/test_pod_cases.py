@@ -10,8 +10,8 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "pod_dra_and_resources.json").read_text())["cases"]
 POLICIES = shipped_policies()

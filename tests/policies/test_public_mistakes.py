@@ -15,8 +15,8 @@ from tests.literals import OPTIONS, TABLE
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.facts.registry import SHIPPED
 from webhook.input import shipped
 from webhook.policy.load import load_policy_set

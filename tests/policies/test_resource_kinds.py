@@ -7,8 +7,8 @@ import pytest
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads.rows import PodSetRule, ResourceRule, Row

@@ -17,8 +17,8 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 POLICIES = shipped_policies("gpu-limits", "pod-template-shape")
 HUGE = (

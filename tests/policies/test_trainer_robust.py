@@ -19,8 +19,8 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Operation, Phase
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet

@@ -19,8 +19,8 @@ from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 POLICIES = shipped_policies("pod-template-shape", "training-jobs", "service-mesh")
 MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}

@@ -16,8 +16,8 @@ from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.rules.decisions import ValidationAction
 
 CASES = [

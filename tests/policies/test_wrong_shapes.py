@@ -18,8 +18,8 @@ from tests.thorough import some
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery import paths
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 DOOR = LocalAnswerer(policies=shipped_policies(), cluster=ClusterWithAssumedNamespaces(FilesCluster()))
 SHAPES: tuple[Any, ...] = (None, "x", "", 1, -1.5, True, [], {}, [None], ["x"], [{}], {"a": 1}, "${X}")

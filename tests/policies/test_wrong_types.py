@@ -20,8 +20,8 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Operation
 from webhook.apimachinery.paths import FieldPath
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 
 NAMES = ("pod-template-shape", "gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
 POLICIES = shipped_policies(*NAMES)

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import POD, Attributes, Operation, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.registry import SHIPPED
 from webhook.input import shipped

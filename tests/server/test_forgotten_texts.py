@@ -20,8 +20,8 @@ from webhook import assembly
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.yamltext import yamlfile
 

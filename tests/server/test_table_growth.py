@@ -24,8 +24,8 @@ from tests.server.asgi import Running
 from tests.server.serving import Pki, listening
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.rules.decisions import Verdict
 from webhook.server.counters import MOST_STANDING

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespace
+from webhook.cluster.layered import AssumedNamespace
 from webhook.cluster.lookup import NOT_SERVED
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, LookupFailed

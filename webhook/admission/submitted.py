@@ -10,8 +10,8 @@ from webhook.admission import fixtures
 from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.file_tree import FileTree
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.cluster.lookup import describe_lookup
 from webhook.input import documents
 from webhook.settings.shared import Settings

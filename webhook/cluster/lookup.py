@@ -1,4 +1,4 @@
-"""The interface by which an evaluation looks up other objects. Implementations: files, file_context, layered, watch."""
+"""The interface by which an evaluation looks up other objects. Implementations: files, file_tree, layered, watch."""
 
 from __future__ import annotations
 

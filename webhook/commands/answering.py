@@ -14,9 +14,9 @@ from typing import Any, Final
 from webhook.admission.fixtures import attributes_of_fixture
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.export.lockout import Namespaces
 from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration

@@ -14,7 +14,7 @@ from webhook.admission.audit_event import EventWithoutRequest, namespace_of_audi
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import InputProblem
 from webhook.input.log_lines import LogPart
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration

@@ -128,9 +128,9 @@ def open_live_cluster(
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
-    from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
     from webhook.cluster.connection import connect_to_cluster
-    from webhook.cluster.live import WatchedCluster
+    from webhook.cluster.layered import ClusterWithAssumedNamespaces
+    from webhook.cluster.watch import WatchedCluster
     from webhook.commands.audit_live import LiveCluster
     from webhook.logs.structured import Log
 

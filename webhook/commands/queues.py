@@ -11,7 +11,7 @@ import typer
 from webhook.cluster import Cluster
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.files import FilesCluster
-from webhook.cluster.live import WatchedCluster
+from webhook.cluster.watch import WatchedCluster
 from webhook.commands import output
 from webhook.commands.live_options import KubeContext
 from webhook.commands.options import FilesByOption, complete_output, named_files

@@ -180,7 +180,7 @@ def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str
     """Yield the objects of all reviews with their files, each in its namespace, as a cluster would store them after the
     reviews.
 
-    webhook.cluster.stored undoes what a review itself changes.
+    webhook.cluster.layered undoes what a review itself changes.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))

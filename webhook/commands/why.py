@@ -16,7 +16,7 @@ from webhook import assembly
 from webhook.admission import fixtures, submitted
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.cluster.naming import group_kind
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output

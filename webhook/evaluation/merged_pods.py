@@ -3,20 +3,20 @@
 A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem of
 a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
 are not known. For kinds with controllers that build pods from single fields, the policy is evaluated on these fields,
-and is not evaluated if it reads more. For these kinds this is only done for files: in a cluster, the pods themselves
-reach the policy.
+and is not evaluated if it reads more: reading an unknown field of a PartialObject is an error, and never an absent
+field. For these kinds this is only done for files: in a cluster, the pods themselves reach the policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from webhook.apimachinery.attributes import JSON, POD, Attributes
 from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.deadline import Deadline
-from webhook.evaluation.partial_objects import PartialObject
+from webhook.errors import NoDecision
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.unread_pods import unread_pods
 from webhook.facts.subject import Subject
@@ -200,3 +200,52 @@ def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[Fi
     for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
         if group_kind(inner.object) == TRAIN_JOB:
             yield inner.path, decode_object(inner.object, inner.row.gvk, view.deadline).value
+
+
+class PartialObject(dict[str, Any]):
+    """A JSON object with some unknown fields.
+
+    Args:
+        fields: the fields that are set and known.
+        is_known: returns whether it is known if a field is set, and to what.
+        where: the path of the object, with a dot at its end.
+        told: the text for an unknown field, with `{}` for its path.
+    """
+
+    def __init__(self, fields: JSON, is_known: Callable[[str], bool], where: str, told: str) -> None:
+        super().__init__(fields)
+        self._is_known = is_known
+        self._where = where
+        self._told = told
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise NoDecision(self._told.format(f"{self._where}{name}"))
+
+    def __missing__(self, name: str) -> NoReturn:
+        if not self._is_known(name):
+            self._refuse(name)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a field is set.
+
+        Raises:
+            NoDecision: it is not known.
+        """
+        if super().__contains__(name):
+            return True
+        return isinstance(name, str) and not self._is_known(name) and self._refuse(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a field, or the default if it is known to be absent."""
+        is_set = name in self
+        return self[name] if is_set else default
+
+    def _refuse_whole(self, *_: object) -> NoReturn:
+        self._refuse("*")
+
+    def __iter__(self) -> Iterator[str]:
+        self._refuse_whole()
+
+    keys = values = items = copy = __eq__ = __ne__ = __or__ = _refuse_whole
+    __hash__ = None

@@ -21,8 +21,7 @@ from webhook.apimachinery.attributes import (
     UserInfo,
 )
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespace
-from webhook.cluster.stored import view_before_request
+from webhook.cluster.layered import AssumedNamespace, view_before_request
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, LookupFailed, UnknownLabels
 from webhook.evaluation.cost_budget import CostBudget

@@ -19,8 +19,7 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
-from webhook.evaluation.merged_pods import MergedPod, PartialPod, pods_outside_object
-from webhook.evaluation.partial_objects import PartialObject
+from webhook.evaluation.merged_pods import MergedPod, PartialObject, PartialPod, pods_outside_object
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.kinds import TRAIN_JOB

@@ -14,9 +14,9 @@ from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.interest import BY_NAME, Index, interest_in_fields
 from webhook.cluster.known_kinds import is_cluster_scoped
+from webhook.cluster.layered import AssumedNamespace
 from webhook.cluster.packed import charge_for_objects, places_of_objects
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.deadline import Deadline

@@ -3,6 +3,10 @@
 A generation with an error never decides about a request: a typo of a policy author must not refuse the Pods of a
 cluster. The last generation that compiled stays in use. The status of the object keeps it, so that all replicas
 evaluate the same generation, also after a restart (docs/decisions/0013).
+
+The time is bounded for one object, and for all objects that a replica compiles at once: a user who may write policies
+must not be able to prevent the start of a replica. The processor time of the compiling thread counts, so that a busy
+machine refuses nothing. One expression is not interrupted: its tokens give an upper bound before it is compiled.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ from typing import Final
 from msgspec import structs
 
 from webhook.apimachinery.paths import path_as_text
+from webhook.cel import Engine, Environment, Program
 from webhook.cel.program import seconds_to_check
+from webhook.cel.types import Type
+from webhook.deadline import Deadline
 from webhook.errors import CelError
-from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
 from webhook.live_policies.objects import MOST_BYTES, StoredPolicy
 from webhook.manifests.claimgate_kinds import parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError
@@ -27,6 +33,10 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.load import Options, chosen_engine
 from webhook.policy.type_check import sentences_about_types
 
+MOST_S: Final = 1.0
+"""For one object: the slowest shipped policy needs a fiftieth of it."""
+MOST_S_TOGETHER: Final = 5.0
+"""For all objects that are compiled together, as at a start; an API server waits about as long for a replica."""
 MOST_OBJECTS: Final = 400
 """The most policies and bindings in use: about ten times the number of shipped policies."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
@@ -208,3 +218,53 @@ def _distinct_error_texts(errors: Sequence[FieldError]) -> tuple[str, ...]:
 
 def _hints_of_error(error: FieldError) -> list[str]:
     return error.note.splitlines()
+
+
+class CompileTimeExceededError(Exception):
+    """The time to compile an object, or all of them, is spent."""
+
+
+class TimeLimitedEngine:
+    """An engine that compiles like another engine until the time for one object, or for all, is used up."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
+        """Begin with nothing spent; `clock` gives processor seconds of the thread that compiles."""
+        self._engine = engine
+        self._clock = clock
+        self._began = self._object_began = clock()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the engine that compiles."""
+        return self._engine.name
+
+    def start_timer_of_all_objects(self) -> None:
+        """Start the time limit for all objects of one run."""
+        self._began = self._clock()
+
+    def start_timer_of_object(self) -> None:
+        """Start the time limit for one object."""
+        self._object_began = self._clock()
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether the time for all objects is spent."""
+        return self._clock() - self._began > MOST_S_TOGETHER
+
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> Program:
+        """Compile an expression as the engine does.
+
+        Raises:
+            CompileTimeExceededError: the time is spent, or would be by this expression.
+        """
+        spent = self._clock() - self._object_began
+        if self.is_spent or spent + seconds_to_check(expression) > MOST_S:
+            raise CompileTimeExceededError
+        return self._engine.compile(expression, environment, expects=expects, deadline=deadline)

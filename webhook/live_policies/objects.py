@@ -15,9 +15,8 @@ from webhook.cluster.connection import Connection
 from webhook.cluster.decoding import is_too_deep
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.interest import Interest, interest_in_fields
-from webhook.cluster.live import WAIT_S
 from webhook.cluster.lookup import NOT_SERVED, OMITTED, Cluster, namespace_and_name
-from webhook.cluster.watch import WatchCluster
+from webhook.cluster.watch import WAIT_S, WatchCluster
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION

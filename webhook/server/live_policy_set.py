@@ -22,8 +22,7 @@ from webhook.cluster.lookup import namespace_and_name
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
-from webhook.live_policies.compile import CompiledObject, Compiler
-from webhook.live_policies.compile_budget import MOST_S
+from webhook.live_policies.compile import MOST_S, CompiledObject, Compiler
 from webhook.live_policies.conditions import status_of_all_objects
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter

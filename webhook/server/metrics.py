@@ -11,7 +11,7 @@ from itertools import accumulate
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from webhook.cluster.live import WatchedCluster
+from webhook.cluster.watch import WatchedCluster
 from webhook.server.counters import Counters, Distribution, Labels
 
 if TYPE_CHECKING:

@@ -30,12 +30,11 @@ from webhook.cel.library.authorizer import (
     UnansweredQuestion,
 )
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.files import FilesCluster
-from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.live import WatchedCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces, LayeredCluster
+from webhook.cluster.watch import WatchedCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CallError, describe_fault
 from webhook.evaluation.review_options import ReviewOptions

@@ -15,8 +15,8 @@ from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, ru
 from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import ListedAuthorizer
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import ClaimgateError, InputProblem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.load import Options, load_documents

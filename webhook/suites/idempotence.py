@@ -15,8 +15,8 @@ from pathlib import Path
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import Operation
 from webhook.cel.library.authorizer import ListedAuthorizer
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import ClaimgateError
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.patch.diff import operations_between

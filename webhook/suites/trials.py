@@ -23,11 +23,11 @@ from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import NoDecision
+from webhook.evaluation.merged_pods import PartialObject
 from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.evaluation.partial_objects import PartialObject
 from webhook.evaluation.validating import validating_decisions
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.patch.schema import is_builtin_group

@@ -12,8 +12,8 @@ from tests.literals import TABLE, shipped_policies
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.facts.kueue.assignment import PodSetQuotaRequest
 from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.never import JobInClusterQueue

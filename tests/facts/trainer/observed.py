@@ -14,8 +14,8 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.view import ClusterView

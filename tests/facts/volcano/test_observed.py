@@ -16,8 +16,8 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.defaults import object_with_defaults

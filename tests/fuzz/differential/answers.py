@@ -20,8 +20,8 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
 from webhook.settings.shared import Settings

@@ -23,8 +23,8 @@ from webhook.admission import fixtures, wire
 from webhook.admission.decode import review_of_attributes
 from webhook.admission.phases import LocalAnswerer, PhaseName
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.commands.replay import Replay, ReplayBackend, objects_after_replay
 from webhook.deadline import Deadline
 from webhook.errors import CallError

@@ -130,7 +130,7 @@ def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: Clus
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
     Only the name is known of a namespace that cannot be listed, such as one that files do not have
-    (cluster/assumed_namespaces.py).
+    (cluster/layered.py).
     """
     namespace = view.find(Namespace, name, namespaced=False)
     if not namespace:
