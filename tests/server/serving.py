@@ -13,7 +13,7 @@ from typing import Any
 
 from certs.issue import authority, serving
 from tests.server.asgi import Running
-from webhook.server.client_limits import ConnectionTimeouts
+from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.listener import Listener, ListenerSettings
 from webhook.server.tls import Certificates, TlsFiles
 

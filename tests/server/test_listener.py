@@ -17,7 +17,8 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.client_limits import MAX_HEADER_BYTES, ConnectionTimeouts
+from webhook.server.client_clock import ConnectionTimeouts
+from webhook.server.http_exchange import MAX_HEADER_BYTES
 from webhook.server.listener import bind
 from webhook.server.review_endpoint import Limits
 

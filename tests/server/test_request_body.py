@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from webhook.errors import CallError
-from webhook.server.client_limits import CLOCK
+from webhook.server.client_clock import CLOCK
 from webhook.server.request_body import (
     BURST_BYTES,
     BYTES_PER_S,

@@ -14,7 +14,7 @@ from tests.server.serving import Server, listening
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.rules.decisions import Verdict
-from webhook.server.client_limits import MAX_HEADERS, MAX_URL_BYTES
+from webhook.server.http_exchange import MAX_HEADERS, MAX_URL_BYTES
 
 BODY = json.dumps(review_of()).encode()
 TYPE = b"content-type: application/json\r\n"

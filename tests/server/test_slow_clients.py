@@ -17,8 +17,9 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.rules.decisions import Verdict
-from webhook.server.client_limits import MAX_HEADERS, ClientClock, ConnectionTimeouts
+from webhook.server.client_clock import ClientClock, ConnectionTimeouts
 from webhook.server.http_connection import HttpConnection
+from webhook.server.http_exchange import MAX_HEADERS
 from webhook.server.review_endpoint import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

@@ -1,8 +1,8 @@
-"""One connection of a client: TLS, HTTP/1.1 over httptools, and one request after the other.
+"""One connection of a client: its socket, TLS, its clock, and one request after the other.
 
-A protocol of asyncio, which uvicorn counts and drains as it does its own. client_limits.py says what the client must
-send in time, and how large a request may be. A request that arrives before the answer to the previous one waits;
-another one is refused. A connection with a client that is late or sends too much is aborted: `close()` would wait until
+A protocol of asyncio, which uvicorn counts and drains as it does its own. client_clock.py says what the client must
+send in time; http_exchange.py parses it. A request that arrives before the answer to the previous one waits; another
+one is refused. A connection with a client that is late or sends too much is aborted: `close()` would wait until
 the client has read everything, which an attacker never does.
 """
 
@@ -12,32 +12,17 @@ import asyncio
 import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
-from urllib.parse import unquote
 
-import httptools
-
-from webhook.apimachinery.attributes import Phase
 from webhook.errors import describe_fault
 from webhook.server import operating_system
-from webhook.server.client_limits import (
-    CLOCK,
-    MAX_FRAMING_BYTES,
-    MAX_HEADER_BYTES,
-    MAX_LATE_BYTES,
-    MAX_UNHEARD_BYTES,
-    ClientClock,
-    ConnectionTimeouts,
-    RequestHead,
-)
-from webhook.server.http_exchange import AsgiApp, Exchange, Scope, refusal
+from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
+from webhook.server.http_exchange import PATHS, AsgiApp, Exchange, RequestParser, refusal
 from webhook.server.request_body import FREE_BYTES
 from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
 from webhook.server.tls_stream import HandshakeLog, TlsStream, certificate_names
 from webhook.server.usage import handshake_tenant
 
-PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
-"""The phase of a review by the path that it is sent to."""
 CLIENT_GONE: Final = "the client is gone"
 """The message with which the task of a review is cancelled when its connection ends."""
 HANDSHAKE_S: Final = 0.003
@@ -85,7 +70,7 @@ class Port:
     """The shared state of the connections of one listening socket.
 
     Attributes:
-        application: answers requests.
+        application: answers requests: the endpoint of reviews (review_endpoint.py), or the pages.
         register: counts the connections.
         timeouts: how long a client may take.
         tls: the certificate and the trusted authorities; None for plain HTTP.
@@ -115,6 +100,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         trusted: the authority that the client's certificate was compared with; None without TLS.
         is_ended: nothing more is read from the client.
         held_bytes: bytes that were received and not answered, except large bodies, which have a budget.
+        arriving: the request whose head was parsed last; None while a head arrives.
     """
 
     transport: asyncio.Transport
@@ -124,26 +110,20 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port = port
         self.address = ""
         self._client: tuple[Any, ...] = ("", 0)
-        self._server: tuple[Any, ...] = ("", 0)
         self.trusted = port.tls.trusted if port.tls else None
         self._tls = TlsStream(port.tls.context) if port.tls else None
         self._handshake: asyncio.Task[None] | None = None
-        self._parser: Any = httptools.HttpRequestParser(self)
+        self._parser: RequestParser | None = None
         self._extensions: dict[str, Any] = {CLOCK: self}
         self.is_ended = self._is_parting = self._is_proven = False
         self._has_turn = self._is_throttled = self._is_held = self._is_paused = False
         self._is_undrained = False
         self._unread_since = 0.0
         self._drained: asyncio.Future[None] | None = None
-        self._url, self._expects_continue = b"", False
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._head = RequestHead()
-        self._begun_requests = self._header_bytes = self._framing_bytes = 0
-        self._late_bytes = self._late_bytes_now = self._discarded_bytes = 0
-        self.held_bytes = self._unanswered_bytes = 0
+        self.held_bytes = self._unanswered_bytes = self._discarded_bytes = 0
         self._answering: Exchange | None = None
         self._following: Exchange | None = None
-        self._read: Exchange | None = None
+        self.arriving: Exchange | None = None
         self._review: asyncio.Task[None] | None = None
         self._refusal: tuple[int, str, str] | None = None
 
@@ -158,8 +138,17 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         """Count the connection, and start to wait for its handshake or its first byte."""
         self.transport = transport
         self._client = transport.get_extra_info("peername") or ("", 0)
-        self._server = transport.get_extra_info("sockname")
         self.address = self._client[0]
+        shared = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "scheme": "http" if self._tls is None else "https",
+            "root_path": "",
+            "client": self._client,
+            "server": transport.get_extra_info("sockname"),
+            "extensions": self._extensions,
+        }
+        self._parser = RequestParser(self, shared, self._port.state.default_headers)
         self._port.register.admit(self)
         self._port.state.connections.add(self)
         self.enter("handshake" if self._tls is not None else "first_byte")
@@ -201,8 +190,10 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.is_ended = True
         self.resume_writing()
         self._extensions.clear()
+        if self._parser is not None:
+            self._parser.close()
         self._parser = self._review = self._handshake = None
-        self._answering = self._following = self._read = None
+        self._answering = self._following = self.arriving = None
 
     def _abandon_requests(self) -> None:
         for exchange in (self._answering, self._following):
@@ -237,8 +228,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     def update_reading(self) -> None:
         """Decrypt and parse the received bytes, or hold them back, depending on the state of the connection."""
-        read = self._read
-        is_full = read is not None and read.buffered_bytes > FREE_BYTES
+        is_full = self.arriving is not None and self.arriving.buffered_bytes > FREE_BYTES
         awaits_turn = self._handshake is not None and not self._has_turn
         was_held = self._is_held
         self._is_held = self._is_throttled or awaits_turn or is_full or self._following is not None
@@ -371,80 +361,26 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("goodbye")
         self.transport.close()
 
-    # ---- parsing
+    # ---- requests
 
     def _parse(self, data: bytes) -> None:
-        """Pass bytes to the parser, and refuse headers that are too long and bodies with too much framing."""
-        self._begun_requests = self._late_bytes_now = 0
-        state, size = self.state, len(data)
-        self._framing_bytes += size
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError:
-            if not self._head.wrong:
-                raise
-            self.refuse(400, "BadRequest", self._head.wrong)
-        except httptools.HttpParserError as error:
-            self.refuse(400, "BadRequest", f"invalid http request received: {error}".lower())
-        if self.is_ended or self.state == "goodbye":
-            return
-        if self._read is not None and self._read.buffered_bytes:
-            self.update_reading()
-        if self._late_bytes_now:
-            self._throttle_answered_body()
-        if self.state != "body":
-            self._framing_bytes = 0
-        elif self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes:
-            self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
-        if self.state != "headers" or self._begun_requests > 1 or state == "body":
-            self._header_bytes = 0  # otherwise the beginning of the next request is not known
-            return
-        self._header_bytes += size
-        if self._header_bytes > MAX_HEADER_BYTES:
-            self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+        if self._parser is not None:
+            self._parser.feed(data)
 
-    def on_message_begin(self) -> None:
-        """Start to measure how long the client needs to send its headers."""
-        self._begun_requests += 1
-        self._url, self._headers, self._head = b"", [], RequestHead()
-        self._expects_continue = False
-        self._read = None
+    @property
+    def may_stay_open(self) -> bool:
+        """Return whether the connection may stay open after the answer to a new request."""
+        return not (self._is_parting or self._port.parts.readiness.draining)
+
+    def may_begin_request(self) -> bool:
+        """Start to measure how long the client needs for the headers; return whether no other request waits."""
+        self.arriving = None
         self.enter("headers")
-        if self._following is not None:
-            raise self._head.create_malformed_error("more than one request came before the answer to the first")
+        return self._following is None
 
-    def on_url(self, url: bytes) -> None:
-        """Append a piece of the URL, and refuse a URL that is too long."""
-        self._url += url
-        self._head.check_url_size(len(self._url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header, or refuse the request."""
-        name = name.lower()
-        self._head.check_header(name, value, len(self._headers))
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects_continue = True
-        self._headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """Start to answer the request; a request that arrives before the answer to another one waits, and so does its
-        clock.
-        """
-        version = self._parser.get_http_version()
-        self._head.check_all_headers(version)
-        if self._parser.should_upgrade():  # the parser would read the body as bytes of the other protocol
-            raise self._head.create_malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
-        port = self._port
-        keeps_alive = version == "1.1" and self._parser.should_keep_alive() and not self._is_parting
-        exchange = Exchange(
-            self,
-            self._scope(version),
-            port.state.default_headers,
-            keeps_alive=keeps_alive and not port.parts.readiness.draining,
-            expects_continue=self._expects_continue,
-        )
-        self._read = exchange
-        self._late_bytes = 0
+    def start_or_hold(self, exchange: Exchange) -> None:
+        """Start to answer a request; one that arrives before the answer to another one waits, and so does its clock."""
+        self.arriving = exchange
         self.enter("body")
         if self._answering is None or self._answering.is_answered:
             self._start(exchange)
@@ -453,53 +389,15 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.pause_clock()
             self.update_reading()
 
-    def _scope(self, version: str) -> Scope:
-        """Return the request as ASGI describes it."""
-        try:
-            url = httptools.parse_url(self._url)
-            path = (url.path or b"").decode("ascii")
-        except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
-            raise self._head.create_malformed_error("the URL cannot be read") from None
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": version,
-            "method": self._parser.get_method().decode("ascii"),
-            "scheme": "http" if self._tls is None else "https",
-            "root_path": "",
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "headers": self._headers,
-            "client": self._client,
-            "server": self._server,
-            "extensions": self._extensions,
-        }
-
-    def on_body(self, piece: bytes) -> None:
-        """Take one piece of the body, and refuse too many small ones; bytes after the answer are discarded."""
-        self._head.count_body_piece(len(piece))
-        self._framing_bytes -= len(piece)
-        read = self._read
-        assert read is not None
-        if not read.is_answered:
-            read.add_body(piece)
-            return
-        self._late_bytes += len(piece)
-        self._late_bytes_now += len(piece)
-        is_review = read.scope["method"] == "POST" and read.scope["path"] in PATHS
-        if self._late_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
-            raise self._head.create_malformed_error("the body continues after the answer")
-
-    def on_message_complete(self) -> None:
+    def end_request(self) -> None:
         """Stop the client's clock, since the server owes the answer now, unless it was sent."""
-        assert self._read is not None
-        self._read.end_body()
-        self.enter("idle" if self._read.is_answered else "serving")
+        assert self.arriving is not None
+        self.arriving.end_body()
+        self.enter("idle" if self.arriving.is_answered else "serving")
 
-    def _throttle_answered_body(self) -> None:
+    def throttle_answered_body(self, size: int) -> None:
         """Pause reading a body that was answered already, at the pace that all such bodies share."""
-        pause = self._port.register.throttle_answered_body(self._late_bytes_now, self.loop.time())
+        pause = self._port.register.throttle_answered_body(size, self.loop.time())
         if pause:
             self._is_throttled = True
             self.update_reading()
@@ -566,7 +464,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     def refuse(self, code: int, reason: str, message: str) -> None:
         """Stop reading, and answer with a metav1.Status once the earlier request is answered; then close."""
-        unread, has_begun = self._read, False
+        unread, has_begun = self.arriving, False
         self.is_ended = True
         if unread is not None and self.state == "body" and unread is self._following:
             self._following = None

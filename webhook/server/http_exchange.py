@@ -1,7 +1,11 @@
-"""One request and its answer: what ASGI's `receive` and `send` do (asgi.readthedocs.io, HTTP, version 2.3).
+"""HTTP/1.1 (RFC 9112): parses requests, and frames their answers.
 
-Knows the messages of ASGI and how HTTP/1.1 frames an answer (RFC 9112), but no sockets and no parsing. The head of
-an answer waits for the first piece of its body, so that both are one write: under TLS one record and one system call.
+Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. An Exchange is one request and its
+answer: what ASGI's `receive` and `send` do. The head of an answer waits for the first piece of its body, so that both
+are one write: under TLS one record and one system call.
+
+The limits of URL, headers and pieces of the body are those beyond what httptools checks. Each keeps one client from
+taking the loop's time or the server's memory before a review begins. The texts say which limit was broken.
 """
 
 from __future__ import annotations
@@ -11,9 +15,15 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import unquote
+
+import httptools
 
 from webhook.admission.respond import encode_failure_status
+from webhook.apimachinery.attributes import Phase
 from webhook.rules.decisions import DenialStatus
+from webhook.server.client_clock import State
+from webhook.settings.serving import DEFAULTS
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -22,6 +32,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
+PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
+"""The phase of a review by the path that it is sent to."""
 PIECE_BYTES: Final = 64 * 1024
 """Answers are written in pieces of this size, so that an answer that the client does not read is not encrypted as a
 whole."""
@@ -29,6 +41,35 @@ _BODILESS: Final = frozenset((204, 304))
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _INTERNAL_ERROR: Final = b"Internal Server Error"
+MAX_FRAMING_BYTES: Final = 64 * 1024
+"""Bytes of chunk headers, extensions and trailers that are allowed in addition to the size of the body. The
+parser collects them without bound.
+"""
+MAX_UNHEARD_BYTES: Final = 256 * 1024
+"""Bytes by which a body may continue after its answer. Go's server reads as much before it closes (net/http, server.go,
+maxPostHandlerReadBytes).
+"""
+MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
+"""The same for a review. A body that waits too long for memory is answered before it has arrived. A client that writes
+the whole body first would otherwise see a reset connection and no answer.
+"""
+MAX_HEADER_BYTES: Final = 64 * 1024
+"""kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
+MAX_HEADERS: Final = 200
+"""An API server sends ten. Each costs a call in Python, and all headers of one read delay other clients."""
+MAX_URL_BYTES: Final = 4 * 1024
+"""An API server asks for a path and a timeout. The loop takes 15 ms to read a query of 64 KB, and every connection may
+send one at the same time."""
+MAX_SMALL_PIECES: Final = 200
+_SMALL_PIECE_BYTES: Final = 256
+"""A body in more pieces must have this number of bytes in each piece. One read of a body in chunks of a single byte has
+40,000, and stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+_SHOWN: Final = 60
+"""How many characters of a header a message shows."""
+
+
+class MalformedRequestError(ValueError):
+    """A request that is refused with code 400. Its text is sent to the client."""
 
 
 def client_address(scope: Scope) -> str:
@@ -46,7 +87,42 @@ def body_of_single_message(message: Message) -> bytes | None:
 
 
 class Wire(Protocol):
-    """The connection of an exchange."""
+    """The connection of requests and their answers.
+
+    Attributes:
+        state: what the server waits for.
+        is_ended: nothing more is read from the client.
+        arriving: the request whose head was parsed last; None while a head arrives.
+    """
+
+    state: State
+    is_ended: bool
+    arriving: Exchange | None
+
+    @property
+    def may_stay_open(self) -> bool:
+        """Return whether the connection may stay open after the answer to a new request."""
+        ...
+
+    def may_begin_request(self) -> bool:
+        """Note that the head of a request begins, and return whether another request may come now."""
+        ...
+
+    def start_or_hold(self, exchange: Exchange) -> None:
+        """Start to answer a request, or hold it until the earlier request is answered."""
+        ...
+
+    def end_request(self) -> None:
+        """Note that the arriving request is whole."""
+        ...
+
+    def refuse(self, code: int, reason: str, message: str) -> None:
+        """Stop reading, and answer with a metav1.Status."""
+        ...
+
+    def throttle_answered_body(self, size: int) -> None:
+        """Slow down reading, because `size` bytes of a body came after its answer."""
+        ...
 
     def write(self, data: bytes | memoryview) -> None:
         """Send bytes to the client."""
@@ -259,6 +335,169 @@ class Exchange:
             if self.is_abandoned:
                 return
             self._wire.write(whole[start : start + PIECE_BYTES])
+
+
+class RequestParser:
+    """Parses the requests of one connection, and refuses those that are malformed or too large.
+
+    A callback that raises a Malformed error ends the connection.
+    """
+
+    def __init__(self, wire: Wire, shared: Scope, answer_headers: Headers) -> None:
+        """Parse nothing yet.
+
+        Args:
+            wire: the connection.
+            shared: the fields that the scopes of all requests of the connection have.
+            answer_headers: of each answer.
+        """
+        self._wire = wire
+        self._shared = shared
+        self._answer_headers = answer_headers
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._begun_requests = self._header_bytes = self._framing_bytes = self._late_bytes = self._late_bytes_now = 0
+        self._forget_request()
+
+    def _forget_request(self) -> None:
+        self._url, self._expects_continue = b"", False
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._hosts = self._pieces = self._body_bytes = 0
+        self._malformed = ""
+
+    def feed(self, data: bytes) -> None:
+        """Parse bytes of the client. Refuse headers that are too long and bodies with too much framing."""
+        wire, size, was_in_body = self._wire, len(data), self._wire.state == "body"
+        self._begun_requests = self._late_bytes_now = 0
+        self._framing_bytes += size
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError:
+            if not self._malformed:
+                raise
+            wire.refuse(400, "BadRequest", self._malformed)
+        except httptools.HttpParserError as error:
+            wire.refuse(400, "BadRequest", f"invalid http request received: {error}".lower())
+        if wire.is_ended or wire.state == "goodbye":
+            return
+        if wire.arriving is not None and wire.arriving.buffered_bytes:
+            wire.update_reading()
+        if self._late_bytes_now:
+            wire.throttle_answered_body(self._late_bytes_now)
+        if wire.state != "body":
+            self._framing_bytes = 0
+        elif self._framing_bytes > MAX_FRAMING_BYTES + self._body_bytes:
+            wire.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
+        if wire.state != "headers" or self._begun_requests > 1 or was_in_body:
+            self._header_bytes = 0  # otherwise the beginning of the next request is not known
+            return
+        self._header_bytes += size
+        if self._header_bytes > MAX_HEADER_BYTES:
+            wire.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+
+    def close(self) -> None:
+        """Drop the parser of httptools, which refers to this one."""
+        self._parser = None
+
+    def _malformed_error(self, text: str) -> MalformedRequestError:
+        """Return the error to raise, and keep its text, because httptools raises an error of its own instead."""
+        self._malformed = text
+        return MalformedRequestError(text)
+
+    # ---- callbacks of httptools
+
+    def on_message_begin(self) -> None:
+        """Begin a request. The client needs its time from here on to send the headers."""
+        self._begun_requests += 1
+        self._forget_request()
+        if not self._wire.may_begin_request():
+            raise self._malformed_error("more than one request came before the answer to the first")
+
+    def on_url(self, url: bytes) -> None:
+        """Append a piece of the URL, and refuse a URL that is too long."""
+        self._url += url
+        if len(self._url) > MAX_URL_BYTES:
+            raise self._malformed_error(f"the URL is longer than {MAX_URL_BYTES} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header, or refuse the request.
+
+        RFC 9112, section 6.1: a server that does not know a coding of the body cannot decode the body.
+        """
+        name = name.lower()
+        if len(self._headers) >= MAX_HEADERS:
+            raise self._malformed_error(f"there are more than {MAX_HEADERS} headers")
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            coding = value.decode("latin-1")[:_SHOWN]
+            raise self._malformed_error(
+                f"transfer-encoding: expected `chunked`, found `{coding}`; send the body without this coding"
+            )
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self._expects_continue = True
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Check the headers as a whole, and let the connection start the answer.
+
+        RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
+        """
+        version = self._parser.get_http_version()
+        if self._hosts != 1 and version == "1.1":
+            hosts = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
+            raise self._malformed_error(f"the request has {hosts}; HTTP/1.1 needs exactly one")
+        if self._parser.should_upgrade():  # the parser would read the body as bytes of the other protocol
+            raise self._malformed_error("this server speaks HTTP/1.1 alone; send no `Upgrade` header")
+        self._late_bytes = 0
+        self._wire.start_or_hold(
+            Exchange(
+                self._wire,
+                self._scope(version),
+                self._answer_headers,
+                keeps_alive=version == "1.1" and self._parser.should_keep_alive() and self._wire.may_stay_open,
+                expects_continue=self._expects_continue,
+            )
+        )
+
+    def _scope(self, version: str) -> Scope:
+        """Return the request as ASGI describes it."""
+        try:
+            url = httptools.parse_url(self._url)
+            path = (url.path or b"").decode("ascii")
+        except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
+            raise self._malformed_error("the URL cannot be read") from None
+        return {
+            **self._shared,
+            "http_version": version,
+            "method": self._parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "headers": self._headers,
+        }
+
+    def on_body(self, piece: bytes) -> None:
+        """Take one piece of the body, and refuse too many small ones; bytes after the answer are discarded."""
+        size = len(piece)
+        self._pieces += 1
+        self._body_bytes += size
+        if self._pieces > MAX_SMALL_PIECES and self._body_bytes < self._pieces * _SMALL_PIECE_BYTES:
+            raise self._malformed_error("the chunks of the body are too small; send at least 256 bytes in each")
+        self._framing_bytes -= size
+        arriving = self._wire.arriving
+        assert arriving is not None
+        if not arriving.is_answered:
+            arriving.add_body(piece)
+            return
+        self._late_bytes += size
+        self._late_bytes_now += size
+        is_review = arriving.scope["method"] == "POST" and arriving.scope["path"] in PATHS
+        if self._late_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
+            raise self._malformed_error("the body continues after the answer")
+
+    def on_message_complete(self) -> None:
+        """Note that the request is whole."""
+        self._wire.end_request()
 
 
 def refusal(code: int, reason: str, message: str) -> bytes:

@@ -25,7 +25,7 @@ import uvicorn
 from webhook.errors import ConfigurationError
 from webhook.logs.structured import LimitedLog, Log
 from webhook.server import operating_system
-from webhook.server.client_limits import ConnectionTimeouts
+from webhook.server.client_clock import ConnectionTimeouts
 from webhook.server.connection_limit import ConnectionLimit, abort_overdue, close_idle_connections
 from webhook.server.http_connection import HttpConnection, Port
 from webhook.server.http_exchange import AsgiApp

@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import Final, Protocol
 
 from webhook.errors import CallError
-from webhook.server.client_limits import CLOCK, ClientClock
+from webhook.server.client_clock import CLOCK, ClientClock
 from webhook.server.http_exchange import Message, Receive, Scope, client_address
 
 

@@ -26,8 +26,8 @@ from webhook.cel.library.authorizer import AuthorizationQuestion, UnansweredQues
 from webhook.errors import CallError, InlineBudgetSpent
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
-from webhook.server.http_connection import CLIENT_GONE, PATHS
-from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, body_of_single_message, client_address
+from webhook.server.http_connection import CLIENT_GONE
+from webhook.server.http_exchange import PATHS, AsgiApp, Receive, Scope, Send, body_of_single_message, client_address
 from webhook.server.request_body import (
     FREE_BYTES,
     BodyBudget,

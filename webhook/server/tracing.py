@@ -23,8 +23,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, get_current_span
 
 from webhook import __version__
 from webhook.server.counters import Counters
-from webhook.server.http_connection import PATHS
-from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send
+from webhook.server.http_exchange import PATHS, AsgiApp, Receive, Scope, Send
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue

@@ -1,0 +1,96 @@
+"""The clock of one client: how long it may take for each part of a request.
+
+A connection is in one state at each moment, each state has one timeout, and no clock runs while the client waits for
+the server. `connection_limit.py` looks at all clocks five times a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+State: TypeAlias = Literal["handshake", "first_byte", "headers", "body", "serving", "idle", "goodbye"]
+"""The event that the server waits for: `serving` means none, because the client waits for its answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTimeouts:
+    """How many seconds a client may take.
+
+    handshake_s: for the TLS handshake. first_byte_s: from then to the first byte of a request. headers_s, body_s: for
+    each whole. held_s, held_bytes_per_s: for a large body, for which memory is held, the first seconds are free and
+    then this pace is due; 20 MiB may take 7 s, so that a call behind it in the queue still has time for its own.
+    answer_s: to read what was sent. goodbye_s: to close its side. idle_s: between requests; an API server reuses idle
+    connections for 90 s, and does not retry a POST that meets a closed one.
+    """
+
+    handshake_s: float = 5.0
+    first_byte_s: float = 5.0
+    headers_s: float = 5.0
+    body_s: float = 10.0
+    held_s: float = 2.0
+    held_bytes_per_s: float = 4 * 1024 * 1024
+    answer_s: float = 10.0
+    goodbye_s: float = 1.0
+    idle_s: float = 120.0
+
+
+CLOCK: Final = "claimgate.client_clock"
+"""The name in a scope's `extensions` under which an application finds the connection's clock."""
+
+
+class ClientClock:
+    """The clock of one client.
+
+    Attributes:
+        loop: the event loop with the clock.
+        state, since: what the server waits for, and since when on the loop's clock.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    state: State = "serving"
+    since = 0.0
+    _paused_at: float | None = None
+    _large_body_bytes: int | None = None
+
+    def enter(self, state: State) -> None:
+        """Wait for something else from now on."""
+        self.state = state
+        self.since = self.loop.time()
+        self._paused_at = self._large_body_bytes = None
+
+    def pause_clock(self) -> None:
+        """Stop the client's clock: from now on the client waits for the server."""
+        if self._paused_at is None:
+            self._paused_at = self.loop.time()
+
+    def resume_clock(self) -> None:
+        """Start the client's clock again without the time since `pause_clock`."""
+        if self._paused_at is not None:
+            self.since += self.loop.time() - self._paused_at
+            self._paused_at = None
+
+    def require_large_body_pace(self) -> None:
+        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
+        if self.state == "body":
+            self.enter("body")
+            self._large_body_bytes = 0
+
+    def count_large_body(self, size: int) -> None:
+        """Count received bytes, if a minimum speed is required."""
+        if self._large_body_bytes is not None:
+            self._large_body_bytes += size
+
+    def has_kept_server_waiting(self, now: float, least_s: float = 0.0) -> bool:
+        """Return whether the server has waited for the client for at least `least_s` seconds."""
+        return self.state != "serving" and self._paused_at is None and now - self.since >= least_s
+
+    def is_late(self, timeouts: ConnectionTimeouts, now: float) -> bool:
+        """Return whether the client is late."""
+        if self.state == "serving" or self._paused_at is not None:
+            return False
+        seconds: float = getattr(timeouts, f"{self.state}_s")
+        if self._large_body_bytes is not None:
+            seconds = min(seconds, timeouts.held_s + self._large_body_bytes / timeouts.held_bytes_per_s)
+        return now - self.since > seconds
