@@ -8,9 +8,9 @@ import json
 
 from webhook.logs.structured import Log
 from webhook.manifests.configuration_file import configuration_of_documents
-from webhook.server import ending_exceptions
+from webhook.server import exception_notices
 from webhook.server.counters import Counters
-from webhook.server.ending_exceptions import EndingExceptions
+from webhook.server.exception_notices import EndingExceptions
 from webhook.yamltext import yamlfile
 
 FIRST = dt.date(2026, 12, 1)
@@ -61,4 +61,4 @@ def test_thousands_of_ending_exceptions_are_logged_in_a_bound():
     counters = Counters()
     file = configuration("exceptions:\n" + "".join(row % number for number in range(150)))
     EndingExceptions(lambda: file, counters, Log(stream=io.StringIO())).announce(FIRST)
-    assert len(counters.exception_days) == ending_exceptions.MOST
+    assert len(counters.exception_days) == exception_notices.MOST_ANNOUNCED

@@ -26,10 +26,16 @@ from webhook.manifests.configuration_file import NO_FILE
 from webhook.manifests.policy_exceptions import MOST_IN_NAMESPACE
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import ValidationAction
-from webhook.server import stored_exceptions
+from webhook.server import exception_notices
 from webhook.server.counters import Counters
-from webhook.server.ending_exceptions import MOST, EndingExceptions
-from webhook.server.stored_exceptions import LOOK_S, StoredExceptions, exceptions_in_effect, refusal_of_exception
+from webhook.server.exception_notices import (
+    LOOK_S,
+    MOST_ANNOUNCED,
+    EndingExceptions,
+    StoredExceptions,
+    exceptions_in_effect,
+    refusal_of_exception,
+)
 
 DAY = dt.date(2026, 12, 1)
 ALLOWED = {"rules": ["*"], "maxDays": 30}
@@ -243,7 +249,7 @@ def test_thousands_of_them_are_bounded() -> None:
     one.announce(DAY)
     one.announce(DAY)
     assert len(stored_ones) == 1000
-    assert len(counters.exception_days) == MOST
+    assert len(counters.exception_days) == MOST_ANNOUNCED
     assert len(out.getvalue().splitlines()) == 10
 
 
@@ -281,7 +287,7 @@ def test_no_call_orders_all_that_users_store() -> None:
             return objects
 
     listed: list[Any] = []
-    took = longest_call_of_c(lambda: listed.extend(stored_exceptions._list_first_ones(Stored([]))))
+    took = longest_call_of_c(lambda: listed.extend(exception_notices._list_first_ones(Stored([]))))
     assert took < 0.03
     by_turn: dict[str, int] = Counter()
     wanted = []
@@ -289,7 +295,7 @@ def test_no_call_orders_all_that_users_store() -> None:
         by_turn[each["metadata"]["namespace"]] += 1
         wanted.append((by_turn[each["metadata"]["namespace"]], each))
     wanted.sort(key=lambda rank: rank[0])
-    assert [each.value for each in listed] == [each for _, each in wanted[: stored_exceptions.MOST_STATUSES]]
+    assert [each.value for each in listed] == [each for _, each in wanted[: exception_notices.MOST_STATUSES]]
 
 
 def test_a_namespace_with_very_many_takes_no_place_of_others() -> None:

@@ -1,6 +1,6 @@
 """Reports mistakes of PolicyExceptions in files, for `claimgate policies check`, before an API server stores them.
 
-The server says the same in the status of stored ones (server/stored_exceptions.py).
+The server says the same in the status of stored ones (server/exception_notices.py).
 """
 
 from __future__ import annotations

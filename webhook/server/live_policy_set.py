@@ -33,8 +33,8 @@ from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import INVALID, Decision, ValidationAction
 from webhook.server.counters import Counters
+from webhook.server.exception_notices import MANAGER, refusal_of_exception
 from webhook.server.reload import ReloadableValue
-from webhook.server.stored_exceptions import MANAGER, refusal_of_exception
 
 STATUS_S: Final = 1.0
 """Seconds between two looks whether a stored status differs from the wanted one."""

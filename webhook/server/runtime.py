@@ -26,7 +26,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.application import PageContents, ReviewEndpointOptions, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
-from webhook.server.ending_exceptions import EndingExceptions
+from webhook.server.exception_notices import EndingExceptions, StoredExceptions, exceptions_in_effect
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.listener import Listener, ListenerSettings
 from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
@@ -35,7 +35,6 @@ from webhook.server.reload import ReloadableValue, watch
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
 from webhook.server.server_parts import Check, Readiness, ServerParts
-from webhook.server.stored_exceptions import StoredExceptions, exceptions_in_effect
 from webhook.server.tls import Certificates, describe_wrong_period, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import EventConnection, WarningEvents
