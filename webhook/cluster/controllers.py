@@ -18,9 +18,9 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
-from webhook.cluster.candidates import FileObject
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.kustomizations import FILES as KUSTOMIZATIONS
+from webhook.cluster.naming import FileObject
 from webhook.cluster.units import NEVER_APPLIED
 
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")

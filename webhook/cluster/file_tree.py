@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.apimachinery.object_lists import objects_of_list
-from webhook.cluster.candidates import NAMELESS, UNSAID, FileObject, FileObjects, objects_with_final_names
 from webhook.cluster.controllers import (
     DEPLOYMENT,
     ControllerRelease,
@@ -26,7 +25,15 @@ from webhook.cluster.controllers import (
 )
 from webhook.cluster.interest import Index, objects_by_key
 from webhook.cluster.lookup import describe_lookup
-from webhook.cluster.naming import NameChanges, group_kind
+from webhook.cluster.naming import (
+    NAMELESS,
+    UNSAID,
+    FileObject,
+    FileObjects,
+    NameChanges,
+    group_kind,
+    objects_with_final_names,
+)
 from webhook.cluster.units import FilesAppliedTogether, Unit, normalize_path
 from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 

@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
-from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.controllers import find_releases_in_document, may_state_release
-from webhook.cluster.naming import group_kind
+from webhook.cluster.naming import NAMELESS, group_kind
 from webhook.cluster.projection import projection_of_fields
 from webhook.facts.served_versions.removed_versions import read_removed_versions
 from webhook.input import document_stream
