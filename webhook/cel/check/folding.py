@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from webhook.cel.check.checked import CheckedTree
 from webhook.cel.library.dispatch import fitting_implementation
 from webhook.cel.library.tracking import go_type_name
 from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
 from webhook.errors import CompileError, EvaluationError, EvaluationPanic
-
-if TYPE_CHECKING:
-    from webhook.cel.check.checked import CheckedTree
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
 _PRIMITIVES = frozenset(("bool", "string", "int", "uint", "double"))

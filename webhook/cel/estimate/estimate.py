@@ -262,7 +262,7 @@ def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstim
     return estimator.with_known_size(NodeEstimate(estimator.checked.type_of(node), cost))
 
 
-# ---- macros, by the loops and bindings that cel-go expands them to (check/comprehensions.py names its sources)
+# ---- macros, by the loops and bindings that cel-go expands them to (check/node_types.py names its sources)
 
 
 _NO_BINDING = _LIST
