@@ -8,20 +8,17 @@ interpreter/attributes.go, runtimecost.go).
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler, is_conditional_expression, path_steps_and_start
 from webhook.cel.library import runtime
 from webhook.cel.library.optional_value import is_field_present
-from webhook.cel.syntax.tree import Call, Has, Ident, Macro, Node, Select
+from webhook.cel.syntax.tree import Call, Has, Ident, Node, Select
 from webhook.cel.types import BOOL, Type
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 _BUILT = ("Object", "JSONPatch")
 """Structures that expressions build: their unset fields are null."""
@@ -59,7 +56,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         optional = term.type.name == "optional_type"
         writer.add_fixed_cost(not optional)
         part()
-    if _is_conditional_expression(node.operand):
+    if is_conditional_expression(node.operand):
         writer.add_fixed_cost(-1)  # cel-go takes back the 1 that it never counted for a conditional
     if optional:
         answer = writer.stored_in_variable(
@@ -96,7 +93,7 @@ def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
 
 def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
     """Return the code of a path with all its steps; a loop builds it, since paths may be long."""
-    steps, at = _path_steps_and_start(compiler, node)
+    steps, at = path_steps_and_start(compiler, node)
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         part()
         named = isinstance(at, Select) and not compiler.is_constant(at)
@@ -112,41 +109,9 @@ def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> Value
             part()
             term = _path_step_code(compiler, term, step)
         part()
-    if _is_conditional_expression(at):
+    if is_conditional_expression(at):
         compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path that begins with a conditional
     return term
-
-
-def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
-    """Return whether cel-go counts 1 for a path in addition to its steps, which it does unless the path starts with `?
-    :`.
-    """
-    return not _is_conditional_expression(_path_steps_and_start(compiler, node)[1])
-
-
-def _is_conditional_expression(node: Node) -> bool:
-    """Return whether a node is `? :`, or optMap or optFlatMap, which expand to it."""
-    if isinstance(node, Macro):
-        return node.name in ("optMap", "optFlatMap")
-    return isinstance(node, Call) and node.function == "_?_:_"
-
-
-def _path_steps_and_start(compiler: ExpressionCompiler, node: Node) -> tuple[list[Select | Call], Node]:
-    """Return the steps of a path from the first to the last, and the node that the path starts from."""
-    steps: list[Select | Call] = []
-    while not compiler.is_constant(node):
-        if isinstance(node, Select):
-            if compiler.checked.name_referred_to(node) is not None:
-                break
-            steps.append(node)
-            node = node.operand
-        elif isinstance(node, Call) and node.function in ("_[_]", "_[?_]"):
-            steps.append(node)
-            node = node.arguments[0]
-        else:
-            break
-    steps.reverse()
-    return steps, node
 
 
 def _is_optional_step(step: Select | Call) -> bool:

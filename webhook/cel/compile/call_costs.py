@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 
 def extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
@@ -72,6 +70,3 @@ COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]], 
     costs.walk_target_cost: _count_walk_cost_of_first_argument,
 }
 """Cost functions whose value is computed by generated code before the call."""
-
-
-# ---- frequent functions

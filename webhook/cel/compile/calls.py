@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from webhook.cel.compile.call_costs import (
     tenth_of_length_code,
 )
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.compile.failure import failed_call_cost
 from webhook.cel.compile.tracked import type_checked_argument_codes
 from webhook.cel.library import conversions, costs, runtime, standard
@@ -40,9 +41,6 @@ from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
 from webhook.errors import EvaluationError
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     "_<_": (ast.Lt, standard.less),

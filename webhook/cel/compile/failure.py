@@ -9,17 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from webhook.cel.compile.code import FailurePlace
 from webhook.cel.library import costs
 from webhook.cel.library.conversions import format_key_for_message
 from webhook.cel.library.refusal import no_such_overload_error
 from webhook.cel.values import WrappedMapKey
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoSuchOverload
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.code import FailurePlace
 
 CODE_NAME = "<cel>"
 ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)

@@ -7,16 +7,13 @@ Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cos
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.library import runtime
 from webhook.cel.syntax.tree import ListNode, MapEntry, MapNode, StructNode
 from webhook.cel.values import make_map
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.compile.failure import ERRORS
 from webhook.cel.compile.membership import may_be_opaque
 from webhook.cel.equality import are_equal, are_equal_without_error
@@ -23,9 +24,6 @@ from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
 from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, fail_with_no_such_overload
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 Equals: TypeAlias = "Callable[..., bool]"

@@ -8,17 +8,15 @@ runs over a range that checks the clock; the bound is lowered again if the loop 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.library import runtime
 from webhook.cel.syntax.tree import Macro, Node
 from webhook.cel.types import DYN, INT, Type
 from webhook.deadline import STEP as ITERATIONS
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 
 class LoopWriter:

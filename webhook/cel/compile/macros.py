@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import ast
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from webhook.cel.compile import code
 from webhook.cel.compile.calls import CallSignatures, signatures_call_code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.compile.logic import code_checked_as_bool, is_surely_bool, operand_try_statement
 from webhook.cel.compile.loops import LoopBodyContext, LoopWriter
 from webhook.cel.compile.optional import opt_map_code
@@ -28,9 +28,6 @@ from webhook.cel.library.tracking import panic_for_failed_list
 from webhook.cel.syntax.tree import Macro
 from webhook.cel.types import BOOL, list_of
 from webhook.cel.values import fail_with_no_such_overload
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 
 def macro_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from webhook.cel.check.folding import is_turned_into_set
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.library import standard
 from webhook.cel.library.membership import is_member, membership_set
 from webhook.cel.syntax.tree import Call, Macro, MapNode
 from webhook.cel.types import BOOL
 from webhook.deadline import STEP as ITERATIONS
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 

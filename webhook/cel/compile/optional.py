@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.library import optional as library
 from webhook.cel.library import optional_value, runtime
 from webhook.cel.library.optional_value import NONE, Optional
@@ -22,10 +22,6 @@ from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
 from webhook.cel.values import ABSENT
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
-
 
 _PLAIN = frozenset(
     (

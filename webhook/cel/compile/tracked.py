@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from msgspec.structs import replace
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.compile.failure import ERRORS
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.tracking import (
@@ -20,9 +21,6 @@ from webhook.cel.library.tracking import (
     require_list,
 )
 from webhook.cel.syntax.tree import Node
-
-if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import ExpressionCompiler
 
 
 def type_checked_argument_codes(

@@ -1,0 +1,212 @@
+"""What the code of every node is made with: the constants, the scope and the writer of one expression.
+
+The other modules of this folder write the code of the nodes, one module for each kind of construct. They get the
+ExpressionCompiler, which calls them again for the nodes below. compiler.py lists them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from webhook.cel.check.checked import CheckedTree
+from webhook.cel.check.folding import fold_constants
+from webhook.cel.compile import code
+from webhook.cel.compile.code import CodeWriter, FailurePlace, ValueCode
+from webhook.cel.compile.failure import FailurePlaces
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.dispatch import DispatchTable, UnaryDispatchTable
+from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
+from webhook.cel.types import Type
+from webhook.deadline import Deadline
+
+Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
+"""Returns the code of a node of one class, and counts its cost."""
+
+NESTED_BLOCKS = 13
+"""CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
+
+
+class ExpressionCompiler:
+    """Compiles the nodes of one expression; `handlers` has a function for each class of node."""
+
+    def __init__(self, checked: CheckedTree, source: str, handlers: Mapping[type, Handler], *, exact: bool) -> None:
+        self.handlers = handlers
+        self.checked = checked
+        self.constants = fold_constants(checked, source)
+        self.writer = CodeWriter(exact=exact)
+        self.scope: dict[str, ValueCode] = {}
+        self.unread: set[int] = set()  # the nodes of optionals with only their presence needed
+        self.never = Deadline()
+        failures = FailurePlaces(self.writer.places)
+        self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
+
+    # ---- nodes
+
+    def value_code(self, node: Node) -> ValueCode:
+        """Return the code of a node's value, and count its cost."""
+        if id(node) in self.constants:
+            return self.constant_code(self.constants[id(node)], self.checked.type_of(node))
+        if self.writer.depth > NESTED_BLOCKS and _needs_nested_blocks(self, node):
+            return self._inner_function_call(node)
+        return self.handlers[type(node)](self, node)
+
+    def value_codes(self, nodes: Iterable[Node]) -> list[ValueCode]:
+        """Return the code of several values; if several fail, the error of the first one is reported."""
+        terms: list[ValueCode] = []
+        for node in nodes:
+            terms.append(self.value_code_after(terms, node))
+        return terms
+
+    def value_code_after(self, before: list[ValueCode], node: Node) -> ValueCode:
+        """Return the code of a value that is evaluated after others; if it needs statements, earlier values that may
+        fail are evaluated before them.
+        """
+        body = self.writer.body
+        start = len(body)
+        term = self.value_code(node)
+        if len(body) > start:
+            late = [place for place, each in enumerate(before) if each.raises and not each.atom]
+            for offset, place in enumerate(late):
+                name = self.writer.new_variable_name()
+                body.insert(start + offset, code.assignment_node(name, before[place].code))
+                before[place] = replace(before[place], code=code.name_node(name), raises=False, atom=True)
+        return term
+
+    def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
+        """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
+        term = self.value_code(node)
+        if id(node) not in self.constants and is_attribute(node) and path_costs_one_extra(self, node):
+            self.writer.add_fixed_cost(-1)
+        return term
+
+    def constant_code(self, value: Any, static: Type) -> ValueCode:
+        """Return the code of a constant."""
+        return ValueCode(self.writer.reference_to_object(value), static, raises=False, atom=True, sure=True)
+
+    def is_constant(self, node: Node) -> bool:
+        """Return whether a node is a constant."""
+        return id(node) in self.constants
+
+    def _inner_function_call(self, node: Node) -> ValueCode:
+        """Return the code of a node as a call of a new inner function, because Python limits nested blocks."""
+        writer = self.writer
+        identifier = writer.new_variable_name()
+        depth, writer.depth = writer.depth, 0
+        with writer.collect_nested_statements() as body:
+            writer.append_statement(code.nonlocal_node([code.COST, code.LIMIT]))
+            term = self.value_code(node)
+            writer.append_statement(code.return_node(term.code))
+        writer.depth = depth
+        writer.moves += 1
+        writer.append_statement(code.function_node(identifier, [], body))
+        return self.reusable_code(ValueCode(code.call_node(code.name_node(identifier)), term.type, sure=term.sure))
+
+    # ---- terms
+
+    def reusable_code(self, term: ValueCode) -> ValueCode:
+        """Return code for the value that may be written several times and evaluates it once."""
+        if term.atom:
+            return term
+        return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
+
+    def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
+        """Return the code for the first use of a value in an expression, and the code for later uses."""
+        if term.atom:
+            return term.code, term.code
+        identifier = self.writer.new_variable_name()
+        return code.walrus_node(identifier, term.code), code.name_node(identifier)
+
+    def reference_to_object(self, value: Any) -> ast.expr:
+        """Return the code that refers to a Python object."""
+        return self.writer.reference_to_object(value)
+
+    def function_call(
+        self, function: Callable[..., Any], *arguments: ast.expr, place: FailurePlace | None = None
+    ) -> ast.expr:
+        """Return the code of a call of a Python function."""
+        line = 1 if place is None else self.writer.new_line_number(place)
+        return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
+
+    def deadline_code(self) -> ast.expr:
+        """Return the code of the evaluation's Deadline; the default is a deadline that never passes."""
+        given = code.attribute_node(code.name_node(code.METER), "deadline")
+        return code.or_node(given, self.reference_to_object(self.never))
+
+    def overloads_fitting_static_types(self, node: Node) -> tuple[Overload, ...]:
+        """Return the signatures that fit the static types of a call."""
+        return self.checked.overloads.get(id(node), ())
+
+    def overloads_chosen_at_run_time(self, node: Node) -> tuple[Overload, ...]:
+        """Return the signatures among which a call chooses by the classes of its values."""
+        return self.checked.candidates.get(id(node)) or self.overloads_fitting_static_types(node)
+
+    def dispatch_table(
+        self, overloads: tuple[Overload, ...], kind: type[UnaryDispatchTable | DispatchTable]
+    ) -> UnaryDispatchTable | DispatchTable:
+        """Return the table that chooses among signatures by the classes of the values; all programs share it."""
+        return _cached_dispatch_table(overloads, kind)
+
+
+@lru_cache(maxsize=1024)
+def _cached_dispatch_table(
+    overloads: tuple[Overload, ...], kind: type[UnaryDispatchTable | DispatchTable]
+) -> UnaryDispatchTable | DispatchTable:
+    return kind(overloads)
+
+
+def _needs_nested_blocks(compiler: ExpressionCompiler, node: Node) -> bool:
+    """Return whether the code of a node has loops or exception handlers."""
+    pending = [node]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, Macro) or (isinstance(at, Call) and at.function in ("_&&_", "_||_")):
+            return True
+        pending.extend(() if compiler.is_constant(at) else children(at))
+    return False
+
+
+# ---- paths
+
+
+def is_attribute(node: Node) -> bool:
+    """Return whether cel-go evaluates a node as an attribute: a variable, or an access to a value."""
+    if isinstance(node, Call):
+        return node.function in ("_[_]", "_[?_]")
+    return isinstance(node, Ident | Select)
+
+
+def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
+    """Return whether cel-go counts 1 for a path in addition to its steps, which it does unless the path starts with `?
+    :`.
+    """
+    return not is_conditional_expression(path_steps_and_start(compiler, node)[1])
+
+
+def is_conditional_expression(node: Node) -> bool:
+    """Return whether a node is `? :`, or optMap or optFlatMap, which expand to it."""
+    if isinstance(node, Macro):
+        return node.name in ("optMap", "optFlatMap")
+    return isinstance(node, Call) and node.function == "_?_:_"
+
+
+def path_steps_and_start(compiler: ExpressionCompiler, node: Node) -> tuple[list[Select | Call], Node]:
+    """Return the steps of a path from the first to the last, and the node that the path starts from."""
+    steps: list[Select | Call] = []
+    while not compiler.is_constant(node):
+        if isinstance(node, Select):
+            if compiler.checked.name_referred_to(node) is not None:
+                break
+            steps.append(node)
+            node = node.operand
+        elif isinstance(node, Call) and node.function in ("_[_]", "_[?_]"):
+            steps.append(node)
+            node = node.arguments[0]
+        else:
+            break
+    steps.reverse()
+    return steps, node
