@@ -2,33 +2,27 @@
 
 What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
 v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1,
-which is mostly what a failed call costs. The rest is added when sizes are known. Frequent operators have
-their own code.
+which is mostly what a failed call costs. The rest is added when sizes are known, before the call where generated code
+can compute it. operators.py has the frequent operators.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
-from webhook.cel.compile.call_costs import (
-    COUNTED_BEFORE_CALL,
-    count_cost_before_call,
-    extra_cost_function,
-    tenth_of_length_code,
-)
 from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.compile.expression import ExpressionCompiler
-from webhook.cel.compile.failure import failed_call_cost
-from webhook.cel.compile.tracked import type_checked_argument_codes
-from webhook.cel.library import conversions, costs, runtime, standard
-from webhook.cel.library.declaration import Overload
+from webhook.cel.compile.failure import ERRORS, failed_call_cost
+from webhook.cel.library import conversions, costs, runtime
+from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.dispatch import (
     DispatchTable,
     UnaryDispatchTable,
@@ -36,36 +30,28 @@ from webhook.cel.library.dispatch import (
     fitting_implementation,
     needs_deadline,
 )
-from webhook.cel.library.tracking import index_of_tracked_argument
+from webhook.cel.library.tracking import (
+    index_of_tracked_argument,
+    panic_for_failed_int,
+    panic_for_failed_list,
+    require_int,
+    require_list,
+)
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
-from webhook.cel.values import INT_MAX, INT_MIN
 from webhook.errors import EvaluationError
 
-COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    "_<_": (ast.Lt, standard.less),
-    "_<=_": (ast.LtE, standard.less_equals),
-    "_>_": (ast.Gt, standard.greater),
-    "_>=_": (ast.GtE, standard.greater_equals),
-}
-ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 _STOPPING = frozenset(("find", "findAll"))
 """Functions that, with a constant pattern, are not called if the evaluation of their text argument fails."""
-PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
+_PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Functions of constants that are evaluated at compile time; one that fails is evaluated at run time, where `||` may
 absorb the error.
 """
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
-ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
-"""Types with values that Python orders as CEL does."""
 
 
 def call_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     """Return the code of a call."""
-    if node.function in COMPARISONS:
-        return _comparison_code(compiler, node)
-    if node.function in ARITHMETIC:
-        return _arithmetic_code(compiler, node)
     arguments = _arguments_with_target(compiler, node)
     if node.function == "size":
         return _size_call_code(compiler, arguments[0])
@@ -95,7 +81,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         compiler.writer.add_fixed_cost(1)  # dyn(x)
         return ValueCode(compiler.value_code(arguments[0]).code, compiler.checked.type_of(node))
     if index_of_tracked_argument(overloads) is not None:
-        return overload_call_code(compiler, node, type_checked_argument_codes(compiler, overloads, arguments))
+        return overload_call_code(compiler, node, _type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
     # cel-go always evaluates one or two arguments. Of three or more it stops at the first that fails, without a call.
@@ -121,7 +107,7 @@ def _argument_codes(
     for each in arguments:
         terms.append(compiler.value_code_after(terms, each))
         starts.append(len(places))
-    cost = extra_cost_function(overloads)
+    cost = _extra_cost_function(overloads)
     if cost is None:
         return terms
     if overloads[0].name in _STOPPING and _is_string_constant(terms[1].code):
@@ -169,9 +155,9 @@ def signatures_call_code(
     writer = compiler.writer
     overloads, candidates = signatures
     writer.add_fixed_cost(1)
-    cost = extra_cost_function(overloads)
+    cost = _extra_cost_function(overloads)
     if cost is not None:
-        terms = count_cost_before_call(compiler, cost, terms)
+        terms = _count_cost_before_call(compiler, cost, terms)
     direct = (
         len(overloads) == 1
         and not depends_on_elements(overloads[0])
@@ -183,12 +169,12 @@ def signatures_call_code(
         terms = [compiler.reusable_code(term) for term in terms]
     values = [term.code for term in terms]
     place = FailurePlace("call")
-    if cost is not None and cost not in COUNTED_BEFORE_CALL:
+    if cost is not None and cost not in _COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
     # any chosen implementation returns the type of its signature
     sure = bool(candidates) and all(each.result == static for each in candidates)
     result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
-    if cost is not None and cost not in COUNTED_BEFORE_CALL:
+    if cost is not None and cost not in _COUNTED_BEFORE_CALL:
         result = compiler.reusable_code(result)
         if cost is costs.traverse_target_cost:
             extra = compiler.function_call(costs.traversal_cost, values[0], compiler.deadline_code())
@@ -237,19 +223,19 @@ def _result_at_compile_time(
     compiler: ExpressionCompiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> ValueCode | None:
     """Evaluate a call whose arguments are constants, and return its result; None when it must run later."""
-    if node.function not in PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
+    if node.function not in _PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
         return None
     values = [compiler.constants[id(each)] for each in arguments]
     try:
         result = fitting_implementation(overloads, tuple(values))(*values)
     except EvaluationError:
         return None
-    cost = extra_cost_function(overloads)
+    cost = _extra_cost_function(overloads)
     compiler.writer.add_fixed_cost(1 if cost is None else cost(result, *values))
     return compiler.constant_code(result, compiler.checked.type_of(node))
 
 
-# ---- costs
+# ---- size() and matches()
 
 
 def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
@@ -303,86 +289,103 @@ def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list
     return ValueCode(compiler.function_call(is_found_in, term.code, place=failure_place(term)), BOOL, sure=True)
 
 
-# ---- operators
+# ---- costs
 
 
-def _comparison_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    operator, slow = COMPARISONS[node.function]
-    left, right = compiler.value_codes(node.arguments)
-    overloads = compiler.overloads_fitting_static_types(node)
-    compiler.writer.add_fixed_cost(1)
-    if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
-        left, right = compiler.reusable_code(left), compiler.reusable_code(right)
-        compiler.writer.add_runtime_cost(compiler.function_call(_comparison_cost_less_one, left.code, right.code))
-    known = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
-    if known in ORDERED:
-        raises = left.raises or right.raises
-        return ValueCode(code.comparison_node(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
-    if "int" in (left.type.name, right.type.name) and known != "double":
-        left, right = compiler.reusable_code(left), compiler.reusable_code(right)
-        checks = [
-            code.is_comparison_node(
-                code.call_node(compiler.reference_to_object(type), side.code), compiler.reference_to_object(int)
-            )
-            for side in (left, right)
-            if not (side.sure and side.type.name == "int")
-        ]
-        quick = code.comparison_node(left.code, operator(), right.code)
-        other = compiler.function_call(slow, left.code, right.code, place=FailurePlace("call"))
-        return ValueCode(code.if_else_node(_conjunction_of_tests(checks), quick, other), BOOL, sure=True)
-    return ValueCode(compiler.function_call(slow, left.code, right.code, place=FailurePlace("call")), BOOL, sure=True)
+def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
+    """Return the function that computes a call's cost beyond 1; None when there is no such cost."""
+    if not overloads:
+        return None
+    if len(overloads) == 1:
+        return overloads[0].resolved_cost or overloads[0].cost
+    return overloads[0].cost
 
 
-def _comparison_cost_less_one(left: Any, right: Any) -> int:
-    return -(-min(costs.counted_size(left), costs.counted_size(right)) // 10) - 1
+def _count_cost_before_call(compiler: ExpressionCompiler, cost: Cost, terms: list[ValueCode]) -> list[ValueCode]:
+    """Count the cost of a call before it is made, by the sizes of its arguments; return code that may be used again."""
+    count = _COUNTED_BEFORE_CALL.get(cost)
+    if count is None:
+        return [compiler.reusable_code(term) for term in terms]
+    return count(compiler, terms)
 
 
-def _conjunction_of_tests(checks: list[ast.expr]) -> ast.expr:
-    if not checks:
-        return code.constant_node(value=True)
-    return checks[0] if len(checks) == 1 else code.and_node(*checks)
+def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
+    return terms
 
 
-def _arithmetic_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    terms = compiler.value_codes(node.arguments)
-    overloads = compiler.overloads_fitting_static_types(node)
-    static = compiler.checked.type_of(node)
-    if len(overloads) == 1 and overloads[0].id == "add_string" and any(map(_is_surely_string, terms)):
-        return _concatenation_code(compiler, terms, static)
-    if static.name == "int" and len(overloads) == 1 and all(term.sure and term.type.name == "int" for term in terms):
-        return _int_operation_code(compiler, node, terms, overloads[0])
-    return overload_call_code(compiler, node, terms)
+def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
+    """Add the cost of walking over the first argument, beyond 1, before the call."""
+    target = compiler.reusable_code(terms[0])
+    if not (target.sure and target.type.name == "string"):
+        is_text = code.is_comparison_node(
+            code.call_node(compiler.reference_to_object(type), target.code), compiler.reference_to_object(str)
+        )
+        slow = compiler.function_call(_walk_cost_less_one, target.code)
+        compiler.writer.add_runtime_cost(code.if_else_node(is_text, tenth_of_length_code(compiler, target.code), slow))
+    else:
+        compiler.writer.add_runtime_cost(tenth_of_length_code(compiler, target.code))
+    return [target, *terms[1:]]
 
 
-def _is_surely_string(term: ValueCode) -> bool:
-    return term.sure and term.type.name == "string"
-
-
-def _int_operation_code(
-    compiler: ExpressionCompiler, node: Call, terms: list[ValueCode], overload: Overload
-) -> ValueCode:
-    compiler.writer.add_fixed_cost(1)
-    left, right = (compiler.reusable_code(term) for term in terms)
-    raw = code.binary_operation_node(left.code, ARITHMETIC[node.function](), right.code)
-    result = compiler.writer.new_variable_name()
-    fits = ast.Compare(
-        code.constant_node(INT_MIN),
-        [ast.LtE(), ast.LtE()],
-        [code.walrus_node(result, raw), code.constant_node(INT_MAX)],
-        lineno=1,
-        col_offset=0,
+def tenth_of_length_code(compiler: ExpressionCompiler, value: ast.expr) -> ast.expr:
+    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
+    length = code.call_node(
+        compiler.reference_to_object(len), value, line=compiler.writer.new_line_number(FailurePlace("call"))
     )
-    over = compiler.function_call(overload.implementation, left.code, right.code, place=FailurePlace("call"))
-    return ValueCode(code.if_else_node(fits, code.name_node(result), over), INT, sure=True)
+    return code.binary_operation_node(
+        code.binary_operation_node(length, ast.Sub(), code.constant_node(1)), ast.FloorDiv(), code.constant_node(10)
+    )
 
 
-def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
-    """Return the code of text + text; Python refuses to add another value to a text."""
+def _walk_cost_less_one(value: Any) -> int:
+    return costs.walk_cost(value) - 1
+
+
+_COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]], list[ValueCode]]] = {
+    costs.cost_one: _count_no_cost,
+    costs.walk_target_cost: _count_walk_cost_of_first_argument,
+}
+"""Cost functions whose value is computed by generated code before the call."""
+
+
+# ---- calls that end the whole evaluation (library/tracking.py) when an operand has failed
+
+
+def _type_checked_argument_codes(
+    compiler: ExpressionCompiler, overloads: Sequence[Overload], arguments: Sequence[Node]
+) -> list[ValueCode]:
+    """Return the code of the arguments of a call that ends the evaluation if one has not the class that its
+    cost needs.
+    """
     writer = compiler.writer
-    writer.add_fixed_cost(1)
-    left, right = terms
-    left = left if left.sure else compiler.reusable_code(left)
-    line = writer.new_line_number(FailurePlace("operand", "_+_", arguments=(left.code,)))
-    result = writer.stored_in_variable(code.binary_operation_node(left.code, ast.Add(), right.code, line))
-    writer.add_runtime_cost(tenth_of_length_code(compiler, result))
-    return ValueCode(result, static, raises=False, atom=True, sure=True)
+    terms: list[ValueCode] = []
+    for place, argument in enumerate(arguments):
+        if place != index_of_tracked_argument(overloads):
+            terms.append(compiler.reusable_code(compiler.value_code(argument)))
+            continue
+        is_int = overloads[0].name == "flatten"
+        with collect_fatal_statements(compiler, panic_for_failed_int if is_int else panic_for_failed_list):
+            term = compiler.reusable_code(compiler.value_code(argument))
+        require = require_int if is_int else require_list
+        writer.append_statement(
+            code.expression_statement_node(compiler.function_call(require, term.code, place=FailurePlace("call")))
+        )
+        terms.append(replace(term, sure=True))
+    return terms
+
+
+@contextmanager
+def collect_fatal_statements(compiler: ExpressionCompiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
+    """Write statements that end the whole evaluation when they fail, as cel-go's cost counting does."""
+    writer = compiler.writer
+    writer.depth += 1
+    writer.level += 1
+    with writer.collect_nested_statements() as body:
+        yield
+    writer.level -= 1
+    writer.depth -= 1
+    if body:
+        raised = code.expression_statement_node(
+            code.call_node(compiler.reference_to_object(failed), code.name_node("x"))
+        )
+        writer.append_statement(code.try_node(body, compiler.reference_to_object(ERRORS), [raised]))

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from webhook.cel.check.checked import CheckedTree
-from webhook.cel.compile import access, calls, code, literals, logic, macros, membership, optional
+from webhook.cel.compile import access, calls, code, literals, logic, macros, operators, optional
 from webhook.cel.compile.code import ValueCode
 from webhook.cel.compile.expression import ExpressionCompiler, Handler
 from webhook.cel.compile.failure import CODE_NAME, ERRORS
@@ -159,11 +159,13 @@ OPERATORS: Mapping[str, Handler] = {
     "_||_": logic.or_code,
     "_?_:_": logic.conditional_code,
     "!_": logic.not_code,
-    "_==_": logic.equality_code,
-    "_!=_": logic.equality_code,
+    "_==_": operators.equality_code,
+    "_!=_": operators.equality_code,
+    **dict.fromkeys(operators.COMPARISONS, operators.comparison_code),
+    **dict.fromkeys(operators.ARITHMETIC, operators.arithmetic_code),
     "_[_]": access.path_code,
     "_[?_]": access.path_code,
-    "@in": membership.membership_code,
+    "@in": operators.membership_code,
     "or": optional.optional_or_code,
     "orValue": optional.optional_or_code,
 }
