@@ -84,11 +84,23 @@ READY = {
         _CAUSES,
         _CAUSES,
     ),
+    "a start goes on, and has not failed": (
+        Readiness(checks={"policies": lambda: ""}, phases={"warm-up": lambda: "policies are being compiled"}),
+        503,
+        f"[-]warm-up: policies are being compiled\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
+        f"[-]warm-up: policies are being compiled\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
+    ),
+    "the start is over": (
+        Readiness(phases={"warm-up": lambda: ""}),
+        200,
+        "ok",
+        "[+]warm-up ok\n[+]shutdown ok\nreadyz check passed\n",
+    ),
     "stopping": (
         Readiness(draining=True),
         503,
-        f"[-]shutdown failed: the process is stopping\n{_UNANSWERED}readyz check failed\n",
-        f"[-]shutdown failed: the process is stopping\n{_UNANSWERED}readyz check failed\n",
+        f"[-]shutdown: the process is stopping\n{_UNANSWERED}readyz check failed\n",
+        f"[-]shutdown: the process is stopping\n{_UNANSWERED}readyz check failed\n",
     ),
 }
 

@@ -132,10 +132,8 @@ def serve(
     application = create_application(held, parts, settings, contents)
     scheduler = parts.scheduler
     scheduler.is_warm.clear()
-    parts.readiness.checks = {
-        **watching.checks(),
-        "warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled",
-    }
+    parts.readiness.checks = watching.checks()
+    parts.readiness.phases = {"warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled"}
 
     async def warm() -> None:
         """Load the pages and warm up the policies, then exclude what was created from garbage collection."""

@@ -19,6 +19,7 @@ from webhook.text.wording import counted
 Check: TypeAlias = Callable[[], str]
 """Returns what is wrong, a line for each cause, or "" when all is well. Must be quick: probes call it."""
 _LONGEST_LINE: Final = 600
+_SHUTDOWN: Final = "shutdown"
 
 
 @dataclass(slots=True)
@@ -27,21 +28,23 @@ class Readiness:
 
     Attributes:
         checks: what must hold for reviews to be answered.
+        phases: parts of the life of a process during which reviews are not answered, such as its start; no faults.
         remarks: faults for the verbose text, such as a failed reload, although reviews are answered.
         notes: information for the verbose text, without a fault.
         draining: set once, before the process stops, so that no new connections come.
     """
 
     checks: Mapping[str, Check] = field(default_factory=dict)
+    phases: Mapping[str, Check] = field(default_factory=dict)
     remarks: Mapping[str, Check] = field(default_factory=dict)
     notes: Mapping[str, Check] = field(default_factory=dict)
     draining: bool = False
 
     def failing(self) -> dict[str, str]:
         """Return the failing checks by name, with their reasons."""
-        reasons = {name: check() for name, check in self.checks.items()}
+        reasons = {name: check() for name, check in (*self.checks.items(), *self.phases.items())}
         if self.draining:
-            reasons["shutdown"] = "the process is stopping"
+            reasons[_SHUTDOWN] = "the process is stopping"
         return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
@@ -54,13 +57,18 @@ class Readiness:
         remarks = {name: _short_lines(remark()) for name, remark in self.remarks.items()}
         warned = {name: told for name, told in remarks.items() if told and name not in failing}
         failed = {name: dict.fromkeys((*told, *remarks.get(name, ()))) for name, told in failing.items()}
-        lines = [f"[-]{name} failed: {line}" for name, told in failed.items() for line in told]
+        lines = [f"[-]{self._unmet(name)}: {line}" for name, told in failed.items() for line in told]
         lines += (warnings := [f"[!]{name}: {line}" for name, told in warned.items() for line in told])
         if lines:
             lines.append(f"[i]reviews: {NOT_ANSWERED if failing else 'they are answered here'}")
-        lines += [f"[+]{name} ok" for name in (*self.checks, "shutdown") if name not in failing and name not in warned]
+        names = (*self.checks, *self.phases, _SHUTDOWN)
+        lines += [f"[+]{name} ok" for name in names if name not in failing and name not in warned]
         lines += [f"[i]{name}: {line}" for name, note in self.notes.items() for line in _short_lines(note())]
         return not failing, "\n".join((*lines, _outcome(is_ready=not failing, warnings=len(warnings)))) + "\n"
+
+    def _unmet(self, name: str) -> str:
+        """Return a name with what is true of it: a check failed, as an API server writes, and a phase goes on."""
+        return name if name == _SHUTDOWN or name in self.phases else f"{name} failed"
 
 
 def _outcome(*, is_ready: bool, warnings: int) -> str:
