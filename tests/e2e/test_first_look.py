@@ -173,12 +173,13 @@ def _unknown_flag(scene: Scene) -> None:
 
 ANSWERED = '"reviews": "still answered, from what was read '
 NOT_READY = '"reviews": "none are sent to a replica that is not ready'
+TOKEN_FIX = f'"fix": "check that the ServiceAccount exists: `kubectl -n {NAMESPACE} get serviceaccount claimgate`'
 FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
     # what is broken; where an operator looks; what stands there: the cause, and what becomes of reviews
     "the API server is away": (_away, "first", ("does not answer: connection refused", ANSWERED)),
     "the API server is silent": (_silent, "first", ("does not answer: timed out", NOT_READY)),
     "no role": (_no_role, "first", ("is forbidden", '"reviews": "still answered, from what was read of these kinds')),
-    "a token that is not valid": (_no_token, "first", ("refuses the token of claimgate", ANSWERED)),
+    "a token that is not valid": (_no_token, "first", ("refuses the token of claimgate", TOKEN_FIX, ANSWERED)),
     "another authority": (_wrong_authority, "first", ("does not trust", NOT_READY)),
     "a certificate of tomorrow": (_clock_behind, "first", ("it is not valid before", NOT_READY)),
     "an expired certificate": (_expired, "first", ("it expired at", NOT_READY)),

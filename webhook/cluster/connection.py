@@ -23,6 +23,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
 from webhook.cluster.freshness import ServerUnreachable, StreamBroken
 from webhook.cluster.private_api import connection_pool
+from webhook.cluster.service_account_token import fix_of_refused_token
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -54,6 +55,14 @@ class ServerRefused(LookupFailed):
         super().__init__(message)
         self.code = code
         self.continues = continues
+
+
+class CredentialsRefused(ServerRefused):
+    """The API server refuses the token, the client certificate or the lack of both (401); `fix` says what to do."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(HTTPStatus.UNAUTHORIZED, message)
+        self.fix = fix
 
 
 class ListPage(Protocol):
@@ -255,11 +264,11 @@ class _HttpConnection(Struct, frozen=True):
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
             written = {} if body is None else {"body": json.dumps(body).encode()}
-            sent = {"content-type": content} if written else {}
+            content_type = {"content-type": content} if written else {}
             response = self.pool.request(
                 method,
                 url,
-                headers={**headers, **sent},
+                headers={**headers, **content_type},
                 timeout=timeout,
                 preload_content=False,
                 retries=False,
@@ -270,9 +279,12 @@ class _HttpConnection(Struct, frozen=True):
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             status = _status_of_refusal(response)
             message = status.get("message") or f"HTTP {response.status}"
-            where = self._refused_credentials if response.status == HTTPStatus.UNAUTHORIZED else path
+            if response.status == HTTPStatus.UNAUTHORIZED:
+                sent = list(self.configuration.auth_settings().values())
+                fix = fix_of_refused_token(str(sent[0]["value"]) if sent else "")
+                raise CredentialsRefused(f"{self._refused_credentials}: {message}", fix)
             raise ServerRefused(
-                response.status, f"{where}: {message}", _nested_text_of_status(status, "metadata", "continue")
+                response.status, f"{path}: {message}", _nested_text_of_status(status, "metadata", "continue")
             )
         return response
 

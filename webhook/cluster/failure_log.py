@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
-from webhook.cluster.connection import ServerRefused
+from webhook.cluster.connection import CredentialsRefused, ServerRefused
 from webhook.cluster.discovery import KindNotServed
 from webhook.cluster.freshness import (
     NOT_ANSWERED,
@@ -53,12 +53,7 @@ _DISTRUSTED: Final = _Outage(
     fix="ca.crt of the ServiceAccount, or certificate-authority of the kubeconfig, must be the authority that "
     "signed it",
 )
-_UNAUTHORIZED: Final = _Outage(
-    "API server refuses the credentials",
-    "API server accepts the credentials again",
-    fix="check that the ServiceAccount of claimgate exists (`kubectl get serviceaccount claimgate`, in its "
-    "namespace); if it was deleted and created again, run `kubectl rollout restart deployment/claimgate` there",
-)
+_UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """A watch that goes on is no reason to look, and one that does not is logged as another outage."""
@@ -117,7 +112,8 @@ class FailureLog:
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
         """Log a failure unless its cause was logged before; `is_new`: the watch did not fail in these words before."""
         outage = _outage_of_error(error)
-        self._move_watch(watch, outage, {"error": str(error)})
+        fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
+        self._move_watch(watch, outage, {"error": str(error)}, fix)
         if outage is None and is_new:
             with self._lock:
                 if self._gathered is not None:
@@ -165,7 +161,9 @@ class FailureLog:
                 gathered, self._gathered = self._gathered, None
             self._log_gathered(tuple((gathered or {}).values()))
 
-    def _move_watch(self, watch: object, outage: _Outage | None, fields: Mapping[str, str] = _NO_FIELDS) -> None:
+    def _move_watch(
+        self, watch: object, outage: _Outage | None, fields: Mapping[str, str] = _NO_FIELDS, fix: str = ""
+    ) -> None:
         with self._lock:
             before = self._outages.pop(watch, None)
             begins = outage is not None and outage not in self._outages.values() and before is not outage
@@ -176,8 +174,7 @@ class FailureLog:
             self._write("info", before.end, {})
         if outage is not None and begins:
             told = self._reviews(self._reviews_in_outage()) if outage.level == "warning" else {}
-            fix = {"fix": outage.fix} if outage.fix else {}
-            self._write(outage.level, outage.begin, {**fields, **told, **fix})
+            self._write(outage.level, outage.begin, {**fields, **told, **({"fix": fix} if fix else {})})
 
     def _reviews_in_outage(self) -> str:
         """Return what becomes of reviews while nothing can be read; a replica is ready once it has read namespaces."""

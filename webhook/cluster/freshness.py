@@ -55,8 +55,9 @@ def describe_old_answers(age_s: float) -> str:
 
 
 NOT_EVALUATED: Final = (
-    'answered; a check that needs such an object says "not evaluated", and `missing` or failurePolicy of its policy '
-    "decides whether the request passes"
+    'answered; a check that needs such an object says "not evaluated", and the request passes, unless its policy has '
+    "the annotation `claimgate.dev/missing: deny` or `warn`; if the kind is that of a policy's parameters, "
+    "failurePolicy of the policy decides"
 )
 """How reviews are answered while a kind cannot be looked up."""
 NOT_ANSWERED: Final = (
