@@ -67,8 +67,10 @@ def test_a_bundle_of_another_authority_is_named_after_an_expired_certificate(ser
     bundle = base64.b64encode(other.certificate).decode()
     expired, untrusted, meanwhile = check_certificate(cluster, SERVICE, bundle, FATE)
     assert expired.startswith("it expired at ")
-    assert untrusted.endswith(
-        ": inject the bundle with `claimgate certs inject`, as the Deployment claimgate-certificates does"
+    assert untrusted == (
+        "no authority of the caBundle signed it either; second step, after the certificate is valid: inject the bundle "
+        "of its authority with `claimgate certs inject`; the Deployment claimgate-certificates does both in this order, "
+        "and its log says why it did not"
     )
     assert meanwhile == MEANWHILE
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from webhook.commands.enforcing import describe_unready_pods, requests_without_replica
+from tests.cluster.server import ApiServer
+from webhook.cluster.connection import connect_to_cluster
+from webhook.commands.enforcing import (
+    ClusterReader,
+    check_service,
+    count_ready_replicas,
+    describe_unready_pods,
+    requests_without_replica,
+)
 from webhook.commands.live_registration import STORED_POLICIES
-from webhook.manifests.webhook_configurations import parse_webhook_configuration
+from webhook.manifests.webhook_configurations import ServiceReference, parse_webhook_configuration
 
 
 def _waiting(reason: str) -> dict[str, Any]:
@@ -129,3 +138,88 @@ def test_what_becomes_of_requests_without_a_replica_depends_on_what_is_stored(st
         "webhooks": [{**one, "clientConfig": {"url": "https://h"}} for one in (own, *webhooks)],
     }
     assert requests_without_replica([parse_webhook_configuration(configuration)]) == told
+
+
+SERVICE = ServiceReference(namespace="n", name="claimgate")
+NAMESPACED = "/api/v1/namespaces/n"
+
+
+def _endpoints(*ready: bool) -> dict[str, Any]:
+    endpoints = [{"conditions": {"ready": one}, "nodeName": f"node-{index}"} for index, one in enumerate(ready)]
+    return {"items": [{"endpoints": endpoints}]}
+
+
+def _pod(name: str, *, ready: bool) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return {"metadata": {"name": name}, "status": {"conditions": conditions, "containerStatuses": [{"state": {}}]}}
+
+
+def _cluster(server: ApiServer, folder: Path, replicas: int, *ready: bool) -> ClusterReader:
+    """Return a cluster with a Deployment, whose Pods are all behind its Service."""
+    names = (*"abc",)[: len(ready)]
+    server.answers |= {
+        f"{NAMESPACED}/services/claimgate": (200, {"spec": {"selector": {"a": "b"}}}),
+        "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices": (200, _endpoints(*ready)),
+        "/apis/apps/v1/namespaces/n/deployments/claimgate": (200, {"spec": {"replicas": replicas}}),
+        f"{NAMESPACED}/pods": (200, {"items": [_pod(name, ready=one) for name, one in zip(names, ready, strict=True)]}),
+        "/api/v1/nodes": (200, {"items": [{}, {}]}),
+    }
+    return ClusterReader(connect_to_cluster(server.kubeconfig(folder)))
+
+
+UNREADY = "Pod c: it runs and is not ready: `kubectl -n n logs c` says what it cannot read"
+BEHIND = {
+    "two of two": (2, (True, True), []),
+    "an unready Pod beside two ready ones": (
+        2,
+        (True, True, False),
+        [UNREADY, "2 replicas ready, and 1 Pod not; meanwhile the ready ones answer all reviews"],
+    ),
+    "two of three": (
+        3,
+        (True, True, False),
+        [UNREADY, "2 replicas ready, 3 expected; meanwhile the ready ones answer all reviews"],
+    ),
+    "a third Pod that does not exist": (
+        3,
+        (True, True),
+        ["2 replicas ready, 3 expected; meanwhile the ready ones answer all reviews"],
+    ),
+    "one of one that should be two": (
+        1,
+        (True,),
+        ["1 replica ready, 2 expected; meanwhile the ready one answers all reviews"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("replicas", "ready", "told"), BEHIND.values(), ids=BEHIND)
+def test_each_replica_that_is_not_ready_is_named(
+    replicas: int, ready: tuple[bool, ...], told: list[str], server: ApiServer, tmp_path: Path
+) -> None:
+    cluster = _cluster(server, tmp_path, replicas, *ready)
+    assert list(check_service(cluster, SERVICE, "all pass")) == told
+
+
+def test_what_may_not_be_read_of_other_replicas_is_not_known(server: ApiServer, tmp_path: Path) -> None:
+    cluster = _cluster(server, tmp_path, 2, True, True)
+    client = {"clientConfig": {"service": {"namespace": "n", "name": "claimgate"}}}
+    webhook = {
+        "name": "a.claimgate.dev",
+        "rules": [],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **client,
+    }
+    kind = "ValidatingWebhookConfiguration"
+    ours = [parse_webhook_configuration({"kind": kind, "metadata": {"name": "claimgate"}, "webhooks": [webhook]})]
+    assert list(count_ready_replicas(cluster, ours)) == ["2 of 2 ready behind Service n/claimgate"]
+    for path in (f"{NAMESPACED}/pods", "/apis/apps/v1/namespaces/n/deployments/claimgate"):
+        server.answers[path] = 403, {"message": "forbidden"}
+    assert list(check_service(cluster, SERVICE, "all pass")) == []
+    first, pods, deployment = count_ready_replicas(cluster, ours)
+    assert first == "2 of 2 ready behind Service n/claimgate"
+    assert pods.startswith("not known whether other replicas are not ready, because the Pods cannot be read: ")
+    assert deployment.startswith(
+        "not known whether other replicas are not ready, because the Deployment cannot be read: "
+    )

@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -102,6 +103,8 @@ _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
 _VOLUME: Final = "tls"
 """The volume of the Deployment with the certificate."""
 _REPLICAS: Final = 2
+_ANSWERED_BY_ONE: Final = "the ready one answers all reviews"
+_ANSWERED_BY_REST: Final = "the ready ones answer all reviews"
 
 
 class ClusterReader(Struct, frozen=True):
@@ -145,7 +148,7 @@ def steps_before_enforcing(
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
     for service in services:  # last, because each of the others may be the cause
         name = f"Service {service.namespace}/{service.name}"
-        yield from prefix_lines_with_name(name, _check_service(cluster, service, requests_without_replica(ours)))
+        yield from prefix_lines_with_name(name, check_service(cluster, service, requests_without_replica(ours)))
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
@@ -171,12 +174,25 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
 
 
 def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
-    """Yield how many replicas behind each Service that our webhooks call are ready; nothing for webhooks with a URL."""
+    """Yield how many replicas behind each Service that our webhooks call are ready; nothing for webhooks with a URL.
+
+    A line also says what of them could not be read.
+    """
     services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
     for service in filter(None, services):
         endpoints = _endpoints(cluster, service)
         ready = sum(map(_is_ready, endpoints))
         yield f"{ready} of {len(endpoints)} ready behind Service {service.namespace}/{service.name}"
+        namespace = service.namespace
+        for what, path in (
+            ("Pods", f"/api/v1/namespaces/{namespace}/pods"),
+            ("Deployment", _path_of_deployment(service)),
+        ):
+            try:
+                cluster.connection.get(path, {"limit": "1"} if what == "Pods" else {})
+            except LookupFailed as error:
+                if not (isinstance(error, ServerRefused) and error.code == 404):
+                    yield f"not known whether other replicas are not ready, because the {what} cannot be read: {error}"
 
 
 def _endpoints(cluster: ClusterReader, service: ServiceReference) -> list[Any]:
@@ -185,28 +201,66 @@ def _endpoints(cluster: ClusterReader, service: ServiceReference) -> list[Any]:
     return [one for each in slices for one in each.get("endpoints") or ()]
 
 
+def _path_of_deployment(service: ServiceReference) -> str:
+    return f"/apis/apps/v1/namespaces/{service.namespace}/deployments/{service.name}"
+
+
 def _is_ready(endpoint: Mapping[str, Any]) -> bool:
     return (endpoint.get("conditions") or {}).get("ready", True) is not False
 
 
-def _check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
-    """Yield why Pods behind a Service are not ready, then how many are, and what becomes of requests if none is."""
+def check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
+    """Yield why Pods behind a Service are not ready, then how many are, and what becomes of requests meanwhile.
+
+    Args:
+        cluster: where to look.
+        service: that the API server calls.
+        without_replica: what becomes of requests while no replica is ready.
+    """
     namespace = service.namespace
     stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
     if stored is None:
         yield "it does not exist: apply deploy/base"
         return
     ready = [one for one in _endpoints(cluster, service) if _is_ready(one)]
-    if len(ready) < _REPLICAS:
-        if chosen := (stored.get("spec") or {}).get("selector"):  # otherwise nothing selects the Pods
-            selector = ",".join(f"{key}={value}" for key, value in chosen.items())
-            yield from describe_unready_pods(
-                cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace
-            )
-        meanwhile = "the ready one answers all reviews" if ready else without_replica
-        yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected; meanwhile {meanwhile}"
-    elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
-        yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
+    expected = max(_REPLICAS, _wanted_replicas(cluster, service))
+    meanwhile = without_replica if not ready else _ANSWERED_BY_ONE if len(ready) == 1 else _ANSWERED_BY_REST
+    if len(ready) < expected:
+        if (pods := _pods_behind_service(cluster, stored, namespace)) is not None:
+            yield from describe_unready_pods(pods, namespace)
+        yield f"{counted(len(ready), 'replica')} ready, {expected} expected; meanwhile {meanwhile}"
+    else:
+        others = _pods_if_readable(cluster, stored, namespace)
+        if lines := list(describe_unready_pods(others, namespace)) if others else ():
+            yield from lines
+            yield f"{counted(len(ready), 'replica')} ready, and {counted(len(lines), 'Pod')} not; meanwhile {meanwhile}"
+        if len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
+            yield "all replicas run on one node, and end with it; delete one Pod, so that a new one runs on another"
+
+
+def _pods_behind_service(
+    cluster: ClusterReader, service: Mapping[str, Any], namespace: str
+) -> list[dict[str, Any]] | None:
+    """Return the Pods that a stored Service selects; None if it selects none by labels."""
+    chosen = (service.get("spec") or {}).get("selector")
+    if not chosen:
+        return None
+    selector = ",".join(f"{key}={value}" for key, value in chosen.items())
+    return cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
+
+
+def _pods_if_readable(cluster: ClusterReader, service: Mapping[str, Any], namespace: str) -> Sequence[dict[str, Any]]:
+    """Return the Pods of a Service; none if they cannot be read, which `count_ready_replicas` reports."""
+    with suppress(LookupFailed):
+        return _pods_behind_service(cluster, service, namespace) or ()
+    return ()
+
+
+def _wanted_replicas(cluster: ClusterReader, service: ServiceReference) -> int:
+    """Return how many replicas the Deployment with the name of the Service should have; 0 if that is not known."""
+    with suppress(LookupFailed):
+        return int(get(cluster.get_or_none(_path_of_deployment(service)) or {}, ("spec", "replicas"), None) or 0)
+    return 0
 
 
 def check_certificate(
@@ -241,7 +295,11 @@ def check_certificate(
     wrong = describe_wrong_period(facts.not_before, facts.not_after, datetime.now(UTC))
     if wrong:
         yield wrong
-    if not is_trusted:
+    if wrong and not is_trusted:
+        both = "the Deployment claimgate-certificates does both in this order, and its log says why it did not"
+        second = "second step, after the certificate is valid: inject the bundle of its authority"
+        yield f"no authority of the caBundle signed it either; {second} with `claimgate certs inject`; {both}"
+    elif not is_trusted:
         own = "inject the bundle with `claimgate certs inject`, as the Deployment claimgate-certificates does"
         yield f"no authority of the caBundle signed it, so the API server does not trust it: {own}"
     if wrong or not is_trusted:
@@ -253,7 +311,7 @@ def check_certificate(
 
 def _name_of_secret(cluster: ClusterReader, service: ServiceReference) -> str:
     """Return the name of the Secret that the Deployment with the name of the Service mounts, or that of deploy/base."""
-    path = f"/apis/apps/v1/namespaces/{service.namespace}/deployments/{service.name}"
+    path = _path_of_deployment(service)
     volumes = get(cluster.get_or_none(path) or {}, ("spec", "template", "spec", "volumes"), None) or ()
     mounted = (one["secret"].get("secretName") for one in volumes if one.get("name") == _VOLUME and one.get("secret"))
     return next(filter(None, mounted), _SECRET)
