@@ -41,11 +41,11 @@ CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
 
 FACTS = (
     {"train_job_pods", "volcano_objects"},
-    {"pods", "served_versions", "shapes"},
-    {"command_lines", "scheduling"},
+    {"pod_security", "pods", "removed_versions", "shapes"},
+    {"command_lines", "priority_classes"},
     {"gpu"},
     {"dra"},
-    {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "prerequisites", "storage"},
+    {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "pod_prerequisites", "storage"},
     {"mesh", "model_servers", "serving_kinds", "sandbox", "ray", "trainer", "training_jobs", "updates"},
     {"kueue", "volcano"},
     {"preemption"},

@@ -17,7 +17,7 @@ from tests.e2e import apiserver
 from tests.e2e.apiserver import trust
 from webhook.admission.fixtures import attributes_of_object
 from webhook.apimachinery.attributes import JSON
-from webhook.facts.prerequisites.pod_security import Enforced, breaches_of_pods
+from webhook.facts.pod_security import Enforced, breaches_of_pods
 from webhook.typed.pods import Pod
 
 pytestmark = pytest.mark.e2e

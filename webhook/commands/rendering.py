@@ -29,7 +29,7 @@ from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
 from webhook.errors import InputProblem, ProgramError
-from webhook.facts.served_versions.removed_versions import replacements_in_kubernetes
+from webhook.facts.removed_versions import replacements_in_kubernetes
 from webhook.input.document_stream import DocumentStream
 from webhook.report.copies import RenderedText, RenderedTexts
 from webhook.yamltext import yamlfile

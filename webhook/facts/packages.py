@@ -107,18 +107,9 @@ PACKAGES: Final = (
     ),
     FactPackage(module="webhook.facts.other_schedulers", checks="kai", groups=("kai",), rules=("kai",)),
     FactPackage(module="webhook.facts.other_schedulers", checks="yunikorn", groups=("yunikorn",), rules=("yunikorn",)),
-    FactPackage(
-        module="webhook.facts.prerequisites",
-        checks="pod_prerequisites",
-        groups=("pod-prerequisites",),
-        rules=("pod_prerequisites",),
-    ),
-    FactPackage(
-        module="webhook.facts.updates",
-        groups=("update",),
-        rules=("spare_devices", "budgets_and_scaling"),
-    ),
-    FactPackage(module="webhook.facts.scheduling", fact="priority_classes", facts=("priorities",)),
+    FactPackage(module="webhook.facts.pod_prerequisites", groups=("pod-prerequisites",), is_one_module=True),
+    FactPackage(module="webhook.facts.updates", groups=("update",), is_one_module=True),
+    FactPackage(module="webhook.facts.priority_classes", facts=("priorities",), is_one_module=True),
     FactPackage(
         module="webhook.facts.trainer",
         facts=("trainer", "training"),
@@ -214,12 +205,7 @@ PACKAGES: Final = (
         rules=("sandbox", "pools", "shard_patches"),
     ),
     FactPackage(module="webhook.facts.mesh", groups=("mesh",), is_one_module=True),
-    FactPackage(
-        module="webhook.facts.served_versions",
-        checks="removed_versions",
-        groups=("served-version",),
-        rules=("removed_versions",),
-    ),
+    FactPackage(module="webhook.facts.removed_versions", groups=("served-version",), is_one_module=True),
     FactPackage(
         module="webhook.facts.volcano",
         groups=(
@@ -256,14 +242,7 @@ PACKAGES: Final = (
         groups=("storage",),
         rules=("volume_claims", "checkpoints", "shared_memory"),
     ),
-    FactPackage(
-        module="webhook.facts.preemption",
-        groups=("preemption",),
-        rules=(
-            "spot",
-            "preemption",
-        ),
-    ),
+    FactPackage(module="webhook.facts.preemption", groups=("preemption",), is_one_module=True),
     FactPackage(
         module="webhook.facts.device_failures",
         checks="device_failures",

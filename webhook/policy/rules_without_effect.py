@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.known_kinds import CLUSTER_SCOPED, KNOWN_KINDS
-from webhook.facts.served_versions.removed_versions import read_removed_versions
+from webhook.facts.removed_versions import read_removed_versions
 from webhook.patch.schema import is_builtin, is_builtin_group
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule

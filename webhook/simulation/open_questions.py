@@ -18,12 +18,12 @@ from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_offers import PodsAndNodes, pods_and_nodes
+from webhook.facts.pod_prerequisites import POD_SECURITY
+from webhook.facts.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
-from webhook.facts.prerequisites.pod_prerequisites import POD_SECURITY
-from webhook.facts.prerequisites.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.subject import Subject
 from webhook.simulation.aspects import ASPECTS, Aspect
 from webhook.text.caches import IdentityKey

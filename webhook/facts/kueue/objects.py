@@ -12,7 +12,7 @@ from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.pod_claims import DOMAINS, TEMPLATE
 from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS
 from webhook.facts.kinds import NODE, RUNTIME_CLASS
-from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
+from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import NAMESPACES
 

@@ -30,7 +30,7 @@ from webhook.facts.other_schedulers.kai_gangs import (
     read_whole_number,
     roles_without_replicas,
 )
-from webhook.facts.scheduling.priority_classes import PriorityClass
+from webhook.facts.priority_classes import PriorityClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem

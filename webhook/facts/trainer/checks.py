@@ -20,7 +20,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.jobset.job_set_policies import claim_template_names
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
-from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
+from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation

@@ -18,7 +18,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import cached_launch_of_json
 from webhook.facts.kinds import PRIORITY_CLASS
-from webhook.facts.scheduling.priority_classes import BUILT_IN_PRIORITY_CLASSES
+from webhook.facts.priority_classes import BUILT_IN_PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import TopologyRules, warn_of_missing_tiers, warn_of_tiers_of_gang_part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.apimachinery.attributes import JSON
-from webhook.facts.prerequisites.pod_prerequisites import check_prerequisites
+from webhook.facts.pod_prerequisites import check_prerequisites
 
 LABELS = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "v1.18"}
 NAMESPACE: JSON = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": LABELS}}

@@ -1,0 +1,488 @@
+"""Workloads with devices whose pods are preempted: by a cloud on spot nodes, or by other pods.
+
+Pods on spot nodes need tolerations of the taints of these nodes, and lose their state when a node is reclaimed.
+spot.yaml has the names of the taints and labels. A job may keep another attempt, a smaller number of workers, or the
+time to end. The PriorityClasses of a job must exist. Kueue reads the value of a PriorityClass and not its
+preemptionPolicy.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go GetPriorityFromPriorityClass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.check import Check
+from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.gpu.device_pods import (
+    BATCH,
+    PLACED,
+    WORKLOADS,
+    DevicePods,
+    check_advice_without_repetitions,
+    read_device_workload,
+)
+from webhook.facts.kinds import NODE, PRIORITY_CLASS
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
+from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
+from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.priority_classes import PriorityClass, priority_class_name
+from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
+from webhook.facts.volcano_objects.types import Job
+from webhook.rules.problem import MissingObject, Problem
+from webhook.rules.rule import RuleGroup
+from webhook.typed.cluster_objects import Node
+from webhook.typed.collections import Items
+from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, LifecycleHandler, NodeSelectorTerm, PodSpec, Taint
+from webhook.typed.view import Typed
+from webhook.yamltext import yamlfile
+
+PREEMPTION: Final = RuleGroup(
+    "preemption",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
+    level="warn",
+    fails="disruption",
+)
+"""Workloads with devices whose pods are preempted, by a cloud or by other pods."""
+SPOT_TOLERATION: Final = PREEMPTION.rule(
+    "preemption/spot-toleration",
+    title="The pod selects spot nodes but does not tolerate their taint",
+    why="Every spot node has this taint, and no pod is placed on a node with a taint that it does not tolerate.",
+    source="https://learn.microsoft.com/azure/aks/spot-node-pool",
+    fails="pending",
+)
+SPOT_SELECTOR: Final = PREEMPTION.rule(
+    "preemption/spot-selector",
+    title="The pod tolerates spot nodes but does not select them",
+    why=(
+        "A toleration only allows spot nodes. Without a node selector the pods may run on other nodes at the full "
+        "price. This may be intended if spot nodes are scarce."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    level="advice",
+    severity="low",
+    fails="silent",
+)
+SPOT_CHECKPOINT: Final = PREEMPTION.rule(
+    "preemption/spot-checkpoint",
+    title="A job on spot nodes has no lasting volume",
+    why="The cloud takes back a spot node at any time, together with its disks, so the job begins anew.",
+    source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
+)
+RESTART: Final = PREEMPTION.rule(
+    "preemption/restart",
+    title="A job on spot nodes ends at the first preemption",
+    why="With restartPolicy Never or backoffLimit 0, the first node that the cloud takes back ends the job.",
+    source="kubeflow/trainer@3a3a1da8d528 pkg/controller.v1/common/job.go",
+    function="ReconcileJobs",
+)
+ELASTIC_LIMITS: Final = PREEMPTION.rule(
+    "preemption/elastic-limits",
+    title="An elastic job on spot nodes cannot shrink",
+    why="With minReplicas equal to maxReplicas, all workers wait until a new node is there.",
+    source="https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/pytorch/",
+)
+GRACE_PERIOD: Final = PREEMPTION.rule(
+    "preemption/grace-period",
+    title="The pod gets no time to shut down",
+    why=(
+        "A hook as long as the grace period leaves no time between SIGTERM and SIGKILL. A grace period of 0 sends no "
+        "SIGTERM at all."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
+)
+NEVER_PREEMPTS: Final = PREEMPTION.rule(
+    "preemption/never-preempts",
+    title="The workload preempts others although its class says Never",
+    why=(
+        "Kueue compares only the values of priority classes, and preempts workloads of lower value also for a class "
+        "with preemptionPolicy Never."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
+    function="GetPriorityFromPriorityClass",
+)
+PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
+    "preemption/priority-class",
+    title="The PriorityClass does not exist",
+    why="The API server refuses the pods of the workload, long after it accepted the workload.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
+    function="admitPod",
+    fails="controller",
+)
+FILE: Final = Path(__file__).with_name("spot.yaml")
+_ON_THE_NODE: Final = frozenset(
+    ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
+)
+_OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
+"""Words in a site's own label for how its nodes are paid."""
+_BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
+LOOKUPS: Final = (
+    interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
+    interest_in_fields(LocalQueue.gvk, "spec.clusterQueue"),
+    interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
+)
+_DEFAULT_GRACE_S: Final = 30
+_SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
+_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
+
+
+class TrainingJobRole(Typed):
+    """kubeflow.org ReplicaSpec."""
+
+    restart_policy = Text()
+
+
+class RunPolicy(Typed):
+    """kubeflow.org RunPolicy."""
+
+    backoff_limit = OptionalNumber()
+
+
+class ElasticPolicy(Typed):
+    """kubeflow.org ElasticPolicy."""
+
+    min_replicas = OptionalNumber()
+    max_replicas = OptionalNumber()
+
+
+class TrainingJobSpec(Typed):
+    """The specs of all jobs of the Training Operator together."""
+
+    elastic_policy = Part(ElasticPolicy)
+    run_policy = Part(RunPolicy)
+    jax_replica_specs = PartMap(TrainingJobRole)
+    mpi_replica_specs = PartMap(TrainingJobRole)
+    paddle_replica_specs = PartMap(TrainingJobRole)
+    pytorch_replica_specs = PartMap(TrainingJobRole)
+    tf_replica_specs = PartMap(TrainingJobRole)
+    xgb_replica_specs = PartMap(TrainingJobRole)
+
+    def roles(self) -> Iterator[tuple[str, TrainingJobRole]]:
+        """Yield the roles of the job by their names."""
+        yield from self.jax_replica_specs.items()
+        yield from self.mpi_replica_specs.items()
+        yield from self.paddle_replica_specs.items()
+        yield from self.pytorch_replica_specs.items()
+        yield from self.tf_replica_specs.items()
+        yield from self.xgb_replica_specs.items()
+
+
+class TrainingOperatorJob(Object):
+    """A job of the Training Operator, of any kind."""
+
+    spec = Part(TrainingJobSpec)
+
+
+class SpotNodeRow(Struct, frozen=True):
+    """One row of spot.yaml."""
+
+    cloud: str
+    key: str
+    value: str
+    taint: str
+
+
+@cache
+def _label_keys_of_spot_nodes() -> frozenset[str]:
+    """Return the labels of spot nodes: most selectors have no such label."""
+    return frozenset(each.key for each in read_spot_nodes())
+
+
+@cache
+def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
+    """Return the shipped rows, which are read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return tuple(SpotNodeRow(**row) for row in document.value["nodes"])
+
+
+def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodeRow, FieldPath] | None:
+    """Return the spot nodes that pods are bound to, and the place of this selection; None for pods that may run
+    elsewhere too.
+    """
+    spec = pods.spec
+    terms = spec.required_node_terms()
+    if not terms and _label_keys_of_spot_nodes().isdisjoint(spec.node_selector):
+        return None
+    for nodes in read_spot_nodes():
+        if spec.node_selector.get(nodes.key) == nodes.value:
+            return nodes, pods.locate(spec.path("nodeSelector", nodes.key))
+        if terms and all(_requires_spot_nodes(term, nodes) for term in terms):
+            return nodes, pods.locate(spec.affinity.node_affinity.required.path("nodeSelectorTerms"))
+    return None
+
+
+def _requires_spot_nodes(term: NodeSelectorTerm, nodes: SpotNodeRow) -> bool:
+    return any(
+        requirement.key == nodes.key and requirement.operator == "In" and requirement.values == [nodes.value]
+        for requirement in term.match_expressions
+    )
+
+
+def warn_of_spot_toleration_mismatch(subject: Subject) -> Iterator[Problem]:
+    """Warn of selectors of spot nodes without the toleration that they need, and the reverse."""
+    for pods in subject.once(read_device_workload).device_pods:
+        bound = selected_spot_nodes(pods)
+        if bound is None:
+            yield from _check_spot_toleration_without_selector(pods)
+        else:
+            yield from _check_missing_spot_toleration(*bound, pods, subject)
+
+
+def _check_missing_spot_toleration(
+    nodes: SpotNodeRow, path: FieldPath, pods: DevicePods, subject: Subject
+) -> Iterator[Problem]:
+    if not _tolerates_spot_taint(pods.spec, nodes) and _are_all_nodes_tainted(nodes, subject):
+        message = (
+            f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
+            "Pending"
+        )
+        yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
+
+
+def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
+    return is_tolerated(Taint.of({"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}), spec.tolerations)
+
+
+def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
+    """Return whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
+    return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
+
+
+def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
+    """Return the rows with nodes in a whole cluster, all with the taint; nodes outside the view may have none."""
+    view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
+    for node in view.list_visible(Node) if view.is_whole(Node.gvk) else ():
+        for row in read_spot_nodes():
+            if node.metadata.labels.get(row.key) == row.value:
+                (tainted if _has_spot_taint(node, row) else untainted).add(row)
+    return frozenset(tainted - untainted)
+
+
+def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
+    return any(
+        taint.key == nodes.key and taint.value == nodes.value and taint.effect in KEEPS_OUT
+        for taint in node.spec.taints
+    )
+
+
+def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
+    """Warn of a toleration that only a cloud's spot nodes need, if the pod selects neither them nor a pool of nodes: an
+    author who names a pool knows whether its nodes are spot nodes.
+    """
+    spec = pods.spec
+    if not spec.tolerations or _selects_spot_nodes_or_pool(spec):
+        return
+    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
+    for toleration in spec.tolerations:
+        nodes = by_taint.get(toleration.key)
+        if nodes and toleration.value in ("", nodes.value):
+            message = (
+                f"tolerates spot nodes of {nodes.cloud} but does not select them, so the pods may run on other nodes "
+                "as well"
+            )
+            fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
+            yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
+
+
+def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
+    """Return whether pods prefer or require some nodes, or select a pool of nodes or nodes by how they are paid."""
+    selected = {*spec.node_selector}
+    keys = {nodes.key for nodes in read_spot_nodes() if nodes.taint != "none"}
+    asks = not selected.isdisjoint(keys | NODE_POOLS) or any(
+        map(_OF_PRICE.search, (*selected, *spec.node_selector.values()))
+    )
+    return asks or bool(spec.affinity.node_affinity.preferred) or bool(spec.required_node_terms())
+
+
+def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    """Report a job on spot nodes with files that are all lost with the node; a program in the command itself usually
+    inspects or tests its devices, and a program that only sleeps has no progress.
+    """
+    is_inline = all(
+        cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
+        for container in pods.containers
+    )
+    if not is_inline and not _may_keep_files_elsewhere(pods, subject):
+        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
+        fix = "mount a PersistentVolumeClaim for checkpoints"
+        yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
+
+
+def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether some volume is elsewhere, or some word suggests it: a bucket, or settings that are not visible
+    here.
+    """
+    sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
+    if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
+        return True
+    return any(map(_may_name_bucket, pods.containers))
+
+
+def _may_name_bucket(container: Container) -> bool:
+    if container.env_from or any(variable.value_from.json for variable in container.env):
+        return True
+    texts = (*container.words, *(variable.value for variable in container.env))
+    return container.is_found_in(_BUCKET, texts)
+
+
+def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
+    """Warn of the losses of a job that is bound to spot nodes."""
+    if subject.group_kind not in BATCH:
+        return
+    on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
+    for pods in on_spot:
+        yield from check_checkpoint_outlives_spot_node(pods, subject)
+    if on_spot:
+        yield from _check_restart_policies(subject)
+        yield from _check_elastic_limits(subject.typed(TrainingOperatorJob).spec.elastic_policy)
+
+
+def _check_restart_policies(subject: Subject) -> Iterator[Problem]:
+    """Warn of restart policies and limits of the Training Operator under which one preempted pod ends the job."""
+    if subject.group_kind[0] != "kubeflow.org":
+        return
+    spec = subject.typed(TrainingOperatorJob).spec
+    for name, role in spec.roles():
+        if role.restart_policy == "Never" and name != "Launcher":
+            message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
+            fix = "set ExitCode, which restarts pods that a signal ended"
+            yield RESTART.problem(role.path("restartPolicy"), message, fix, "Never")
+    if spec.run_policy.backoff_limit == 0:
+        message = "ends the job when the first pod is preempted, and the pods run only on spot nodes"
+        fix = "set a number of failures that the job may have"
+        yield RESTART.problem(spec.run_policy.path("backoffLimit"), message, fix, 0)
+
+
+def _check_elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
+    """Warn of an elastic job that cannot become smaller."""
+    least = policy.min_replicas
+    if least is not None and least == policy.max_replicas:
+        message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
+        yield ELASTIC_LIMITS.problem(policy.path("minReplicas"), message, "lower minReplicas", least)
+
+
+def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
+    """Warn of pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
+    for pods in subject.once(read_device_workload).device_pods:
+        yield from _check_grace_period(pods, is_batch=subject.group_kind in BATCH)
+
+
+def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
+    given = pods.spec.termination_grace_period_seconds
+    grace = _DEFAULT_GRACE_S if given is None else given
+    if given == 0 and is_batch:
+        at = pods.locate(pods.spec.path("terminationGracePeriodSeconds"))
+        message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
+        yield GRACE_PERIOD.problem(at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
+        return
+    for container in pods.spec.running_containers():
+        hook = container.lifecycle.pre_stop
+        seconds = _sleep_seconds_of_hook(hook)
+        if seconds >= grace > 0:
+            lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
+            fix = f"set terminationGracePeriodSeconds to more than {seconds}"
+            at = pods.locate(hook.at)
+            yield GRACE_PERIOD.problem(at, f"{lasts}, so its processes never get SIGTERM", fix)
+
+
+def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
+    """Return how many seconds a hook sleeps; 0 for another action."""
+    words = " ".join(hook.exec.command)
+    hook.charge_search(words)
+    return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
+
+
+def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
+    """Warn of a class with preemptionPolicy Never, in a queue where Kueue preempts anyway."""
+    labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
+    queue = labels.get(_QUEUE)
+    name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
+    if not queue or labels.get(_PRIORITY) or not name:
+        return
+    view = subject.cluster_view()
+    held = view.find(PriorityClass, name, namespaced=False)
+    if held.preemption_policy != "Never":
+        return
+    of = view.find(LocalQueue, queue).spec.cluster_queue
+    if of and _does_queue_preempt(view.find(ClusterQueue, of, namespaced=False)):
+        message = (
+            f"is a PriorityClass with preemptionPolicy Never{view.file_of_object_as_text(held.json)}, but Kueue "
+            "ignores this policy, "
+            f"so Kueue may preempt other jobs of {view.name_with_file(ClusterQueue.gvk, of)} for this job"
+        )
+        fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
+        yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
+
+
+def _does_queue_preempt(queue: ClusterQueue) -> bool:
+    preemption = queue.spec.preemption
+    return any(
+        policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)
+    )
+
+
+def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
+    """Report PriorityClasses that the pods name and that do not exist."""
+    work = subject.once(read_device_workload)
+    names = (priority_class_name(template_of(each, subject)) for each in work.pod_sets)
+    if not work.device_pods or not any(names):
+        return
+    for named in Items(subject.fact("priorities")["classes"], subject.deadline):
+        if named["absent"]:
+            near = named["nearest"]
+            message = f"PriorityClass `{named['name']}` does not exist, so the API server refuses the pods"
+            fix = "create the class, or correct the name"
+            if near:
+                fix = f"write `{near}` if that is meant, or create the class"
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], message, fix)
+        elif not named["found"]:
+            missing = MissingObject(kind=PRIORITY_CLASS.kind, name=named["name"])
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], missing=(missing,))
+
+
+_ADVICE: Final = (
+    warn_of_spot_toleration_mismatch,
+    warn_of_progress_lost_on_spot_nodes,
+    advise_grace_periods,
+    check_priority_classes_exist,
+    advise_preemption_policy,
+)
+_ADVICE_OF_OTHERS: Final = (advise_grace_periods, check_priority_classes_exist)
+"""The advice that is also certain for kinds with controllers that choose where and how long their pods run."""
+_LOOKUPS: Final = (*LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
+
+
+def advise_preemption(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about an object, once where several of its templates share it."""
+    yield from check_advice_without_repetitions(_ADVICE, SPOT_TOLERATION.id, subject)
+
+
+def advise_preemption_of_others(subject: Subject) -> Iterator[Problem]:
+    """Yield the advice about an object whose pods another controller makes."""
+    yield from check_advice_without_repetitions(_ADVICE_OF_OTHERS, SPOT_TOLERATION.id, subject)
+
+
+CHECKS: Final = (
+    Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS, of_made_objects=False),
+    Check(
+        group="preemption",
+        run=advise_preemption_of_others,
+        kinds=PLACED - WORKLOADS,
+        lookups=_LOOKUPS,
+        of_made_objects=False,
+    ),
+)

@@ -1,1 +1,0 @@
-"""Workloads with devices and pods that may be preempted: on spot nodes, by other pods, or too quickly."""

@@ -1,1 +1,0 @@
-"""Objects of scheduling.k8s.io that pods name: PriorityClasses and PodGroups."""

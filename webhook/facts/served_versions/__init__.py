@@ -1,1 +1,0 @@
-"""Versions of APIs that are served no more."""

@@ -1,1 +1,0 @@
-"""Updates, drains and scaling of workloads with devices, compared with the nodes of a whole cluster."""
