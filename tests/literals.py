@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.policy.load import Options, load_documents, load_policy_set
 from webhook.workloads import table

@@ -20,13 +20,13 @@ from webhook.evaluation.request_context import request_context
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.typed_input import decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
-from webhook.facts.check import Check, problems_of_group
+from webhook.facts.check import problems_of_group
 from webhook.facts.dra.requests import read_requests
 from webhook.facts.dra.types import ResourceClaim
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.jobset.checks import check_job_set
 from webhook.facts.ray.ray import ray_cluster_spec_of, validate_num_gpus
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.typed_job import read_job
 from webhook.facts.view import ClusterView

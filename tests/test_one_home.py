@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.input import shipped
 from webhook.yamltext import yamlfile
 

@@ -15,7 +15,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.packages import FactPackage
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import ValidationAction, Verdict
 from webhook.server.request_body import FREE_BYTES

@@ -10,7 +10,7 @@ import pytest
 
 from webhook import __version__
 from webhook.cli import run_command_line
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.rules.pages import shipped_rule_ids
 from webhook.typer_application import run_verb
 

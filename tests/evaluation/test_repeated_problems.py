@@ -16,7 +16,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.evaluation.decision_list import without_repeats
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.rules import policy_rules
 from webhook.rules.decisions import Decision, ValidationAction, Verdict

@@ -9,7 +9,7 @@ import argparse
 import random
 from collections.abc import Iterator
 
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.suites.rule_homes import RuleLocator
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.golden import ROOT, compare_with_golden_file
 from webhook.facts.declared import CheckScope, shipped_declarations
-from webhook.facts.registry import SHIPPED, FactRegistry, rules_of_package
+from webhook.facts.subject import SHIPPED, FactRegistry, rules_of_package
 
 MODULES = FactRegistry(SHIPPED.packages)
 """The shipped packages, without written declarations."""

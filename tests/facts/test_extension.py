@@ -13,7 +13,7 @@ from webhook.errors import PolicyError
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts import reference
 from webhook.facts.packages import FactPackage
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.policy.interests import interests_of_policies
 
 FACT = '''
@@ -22,7 +22,8 @@ FACT = '''
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
+from webhook.facts.subject import Fact
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
 QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it exists"))

@@ -10,7 +10,7 @@ from tests.rows import all_rows
 from webhook.cel import Environment, compiled_engine
 from webhook.cel.types import Type
 from webhook.facts import reference
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 
 PAGE = Path(__file__).parents[2] / "docs" / "facts.md"
 FACTS = [SHIPPED.fact(name) for name in SHIPPED.fact_names]

@@ -13,7 +13,7 @@ from tests.yamldata import documents
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.rules.problem import MissingObject
 
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"

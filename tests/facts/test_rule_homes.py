@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.literals import shipped_policies
 from tests.rows import all_rows
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.rules.rule import Rule
 from webhook.suites.rule_homes import RuleLocation, RuleLocator, find_rule_locations
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.suites.rule_homes import RuleLocator
 
 ROOT = Path(__file__).parents[2]

@@ -43,6 +43,7 @@ CHARGES_BY_HAND = {
     "ray/gpus_of_groups.py": "walks what a text with YAML holds",
     "ray/serve_config.py": "parses YAML, which nothing interrupts, and walks it",
     "serving_kinds/knative.py": "walks volumes of a kind without a typed class",
+    "subject.py": "charges each result that is computed once",
     "volcano/job_dependencies_and_deadlocks.py": "walks a graph of names",
     "volcano/pod_group.py": "asks a table of pods that outlives the request",
     "volcano/queue_tree.py": "walks the parents of a queue",

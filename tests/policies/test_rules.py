@@ -12,7 +12,7 @@ import pytest
 
 from tests.literals import OPTIONS, shipped_policies
 from tests.rows import all_rows
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.suites.examples import Pair, examples
 from webhook.suites.rule_pages import rule_pages

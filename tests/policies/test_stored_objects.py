@@ -19,7 +19,7 @@ import pytest
 from tests.literals import OPTIONS
 from tests.rows import some_quickly
 from webhook.apimachinery.attributes import JSON, Operation
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.policy.load import load_policy_set
 from webhook.rules.rule import Rule

@@ -12,7 +12,7 @@ from webhook.apimachinery.attributes import POD, Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.evaluation.validating import validating_decisions
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.precision.judged import judged
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 
 _EXCLUDED: Final = ("podsets.json", "expected_static.json", "*.tsv")
 """Files next to manifests that are not manifests."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.precision.__main__ import folders_in, spoken, table
 from tests.precision.judged import Judged, first_repositories, judged
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 
 RULES = judged()
 LEVELS = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.errors import InputError
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 from webhook.rules import policy_rules
 from webhook.yamltext import yamlfile
 

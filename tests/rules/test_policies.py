@@ -18,7 +18,7 @@ from webhook.errors import PolicyError
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.packages import FactPackage
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.input import shipped
 from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents

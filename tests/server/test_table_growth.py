@@ -41,7 +41,7 @@ MOST_ENTRIES = {
     "webhook.text.caches.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
     "webhook.server.counters.Counters.standing": MOST_STANDING,
     "webhook.policy.policy_set.PolicySet._candidate_index": 1_000,
-    "webhook.facts.registry.FactRegistry._of_kinds": 1_000,
+    "webhook.facts.subject.FactRegistry._of_kinds": 1_000,
     "re._cache": 512,
 }
 """The tables that grow with what users send, and the most entries that all of one name have more than before: other tests

@@ -10,7 +10,7 @@ import pytest
 from tests.golden import compare_with_golden_file
 from tests.literals import validating
 from webhook.cli import run_command_line
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
 from webhook.workloads.table import load_table
 from webhook.yamltext import yamlfile

@@ -1,61 +1,24 @@
-"""Checks: validation code of an API, which says what is wrong with an object and decides nothing.
+"""Runs the checks of a group on a subject: which of them are about it, and what they report.
 
-A package of facts lists its checks as `CHECKS`, mostly in `checks.py`. Their rules are records in the modules that find
-the problems. Policies name groups of checks and decide what a problem means.
+subject.py declares checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.attributes import JSON
-from webhook.cluster.interest import Interest
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
-from webhook.facts.declared import CheckScope
 from webhook.facts.kinds import POD
+from webhook.facts.subject import WORK, Subject
 from webhook.rules.problem import Problem
-from webhook.typed.objects import Object
 from webhook.typed.pod_parts import PATCH, TEMPLATE
 from webhook.typed.pods import Pod
-
-if TYPE_CHECKING:
-    from webhook.facts.subject import Subject
-
-
-class Check(CheckScope, frozen=True, kw_only=True):
-    """One check of the objects of its scope.
-
-    Args:
-        group: the group of rules that it may report; several checks may share a group.
-        run: walks the object and yields its problems; charges the walk to the subject's deadline.
-        of_made_objects: whether it is about objects that the controller of another object created. Otherwise it runs
-            only for that other object.
-        when: whether it may report anything, for `Subject.once`; None if always.
-        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
-            origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
-        lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
-        concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: an object
-        that it does not concern needs no notice that it could not be read. None if it is about all of them.
-    """
-
-    group: str
-    run: Callable[[Subject], Iterable[Problem]]
-    lookups: tuple[Interest, ...] = ()
-    lookups_of_audits: tuple[Interest, ...] = ()
-    of_made_objects: bool = True
-    when: Callable[[Subject], bool] | None = None
-    concerns: Callable[[JSON], bool] | None = None
-
-
-def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
-    """Return the kinds of typed objects as a check declares them."""
-    return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
 class CheckResults(Struct, frozen=True):
@@ -68,10 +31,6 @@ class CheckResults(Struct, frozen=True):
 
 
 NOTHING: Final = CheckResults()
-WORK: Final = 10
-"""The charge for a result, in addition to the walked elements. With it, many results of checks that walk nothing also
-lead to a check of the clock.
-"""
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:

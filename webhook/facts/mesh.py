@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup

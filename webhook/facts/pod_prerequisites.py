@@ -13,11 +13,10 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup

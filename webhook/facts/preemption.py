@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import (
     BATCH,
@@ -35,7 +34,7 @@ from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.priority_classes import PriorityClass, priority_class_name
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.facts.volcano_objects.types import Job
 from webhook.rules.problem import MissingObject, Problem

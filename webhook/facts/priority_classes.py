@@ -15,10 +15,10 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.pods.pod_sets import pod_sets, template_of
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
 from webhook.typed.fields import Number, Text

@@ -7,8 +7,8 @@ from typing import Final
 
 from webhook.cel.types import Type
 from webhook.cluster.interest import Interest, combine_interests
-from webhook.facts.fact import Fact, FactStructure
-from webhook.facts.registry import FactRegistry
+from webhook.facts.fact import FactStructure
+from webhook.facts.subject import Fact, FactRegistry
 
 _TITLE: Final = """\
 # Facts

@@ -14,8 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.facts.check import Check
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import CustomResourceDefinition

@@ -21,7 +21,6 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.packed import charge_for_objects
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.nodes.node_offers import (
@@ -35,7 +34,7 @@ from webhook.facts.nodes.node_offers import (
 from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS, judge_new_nodes
 from webhook.facts.pods.node_selection import is_selected
 from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_new_nodes
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.library import overloads_of_version
 from webhook.cel.library.declaration import Version
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 

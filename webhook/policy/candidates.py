@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import POD, Attributes, GroupVersionResource, Operation
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy

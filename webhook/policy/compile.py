@@ -16,7 +16,7 @@ from webhook.apimachinery.attributes import Operation
 from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, invalid_error

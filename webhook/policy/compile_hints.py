@@ -13,7 +13,7 @@ from typing import Final
 from webhook.cel import library
 from webhook.cel.environment import Environment
 from webhook.errors import CompileIssue
-from webhook.facts.registry import SHIPPED
+from webhook.facts.subject import SHIPPED
 from webhook.manifests.annotations import PREFIX
 from webhook.policy.foreign_habits import hints_for_habits
 from webhook.rules.declarations import PROBLEMS

@@ -32,7 +32,7 @@ from webhook.cel.types import (
     object_type,
     opaque_type,
 )
-from webhook.facts.fact import Fact
+from webhook.facts.subject import Fact
 from webhook.rules.catalogue import Catalogue
 from webhook.rules.declarations import LIST_OF_PROBLEMS, PROBLEM, PROBLEMS, code_function
 

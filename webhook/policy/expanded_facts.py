@@ -2,7 +2,7 @@
 object.
 
 With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then for one pod, and a limit
-on it allows an object with a thousand such pods. Each fact declares its meaning there (facts/fact.py).
+on it allows an object with a thousand such pods. Each fact declares its meaning there (facts/subject.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.cel.check.reads import WHOLE
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.policy.compiled import Policy
 
 

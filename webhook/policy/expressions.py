@@ -18,7 +18,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import Type
 from webhook.errors import CompileError
-from webhook.facts.fact import Fact
+from webhook.facts.subject import Fact
 from webhook.manifests.field_errors import FieldError, internal_error, invalid_error, required_error
 from webhook.policy import declarations
 from webhook.policy.compile_hints import hints_for_issues

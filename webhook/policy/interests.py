@@ -16,7 +16,7 @@ from webhook.cluster.interest import Interest, ObjectScope, combine_interests, i
 from webhook.cluster.lookup import namespace_and_name
 from webhook.cluster.site_params import OWN_NAMESPACE, SITE, interest_in_own_namespace, is_below_site
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.facts.train_job_pods.types import INSTALLED, RUNTIMES
 from webhook.patch.schema import is_builtin_group
 from webhook.policy.compiled import Policy

@@ -24,7 +24,7 @@ from webhook.cel import Engine
 from webhook.cel.library.go_text import quote_as_go
 from webhook.cluster.site_params import CONFIG_MAP, OWN_NAMESPACE
 from webhook.errors import InputError, InputProblem, PolicyError
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.configuration_file import NAME as CONFIGURATION
 from webhook.manifests.field_errors import FieldError, join_errors

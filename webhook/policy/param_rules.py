@@ -17,7 +17,7 @@ from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.cluster.site_params import OWN_NAMESPACE, SITE, data_of_site, is_below_site, is_site, site_keys_of
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import is_setting
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import ParamSource, Policy
 from webhook.rules import actions

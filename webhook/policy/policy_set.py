@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, 
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.cluster.site_params import OWN_NAMESPACE
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.policy_exceptions import INTEREST
 from webhook.policy.candidates import Candidate, candidates_for_request

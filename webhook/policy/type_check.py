@@ -24,7 +24,7 @@ from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type, list_of, map_of, object_type
 from webhook.errors import CompileError, CompileIssue
-from webhook.facts.registry import FactRegistry
+from webhook.facts.subject import FactRegistry
 from webhook.patch import schema as kubernetes
 from webhook.policy import declarations
 from webhook.policy.compiled import Policy

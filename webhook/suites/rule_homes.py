@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from webhook.apimachinery.paths import get
-from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.input import shipped
 from webhook.policy.compiled import Policy
 from webhook.rules.rule import Rule

@@ -1,6 +1,6 @@
 """The rare parts of Pods, read once from the JSON of each: checks about such Pods run for no other Pod.
 
-A check names the parts that it is about in `Check.of_pods_with` (facts/check.py).
+A check names the parts that it is about in `Check.of_pods_with` (facts/subject.py).
 """
 
 from __future__ import annotations

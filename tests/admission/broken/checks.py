@@ -1,6 +1,6 @@
 """A check that fails."""
 
-from webhook.facts.check import Check
+from webhook.facts.subject import Check
 from webhook.rules.rule import RuleGroup
 
 

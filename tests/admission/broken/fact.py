@@ -1,7 +1,8 @@
 """A fact that fails."""
 
 from webhook.cel.types import BOOL
-from webhook.facts.fact import Fact, declare_structure
+from webhook.facts.fact import declare_structure
+from webhook.facts.subject import Fact
 
 BROKEN = declare_structure("Broken", whole=(BOOL, "whether it is whole"))
 

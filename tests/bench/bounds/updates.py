@@ -18,7 +18,7 @@ from tests.bench.bounds.report import MEMORY_MB, Report
 from tests.bench.bounds.reviews import JSON
 from tests.bench.bounds.server import Server
 from tests.bench.bounds.victims import questions
-from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.facts.subject import SHIPPED, rules_of_package
 
 UPDATES, EVERY_S, RELOAD_S = 400, 0.15, "0.05"
 SIZE, GROWN_MB = 100_000, 15

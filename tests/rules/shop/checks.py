@@ -2,7 +2,7 @@
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
+from webhook.facts.subject import Check
 from webhook.rules.problem import MissingObject
 from webhook.rules.rule import RuleGroup
 

@@ -2,7 +2,8 @@
 
 from tests.rules.shop.checks import NODE
 from webhook.cel.types import BOOL
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
+from webhook.facts.subject import Fact
 
 SHOP = declare_structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
 

@@ -20,7 +20,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
-from webhook.facts.check import Check
 from webhook.facts.device_failures import nccl, probes, restarts
 from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.dra.device_claims import OWN_DEVICES
@@ -34,7 +33,7 @@ from webhook.facts.gpu.device_pods import (
     is_training_container,
     read_device_workload,
 )
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICES

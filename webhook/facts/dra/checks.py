@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.dra.device_claims import (
     advise_gpu_requested_twice,
     check_unused_and_shared_claims,
@@ -31,7 +30,7 @@ from webhook.facts.dra.types import (
     Workload,
 )
 from webhook.facts.kinds import TRAINER
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES

@@ -11,9 +11,9 @@ from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, object_type
 from webhook.facts.dra.device_claims_classes import DeviceClasses, DeviceClassState
 from webhook.facts.dra.pod_claims import LOOKUPS, ClaimReference, PodClaim, pod_claims
 from webhook.facts.dra.requests import DeviceRequestOfClaim, JudgedSelector, requests_of_reviewed_claim
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 
 TEXTS: Final = list_of(STRING)

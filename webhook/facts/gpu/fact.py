@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.gpu.portable import PORTABLE_GPU
 from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.workloads.podsets import partial_pod_templates
 from webhook.workloads.resource_fields import resource_fields

@@ -19,11 +19,10 @@ from msgspec import Struct
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.types import GPU_QUOTA, NAMESPACE_QUOTA, LimitRange, ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.typed.job_sets import JobSet

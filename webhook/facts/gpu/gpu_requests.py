@@ -15,7 +15,6 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.command_lines.command import MPI, PYTHON, cached_launch_of_container
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
@@ -30,7 +29,7 @@ from webhook.facts.gpu.resources import (
 from webhook.facts.gpu.types import GPU_REQUESTS
 from webhook.facts.gpu.visible_devices import check_hidden_gpus
 from webhook.facts.pods.amounts import parse_resource_name
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import RuntimeClass

@@ -20,10 +20,10 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.gpu.gpu_requests import WINDOWS_LOOKUPS, has_no_windows_field, path_of_windows_field
 from webhook.facts.kinds import POD
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.text.caches import cache_for_short_texts
 from webhook.typed.collections import Items

@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.jobset import job_set_policies
 from webhook.facts.jobset.job_set import (
     ALPHA_FEATURE,
@@ -34,7 +33,7 @@ from webhook.facts.jobset.names_and_keys import (
     validate_name_length,
 )
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.facts.train_job_pods import train_job_patches
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.plugins import entrypoint_config_map_name

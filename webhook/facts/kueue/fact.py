@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.fact import FactResult, declare_structure
 from webhook.facts.kueue import never, never_pod_groups, not_now, not_now_claims_and_pods
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, pod_sets_not_fitting_together
 from webhook.facts.kueue.managed import KueueManagement, QueuePlace, how_kueue_manages, queue_place_of_job
@@ -30,7 +30,7 @@ from webhook.facts.kueue.objects import LOOKUPS
 from webhook.facts.kueue.quota import is_admitted
 from webhook.facts.kueue.workload import PodSetRequests, Workload, build_workload
 from webhook.facts.resource_units import format_amount_in_kueue_units
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.rules.problem import MissingObject, Problem
 
 

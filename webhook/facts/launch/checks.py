@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.launch.member import INDEXED, KUBEFLOW, UNRELATED, may_run_launcher
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.volcano_objects import types
 from webhook.rules.problem import Problem
 

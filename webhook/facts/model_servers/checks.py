@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.gpu.device_pods import PLACED, SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import services
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pod_parts import CLAIMS, DEVICES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED
 from webhook.facts.nodes.device_plugin import check_node_labels
 from webhook.facts.nodes.node_devices import validate_node_devices
@@ -14,6 +13,7 @@ from webhook.facts.nodes.node_pools import NODE_POOL_LOOKUPS, validate_node_pool
 from webhook.facts.nodes.shared_cards import check_amounts, check_cards, check_pods_of_hami
 from webhook.facts.nodes.shared_gpus import advise_mig_processes, check_shared_gpus
 from webhook.facts.nodes.tpu_slices import check_tpu_slices
+from webhook.facts.subject import Check
 from webhook.facts.view import NAMESPACES
 
 _check: Final = partial(

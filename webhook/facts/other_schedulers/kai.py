@@ -14,7 +14,6 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import POD
 from webhook.facts.other_schedulers.kai_gangs import (
@@ -31,7 +30,7 @@ from webhook.facts.other_schedulers.kai_gangs import (
     roles_without_replicas,
 )
 from webhook.facts.priority_classes import PriorityClass
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
@@ -19,7 +18,7 @@ from webhook.facts.pods.pod_requests import (
     quota_requests_of_pod,
     requests_of_containers,
 )
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted, either

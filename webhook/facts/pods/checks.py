@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import pod_resources, pod_template, pod_template_scheduling
 from webhook.facts.pods.workload_update import validate_template_update
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE

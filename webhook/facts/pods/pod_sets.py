@@ -16,9 +16,9 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
-from webhook.facts.fact import Fact, FactResult, Missing, declare_structure
+from webhook.facts.fact import FactResult, Missing, declare_structure
 from webhook.facts.kinds import POD, TRAIN_JOB
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem

@@ -21,7 +21,6 @@ from typing import Final
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.sandbox.pools import (
     REFERENCE_LOOKUPS,
     validate_batch_pool,
@@ -43,7 +42,7 @@ from webhook.facts.sandbox.types import (
     SandboxTemplate,
     SandboxWarmPool,
 )
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.rules.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container, PodSpec, PodTemplate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
     inference_service,
@@ -15,6 +14,7 @@ from webhook.facts.serving_kinds import (
     worker_set,
 )
 from webhook.facts.serving_kinds.deployment_mode import MODE_LOOKUP
+from webhook.facts.subject import Check
 
 _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService"),))
 _LLM: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))

@@ -16,9 +16,8 @@ from msgspec import structs
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
-from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
     INJECTION,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, check_advice_without_repetitions
 from webhook.facts.storage import checkpoints, shared_memory, volume_claims
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES
 from webhook.rules.problem import Problem
 

@@ -15,13 +15,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from webhook.apimachinery.releases import Release
-from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.jobset.job_set_policies import claim_template_names
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.priority_classes import PRIORITY_CLASS_LOOKUP
-from webhook.facts.subject import Subject
+from webhook.facts.subject import Check, Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import (

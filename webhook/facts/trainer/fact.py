@@ -9,8 +9,8 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.fact import Fact, FactResult, declare_structure
-from webhook.facts.subject import Subject
+from webhook.facts.fact import FactResult, declare_structure
+from webhook.facts.subject import Fact, Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.train_job_pods.releases import read_trainer_installation
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import comparable_specs
