@@ -26,15 +26,22 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
-from webhook.facts.pods.groups import POD_RESOURCES
 from webhook.rules.problem import Problem
-from webhook.rules.rule import Rule
+from webhook.rules.rule import Rule, RuleGroup
 from webhook.text.caches import cache_for_short_texts
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
 from webhook.typed.view import ReadingContext
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
+POD_RESOURCES: Final = RuleGroup(
+    "pod-resources",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+"""Rules of Kubernetes for the resources of pods, for kinds with templates that it does not check before it creates
+pods."""
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
     title="The resource name of the device is invalid",

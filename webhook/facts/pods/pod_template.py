@@ -19,12 +19,20 @@ from webhook.apimachinery.names import (
     qualified_name_fault,
     subdomain_fault,
 )
-from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 from webhook.typed.volumes import Volume
 from webhook.yamltext.placeholders import is_placeholder
 
+POD_TEMPLATE: Final = RuleGroup(
+    "pod-template",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+"""Rules of Kubernetes for other fields of pods, for kinds with templates that it does not check before it creates pods.
+"""
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
@@ -37,9 +45,6 @@ ACTIVE_DEADLINE: Final = POD_TEMPLATE.rule(
     why="The API server refuses the pods when the controller creates them.",
     function="ValidatePodSpec",
 )
-
-_SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
-_SECONDS: Final = range(1, 2**31)
 ENV_NAME: Final = POD_TEMPLATE.rule(
     "pod-template/env-name",
     title="The name of the environment variable is invalid",
@@ -88,16 +93,18 @@ HOST_PATH: Final = POD_TEMPLATE.rule(
     why="The API server refuses a path with `..`, because it may lead out of the directory.",
     function="validatePathNoBacksteps",
 )
-_PORTS: Final = range(1, 65536)
-_USERS: Final = range(2**31)
-_OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
-_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
     "pod-template/scheduling-gate",
     title="The name of the scheduling gate is invalid",
     why="The API server refuses the pods when the controller creates them.",
     function="validateSchedulingGates",
 )
+_SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
+_SECONDS: Final = range(1, 2**31)
+_PORTS: Final = range(1, 65536)
+_USERS: Final = range(2**31)
+_OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
+_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:

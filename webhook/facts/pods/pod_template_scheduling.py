@@ -21,8 +21,8 @@ from webhook.apimachinery.names import (
     qualified_name_fault,
 )
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.facts.pods.node_selection import EFFECTS
+from webhook.facts.pods.pod_template import POD_TEMPLATE
 from webhook.rules.problem import Problem
 from webhook.typed.objects import Metadata
 from webhook.typed.pods import (

@@ -11,19 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.pods.groups import WORKLOAD_UPDATE
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Items
 from webhook.typed.ray import RayCluster
 
+WORKLOAD_UPDATE: Final = RuleGroup(
+    "workload-update",
+    refused_by="nothing; the controller ignores the change",
+    source="rows of webhook/workloads/kinds.yaml whose templates change later",
+    level="warn",
+    fails="silent",
+)
 TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     "workload-update/template-kept",
     title="The changed pod template does not reach running pods",
     why="The controller uses the new template only for new pods and leaves running pods unchanged.",
     source="https://github.com/ray-project/kuberay/issues/289",
 )
-
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 """Kinds that cannot be suspended."""
 
