@@ -17,15 +17,74 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import PLACED, DevicePods, read_device_workload, without_repeated_problems
-from webhook.facts.gpu.types import GPU_QUOTA, NAMESPACE_QUOTA, LimitRange, ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Check, Subject
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
+from webhook.typed.fields import Part, Parts, Raw, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
+
+NAMESPACE_QUOTA: Final = RuleGroup(
+    "namespace-quota",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go",
+    level="warn",
+    fails="controller",
+)
+"""Requests that the ResourceQuotas of a namespace never allow; their free amounts change too often."""
+GPU_QUOTA: Final = RuleGroup(
+    "gpu-quota",
+    refused_by="the API server",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    level="warn",
+    fails="create",
+)
+
+
+class ResourceQuotaSpec(Typed):
+    """core/v1 ResourceQuotaSpec."""
+
+    hard = ValueMap()
+    scopes = Texts()
+    scope_selector = Raw()
+
+
+class ResourceQuota(Object):
+    """core/v1 ResourceQuota."""
+
+    gvk = GroupVersionKind("", "v1", "ResourceQuota")
+    spec = Part(ResourceQuotaSpec)
+
+
+class LimitRangeItem(Typed):
+    """core/v1 LimitRangeItem; null amounts are kept."""
+
+    max = ValueMap()
+    min = ValueMap()
+    default = ValueMap()
+    default_request = ValueMap()
+    max_limit_request_ratio = ValueMap()
+
+
+class LimitRangeSpec(Typed):
+    """core/v1 LimitRangeSpec."""
+
+    limits = Parts(LimitRangeItem)
+
+
+class LimitRange(Object):
+    """core/v1 LimitRange."""
+
+    gvk = GroupVersionKind("", "v1", "LimitRange")
+    spec = Part(LimitRangeSpec)
+
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
     "gpu-quota/resource-name",

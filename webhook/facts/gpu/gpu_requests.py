@@ -26,8 +26,7 @@ from webhook.facts.gpu.resources import (
     read_device_containers,
     value_of_visible_devices,
 )
-from webhook.facts.gpu.types import GPU_REQUESTS
-from webhook.facts.gpu.visible_devices import check_hidden_gpus
+from webhook.facts.gpu.visible_devices import GPU_REQUESTS, check_hidden_gpus
 from webhook.facts.pods.amounts import parse_resource_name
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView

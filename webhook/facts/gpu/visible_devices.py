@@ -15,12 +15,19 @@ from typing import Final, NamedTuple
 
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.resources import read_device_containers
-from webhook.facts.gpu.types import GPU_REQUESTS
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.pod_parts import VISIBLE
 from webhook.typed.pods import Container
 
+GPU_REQUESTS: Final = RuleGroup(
+    "gpu-requests",
+    source="NVIDIA/k8s-device-plugin README.md",
+    level="warn",
+    fails="pending",
+)
+"""GPU requests that Kubernetes accepts and that are probably not intended."""
 HIDDEN_GPUS: Final = GPU_REQUESTS.rule(
     "gpu-requests/hidden-gpus",
     title="CUDA_VISIBLE_DEVICES names GPUs that the container does not have",
