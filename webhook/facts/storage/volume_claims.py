@@ -25,19 +25,52 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.mounts import VolumeMountInObject, number_of_pods_with, read_mounts
-from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim, StorageClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.cluster_objects import Deployment, RollingUpdate
+from webhook.typed.fields import Part, Text
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
 from webhook.yamltext import yamlfile
 from webhook.yamltext.placeholders import is_placeholder
+
+STORAGE: Final = RuleGroup(
+    "storage",
+    source="https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
+    level="warn",
+    fails="pending",
+)
+"""Volumes of workloads with devices, as their pods can mount them and as their authors count on them."""
+
+
+class VolumeClaimStatus(Typed):
+    """core/v1 PersistentVolumeClaimStatus."""
+
+    phase = Text()
+
+
+class PersistentVolumeClaim(Object):
+    """core/v1 PersistentVolumeClaim."""
+
+    gvk = GroupVersionKind("", "v1", "PersistentVolumeClaim")
+    spec = Part(VolumeClaimSpec)
+    status = Part(VolumeClaimStatus)
+
+
+class StorageClass(Object):
+    """storage.k8s.io StorageClass."""
+
+    gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
+    provisioner = Text()
+
 
 NODE_LOCAL: Final = STORAGE.rule(
     "storage/node-local",
