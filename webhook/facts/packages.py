@@ -189,7 +189,7 @@ PACKAGES: Final = (
             "not_now",
             "unmanaged",
             "advice",
-            "trainer_releases",
+            "releases",
         ),
     ),
     FactPackage(

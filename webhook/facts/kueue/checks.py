@@ -94,14 +94,14 @@ def check_unintended_settings(subject: Subject) -> Iterator[Problem]:
 
 def check_trainer_resumes_job(subject: Subject) -> Iterator[Problem]:
     """Yield a TrainJob of a queue that Trainer never resumes."""
-    from webhook.facts.kueue.trainer_releases import check_resumed
+    from webhook.facts.kueue.releases import check_resumed
 
     yield from check_resumed(subject)
 
 
 def check_trainer_applies_flavor(subject: Subject) -> Iterator[Problem]:
     """Yield a TrainJob of a queue that starts without the node labels of its flavor."""
-    from webhook.facts.kueue.trainer_releases import check_flavor_of_pods
+    from webhook.facts.kueue.releases import check_flavor_of_pods
 
     yield from check_flavor_of_pods(subject)
 
