@@ -12,11 +12,10 @@ READS_JSON = {
     "sandbox/shards.py": "merges patches of shards as Go does, and compares shards with their template; null included",
     "serving_kinds/llm_inference_service.py": "merges the configurations that an LLMInferenceService names",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
-    "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
     "train_job_pods/train_job_patches.py": "lays patches over the runtime",
     "train_job_pods/plugins.py": "builds the JobSet that Trainer would",
     "train_job_pods/nodes_and_processes.py": "builds the JobSet that Trainer would",
-    "train_job_pods/merged_train_job.py": "merges a TrainJob with its runtime",
+    "train_job_pods/merged_train_job.py": "merges a TrainJob with its runtime, and builds its JobSet",
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
     "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
