@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.facts.command_lines.shell_words import _find_newline_and_sign
+from webhook.facts.command_lines.shell import _find_newline_and_sign
 
 TEXTS = st.text("EO\nx", max_size=80).map(lambda text: "\n" + text * 3)
 
