@@ -15,6 +15,7 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cli import run_command_line
 from webhook.cluster.files import FilesCluster
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
@@ -61,7 +62,7 @@ def test_a_kind_is_a_row(tmp_path: Path) -> None:
     kinds = table.load_table([row])
     found = load_documents(yamlfile.load(f"{POLICY}---{BINDING}"), Options(table=kinds))
     sent = attributes_of_object(batch(hostNetwork=True), kinds.row)
-    (decision,) = validating_decisions(sent, found, FilesCluster(), Phase.VALIDATE)
+    (decision,) = validating_decisions(request_context(found, sent, FilesCluster()), Phase.VALIDATE)
     assert (decision.action, decision.path) == ("deny", "spec.pod.spec.hostNetwork")
 
 

@@ -14,6 +14,7 @@ from webhook.apimachinery.attributes import JSON, POD, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.commands import init_policy
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.load import load_documents
 from webhook.policy.policy_set import PolicySet
@@ -285,7 +286,9 @@ def the_policy(name: str) -> PolicySet:
 
 def evaluations(name: str, obj: JSON, template: JSON) -> list[tuple[str, str, str]]:
     cluster = FilesCluster([namespace(), runtime(template)])
-    found = validating_decisions(request(obj, is_plain=True), the_policy(name), cluster, Phase.VALIDATE)
+    found = validating_decisions(
+        request_context(the_policy(name), request(obj, is_plain=True), cluster), Phase.VALIDATE
+    )
     return [(each.evaluation, each.path, each.message) for each in found]
 
 
@@ -325,7 +328,7 @@ def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str
     obj = KINDS[kind](deepcopy(GOOD))
     before = deepcopy(obj)
     cluster = FilesCluster([namespace(), runtime(GOOD)])
-    changed, found = apply_mutating_policies(request(obj, is_plain=True), the_policy(name), cluster)
+    changed, found = apply_mutating_policies(request_context(the_policy(name), request(obj, is_plain=True), cluster))
     assert obj == before
     if name in NOT_EVALUATED.get(kind, ()):
         assert changed == before

@@ -14,6 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.conversions import convert_to_version
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.matching import Match
 
@@ -101,5 +102,5 @@ def test_a_policy_for_v1beta1_sees_a_v1_claim_as_v1beta1():
     text = "object.apiVersion + ' ' + object.spec.devices.requests.map(r, r.deviceClassName).join(' ')"
     found = policies(validating({"expression": "false", "messageExpression": text}, rule=rule))
     sent = request(claim({"devices": {"requests": [NEW, EITHER]}}))
-    (decision,) = validating_decisions(sent, found, FilesCluster([]), Phase.VALIDATE)
+    (decision,) = validating_decisions(request_context(found, sent, FilesCluster([])), Phase.VALIDATE)
     assert decision.message == "resource.k8s.io/v1beta1 gpu"

@@ -24,6 +24,7 @@ from webhook.evaluation.cost_budget import CostBudget, LazyVariables
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.mutations import refresh_target, with_changed_pod
 from webhook.evaluation.object_decoding import UndecodableObject, decode_patched_object
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.compiled import Expression
@@ -96,7 +97,7 @@ def test_the_error_of_a_variable_that_does_not_compile_is_kept():
 def test_a_failing_audit_annotation_is_left_out_under_ignore():
     audits = [{"key": "k", "valueExpression": "string(object.x)"}]
     found = policies(validating("true", auditAnnotations=audits, failurePolicy="Ignore"))
-    (decision,) = validating_decisions(request(pod()), found, CLUSTER, Phase.VALIDATE)
+    (decision,) = validating_decisions(request_context(found, request(pod()), CLUSTER), Phase.VALIDATE)
     assert decision.audit_annotations == {}
 
 
@@ -106,7 +107,7 @@ def test_a_fact_that_no_expression_reads_is_not_computed():
         name := validating("podSets.size() == 1", name="p", annotations={"facts": "podSets, gpu"}),
     )
     assert name
-    decisions = validating_decisions(request(pod(containers=[])), found, CLUSTER, Phase.VALIDATE)
+    decisions = validating_decisions(request_context(found, request(pod(containers=[])), CLUSTER), Phase.VALIDATE)
     assert {decision.evaluation for decision in decisions} == {"admit"}
 
 
@@ -131,6 +132,6 @@ def test_a_template_that_is_no_longer_an_object_is_skipped():
 def test_a_spec_that_a_mutation_removes_is_gone():
     texts = ['[JSONPatch{op: "remove", path: "/spec"}]', "Object{}"]
     found = policies(mutating(*texts, annotations={"expand": "pods"}))
-    changed, decisions = apply_mutating_policies(request(job(a=1)), found, CLUSTER)
+    changed, decisions = apply_mutating_policies(request_context(found, request(job(a=1)), CLUSTER))
     assert [decision.action for decision in decisions] == ["admit", "admit"]
     assert changed["spec"]["template"] == {}

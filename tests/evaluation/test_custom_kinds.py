@@ -16,6 +16,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 
 DATA = Path(__file__).parents[1] / "data" / "configuration"
 RULE = {**PODS, "apiGroups": ["ex.io"], "resources": ["looses", "stricts"]}
@@ -44,7 +45,7 @@ def lines(name):
 def outcome(expressions, obj, cluster, **more):
     """The spec after mutations, or the message of the first failed mutation."""
     made, decisions = apply_mutating_policies(
-        request(obj, **more), policies(mutating(*expressions, rule=RULE)), cluster
+        request_context(policies(mutating(*expressions, rule=RULE)), request(obj, **more), cluster)
     )
     errors = [decision.message for decision in decisions if decision.evaluation == "error"]
     return {"error": errors[0]} if errors else {"after": made["spec"]}
@@ -166,6 +167,6 @@ def test_pruning_that_takes_too_long_is_the_policies_failure():
     spec = {"deep": {str(number): {"y": "y"} for number in range(200_000)}, "n": 1}
     expressions = ["Object{spec: Object.spec{n: 2}}"]
     _, decisions = apply_mutating_policies(
-        request(custom("Strict", spec)), policies(mutating(*expressions, rule=RULE)), KNOWN, slow
+        request_context(policies(mutating(*expressions, rule=RULE)), request(custom("Strict", spec)), KNOWN, slow)
     )
     assert [decision.action for decision in decisions][-1] == "deny"

@@ -15,6 +15,7 @@ from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision
@@ -26,7 +27,9 @@ NO_HOST = {"expression": "!has(object.spec.hostPID)"}
 
 def denials(loaded: PolicySet, obj: Any, cluster: Cluster = NOWHERE) -> list[tuple[str, str]]:
     """The problems that deny an object as an API server sends it, and their texts."""
-    said: tuple[Decision, ...] = validating_decisions(request(obj, is_decoded=True), loaded, cluster, Phase.VALIDATE)
+    said: tuple[Decision, ...] = validating_decisions(
+        request_context(loaded, request(obj, is_decoded=True), cluster), Phase.VALIDATE
+    )
     return [(each.evaluation, each.message) for each in said if each.action == "deny"]
 
 
@@ -74,7 +77,7 @@ def config(**data: str) -> JSON:
 
 def decided(loaded: PolicySet, obj: JSON, view: Cluster, **changes: JSON) -> list[tuple[str, str]]:
     """The decisions with each parameter."""
-    said = validating_decisions(request(obj, is_decoded=True, **changes), loaded, view, Phase.VALIDATE)
+    said = validating_decisions(request_context(loaded, request(obj, is_decoded=True, **changes), view), Phase.VALIDATE)
     return [(each.action, each.param) for each in said]
 
 
@@ -126,7 +129,9 @@ def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
                 [
                     structs.replace(each, elapsed_s=0.0)
                     for phase in Phase
-                    for each in validating_decisions(replace(sent, is_decoded=is_decoded), loaded, view, phase)
+                    for each in validating_decisions(
+                        request_context(loaded, replace(sent, is_decoded=is_decoded), view), phase
+                    )
                 ]
                 for is_decoded in (True, False)
             )

@@ -9,6 +9,7 @@ from tests.workloads.test_embedded import optimization, wrapper
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.export.webhook_rules import webhook_rules
 
@@ -25,7 +26,9 @@ CLUSTER = FilesCluster([namespace()])
 def decide(*said, obj, old=None, operation="CREATE", rule=RULE, annotations=ENTER):
     found = policies(validating(*said, rule=rule, annotations=annotations))
     obj = obj and {**obj, "metadata": {"name": "o", "namespace": "team"}}
-    return validating_decisions(request(obj, operation=operation, old=old), found, CLUSTER, Phase.VALIDATE)
+    return validating_decisions(
+        request_context(found, request(obj, operation=operation, old=old), CLUSTER), Phase.VALIDATE
+    )
 
 
 JOB = {"spec": {"trainer": {"numNodes": 2}}}

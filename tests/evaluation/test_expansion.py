@@ -7,6 +7,7 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 
 EXPAND = {"expand": "pods"}
@@ -26,7 +27,7 @@ DENIED = {"expression": "!has(object.spec.hostNetwork)", "message": "spec.hostNe
 
 
 def decide(found, attributes, phase=Phase.VALIDATE):
-    return validating_decisions(attributes, found, CLUSTER, phase)
+    return validating_decisions(request_context(found, attributes, CLUSTER), phase)
 
 
 def test_every_template_is_asked_and_named():
@@ -102,7 +103,9 @@ def test_patch_fields_that_the_installed_trainer_drops_do_not_exist(release, wra
     cluster = FilesCluster([namespace(), installed])
     train_job = request(wrap(patched(resourceClaims=[{"name": "gpu"}])))
     found = policies(validating(NO_CLAIMS, annotations=PATCHES))
-    said = [each.evaluation for each in validating_decisions(train_job, found, cluster, Phase.VALIDATE)]
+    said = [
+        each.evaluation for each in validating_decisions(request_context(found, train_job, cluster), Phase.VALIDATE)
+    ]
     assert ("deny" in said) is denied
 
 
@@ -111,7 +114,7 @@ def test_an_unreadable_release_is_an_error_of_the_policy():
     installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
     found = policies(validating(NO_CLAIMS, annotations=PATCHES))
     cluster = FilesCluster([namespace(), installed])
-    (said,) = validating_decisions(request(patched(resourceClaims=[])), found, cluster, Phase.VALIDATE)
+    (said,) = validating_decisions(request_context(found, request(patched(resourceClaims=[])), cluster), Phase.VALIDATE)
     assert said.message == (
         "failed to configure policy: the policy cannot be evaluated: data.trainer of ConfigMap `trainer` is `latest`: "
         "write a release such as 2.3 there"
@@ -174,7 +177,7 @@ def test_subresources_are_not_expanded(sub):
 
 def test_a_mutation_of_the_virtual_pod_goes_into_the_template():
     found = policies(mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', annotations=EXPAND))
-    changed, decisions = apply_mutating_policies(request(PYTORCH), found, CLUSTER)
+    changed, decisions = apply_mutating_policies(request_context(found, request(PYTORCH), CLUSTER))
     assert changed["spec"]["pytorchReplicaSpecs"]["Master"]["template"] == {
         "spec": {"hostNetwork": True},
         "metadata": {"labels": {"x": "y"}},
@@ -196,7 +199,7 @@ def test_the_patch_is_that_of_the_whole_object():
 def test_nothing_changed_is_no_patch():
     found = policies(mutating("Object{}", annotations=EXPAND))
     sent = request(job(hostNetwork=True))
-    changed, _ = apply_mutating_policies(sent, found, CLUSTER)
+    changed, _ = apply_mutating_policies(request_context(found, sent, CLUSTER))
     assert changed is sent.object
 
 
@@ -204,7 +207,7 @@ def test_a_template_removed_by_an_earlier_mutation_is_skipped():
     rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
     first = mutating('[JSONPatch{op: "remove", path: "/spec/template"}]', name="a", rule=rule)
     second = mutating("Object{}", name="b", annotations=EXPAND)
-    _, decisions = apply_mutating_policies(request(job()), policies(first, second), CLUSTER)
+    _, decisions = apply_mutating_policies(request_context(policies(first, second), request(job()), CLUSTER))
     assert [decision.policy for decision in decisions] == ["a"]
 
 
@@ -217,7 +220,7 @@ def test_placeholder_metadata_is_ignored():
     ]
     mark = 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'
     found = policies(mutating(mark, annotations=EXPAND))
-    changed, _ = apply_mutating_policies(request(obj), found, CLUSTER)
+    changed, _ = apply_mutating_policies(request_context(found, request(obj), CLUSTER))
     assert changed["spec"]["template"]["metadata"] == {"labels": {"a": "b"}}
 
 
@@ -238,11 +241,11 @@ def test_a_bare_pod_spec_accepts_mutations_of_its_spec():
     found = policies(mutating('[JSONPatch{op: "add", path: "/spec/x", value: 1}]', annotations=EXPAND))
     found = replace(found, table=Table((row,)))
     obj = {"apiVersion": "example.com/v1", "kind": "Bare", "metadata": {"name": "b"}, "spec": {"podSpec": {"a": 1}}}
-    changed, (decision,) = apply_mutating_policies(request(obj, resource="bares"), found, CLUSTER)
+    changed, (decision,) = apply_mutating_policies(request_context(found, request(obj, resource="bares"), CLUSTER))
     assert decision.action == "deny"  # a Pod has no field x
     found = replace(
         policies(mutating('[JSONPatch{op: "add", path: "/spec/hostNetwork", value: true}]', annotations=EXPAND)),
         table=Table((row,)),
     )
-    changed, _ = apply_mutating_policies(request(obj, resource="bares"), found, CLUSTER)
+    changed, _ = apply_mutating_policies(request_context(found, request(obj, resource="bares"), CLUSTER))
     assert changed["spec"]["podSpec"] == {"a": 1, "hostNetwork": True}

@@ -16,7 +16,7 @@ from webhook.deadline import OVER_TIME, Deadline
 from webhook.errors import BudgetExceeded, InlineBudgetSpent
 from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
 from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.rules.decisions import Decision
 
@@ -47,7 +47,9 @@ def ray(number, **spec):
 
 
 def checked(found, number=300, deadline=None):
-    return validating_decisions(request(ray(number)), found, CLUSTER, Phase.VALIDATE, deadline or Deadline(PAST))
+    return validating_decisions(
+        request_context(found, request(ray(number)), CLUSTER, deadline or Deadline(PAST)), Phase.VALIDATE
+    )
 
 
 @pytest.mark.parametrize(("failure", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
@@ -102,7 +104,7 @@ def test_an_interrupted_review_leaves_nothing_for_the_garbage_collector(looks, o
     try:
         for act in (apply_mutating_policies, partial(validating_decisions, phase=Phase.VALIDATE)):
             with contextlib.suppress(InlineBudgetSpent):
-                act(request(ray(300)), found, CLUSTER, deadline=After(looks, overrun))
+                act(request_context(found, request(ray(300)), CLUSTER, After(looks, overrun)))
         assert [each for each in gc.get_objects() if isinstance(each, RequestContext | BudgetExceeded)] == []
     finally:
         gc.enable()
@@ -115,7 +117,7 @@ LABEL = 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'
 @pytest.mark.parametrize("looks", [0, 4, 8, 30])
 def test_a_mutation_that_is_interrupted_fails_once(failure, action, looks):
     found = policies(mutating(LABEL, annotations=EXPAND, failurePolicy=failure))
-    _, made = apply_mutating_policies(request(ray(300)), found, CLUSTER, After(looks))
+    _, made = apply_mutating_policies(request_context(found, request(ray(300)), CLUSTER, After(looks)))
     failed = [each for each in made if each.evaluation == "error"]
     assert [(each.policy, each.action) for each in failed] == [("m", action)]
     assert OVER_TIME in failed[0].message
@@ -125,7 +127,7 @@ def test_conditions_of_mutations_are_interrupted_too():
     conditions = [{"name": "c", "expression": "object.spec.containers.all(c, true)"}]
     found = policies(mutating(LABEL, annotations=EXPAND, matchConditions=conditions))
     for looks in range(0, 30, 3):
-        _, made = apply_mutating_policies(request(ray(300)), found, CLUSTER, After(looks))
+        _, made = apply_mutating_policies(request_context(found, request(ray(300)), CLUSTER, After(looks)))
         assert [each.evaluation for each in made].count("error") == 1
 
 

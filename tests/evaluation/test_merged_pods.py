@@ -12,6 +12,7 @@ from tests.literals import TABLE, mutating, namespace, policies, request, valida
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.pods.unread_pods import has_pods_in_parts
 
@@ -51,7 +52,7 @@ def gpus(count: JSON) -> JSON:
 
 def said(obj: JSON, rules: list[JSON], *context: JSON) -> list[tuple[str, str]]:
     cluster = FilesCluster([namespace(), *context])
-    found = validating_decisions(request(obj, is_plain=True), policies(rules), cluster, Phase.VALIDATE)
+    found = validating_decisions(request_context(policies(rules), request(obj, is_plain=True), cluster), Phase.VALIDATE)
     return [(each.evaluation, each.message) for each in found]
 
 
@@ -116,7 +117,7 @@ def test_an_update_shows_what_the_pods_were() -> None:
     rules = policies(validating(grown, annotations=EXPAND))
     now, before = (train_job(trainer={"image": image}) for image in ("a:2", "a:1"))
     cluster = FilesCluster([namespace(), runtime()])
-    (decision,) = validating_decisions(request(now, "UPDATE", before), rules, cluster, Phase.VALIDATE)
+    (decision,) = validating_decisions(request_context(rules, request(now, "UPDATE", before), cluster), Phase.VALIDATE)
     assert (decision.evaluation, decision.path) == ("deny", "spec.runtimeRef")
 
 
@@ -200,7 +201,7 @@ def test_a_condition_about_the_request_is_evaluated_although_the_pods_are_not_kn
     assert said(train_job(), judging) == expected
     change = mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND, matchConditions=rules)
     _, decisions = apply_mutating_policies(
-        request(train_job(), is_plain=True), policies(change), FilesCluster([namespace()])
+        request_context(policies(change), request(train_job(), is_plain=True), FilesCluster([namespace()]))
     )
     assert [(each.evaluation, each.message) for each in decisions] == expected
 
@@ -209,7 +210,7 @@ def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
     """Mutations of a TrainJob, which stays unchanged."""
     job = train_job(**spec)
     cluster = FilesCluster([namespace(), runtime()])
-    made, decisions = apply_mutating_policies(request(job, is_plain=True), policies(*rules), cluster)
+    made, decisions = apply_mutating_policies(request_context(policies(*rules), request(job, is_plain=True), cluster))
     assert made is job
     return [(each.evaluation, each.message) for each in decisions]
 
@@ -226,7 +227,9 @@ def test_the_pods_of_a_train_job_are_not_changed() -> None:
 def test_a_mutation_of_later_pods_is_not_sent_to_the_api_server() -> None:
     rules = policies(mutating("Object{spec: Object.spec{schedulerName: 'kai'}}", annotations=EXPAND))
     job = train_job()
-    made, decisions = apply_mutating_policies(request(job), rules, FilesCluster([namespace(), runtime()]))
+    made, decisions = apply_mutating_policies(
+        request_context(rules, request(job), FilesCluster([namespace(), runtime()]))
+    )
     assert made is job
     assert decisions == ()
 
@@ -247,7 +250,7 @@ def test_labels_are_written_where_pods_get_them_from() -> None:
     }
     add = "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'kept': '1', 'new': '1'}}]"
     rules = policies(mutating(add, annotations=EXPAND))
-    made, _ = apply_mutating_policies(request(notebook), rules, FilesCluster([namespace()]))
+    made, _ = apply_mutating_policies(request_context(rules, request(notebook), FilesCluster([namespace()])))
     assert made == {**notebook, "metadata": {"name": "n", "labels": {"kept": "1", "new": "1"}}}
-    made, _ = apply_mutating_policies(request(service), rules, FilesCluster([namespace()]))
+    made, _ = apply_mutating_policies(request_context(rules, request(service), FilesCluster([namespace()])))
     assert (made["metadata"]["labels"], made["spec"]["predictor"]["labels"]) == ({"kept": "1"}, {"new": "1"})

@@ -7,6 +7,7 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.review_options import ReviewOptions
 
 CLUSTER = FilesCluster([namespace()])
@@ -23,7 +24,7 @@ def append(text, name="m", **spec):
 
 
 def changed(*lists, obj=MAP, **more):
-    found, decisions = apply_mutating_policies(request(obj, **more), policies(*lists), CLUSTER)
+    found, decisions = apply_mutating_policies(request_context(policies(*lists), request(obj, **more), CLUSTER))
     return found, decisions
 
 
@@ -91,7 +92,7 @@ def test_a_missing_param_is_forbidden_before_any_evaluation():
 def test_a_selector_on_an_unknown_namespace_is_an_error_of_the_policy():
     constraints = {"resourceRules": [CONFIG_MAPS], "namespaceSelector": {"matchLabels": {"a": "b"}}}
     found = policies(mutating("Object{}", rule=CONFIG_MAPS, matchConstraints=constraints))
-    _, (decision,) = apply_mutating_policies(request(MAP), found, FilesCluster())
+    _, (decision,) = apply_mutating_policies(request_context(found, request(MAP), FilesCluster()))
     assert (decision.binding, decision.message) == ("", 'failed to configure policy: namespaces "team" not found')
 
 
@@ -115,7 +116,7 @@ def test_there_is_nothing_to_change_on_delete_and_without_an_object_and_in_polic
         request(None, "CONNECT", MAP),
         request(own, resource="mutatingadmissionpolicies"),
     ):
-        assert apply_mutating_policies(sent, found, CLUSTER) == (sent.object, ())
+        assert apply_mutating_policies(request_context(found, sent, CLUSTER)) == (sent.object, ())
 
 
 def test_an_object_that_no_policy_matches_is_not_changed():

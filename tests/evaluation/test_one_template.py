@@ -15,6 +15,7 @@ from webhook.apimachinery.attributes import JSON, POD, Phase
 from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.schema import decode_object
 from webhook.schema.api_defaults import with_api_defaults
@@ -76,14 +77,16 @@ def containers(obj: JSON) -> list[JSON]:
 
 def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
     """The result of the policies for the object, or for a template in it, without the place."""
-    said = validating_decisions(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER, Phase.VALIDATE)
+    said = validating_decisions(
+        request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER), Phase.VALIDATE
+    )
     prefix = f"{place}: " if place else ""
     return [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
 
 
 def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, str]]]:
     """The object after the policies, and their results for it or for a template in it, without the place."""
-    made, said = apply_mutating_policies(request(obj, is_decoded=obj["kind"] == "Pod"), found, CLUSTER)
+    made, said = apply_mutating_policies(request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER))
     prefix = f"{place}: " if place else ""
     return made, [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
 

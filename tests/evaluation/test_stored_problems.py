@@ -12,6 +12,7 @@ from webhook.admission import fixtures
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Operation, Phase
 from webhook.cluster.files import FilesCluster
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Verdict
@@ -140,7 +141,7 @@ def of_pod(metadata: JSON, **spec: JSON) -> JSON:
 def actions(old: JSON, new: JSON, expression: JSON = NO_HOST, **annotations: str) -> list[str]:
     found = policies(validating(expression, annotations=annotations))
     asked = request(new, "UPDATE", old)
-    said = validating_decisions(asked, found, FilesCluster([namespace()]), Phase.VALIDATE)
+    said = validating_decisions(request_context(found, asked, FilesCluster([namespace()])), Phase.VALIDATE)
     return [str(action) for each in said if each.action == "deny" for action in each.actions]
 
 

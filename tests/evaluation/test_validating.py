@@ -17,7 +17,7 @@ POD = pod(hostNetwork=True)
 
 
 def decide(found, attributes=None, cluster=CLUSTER, phase=Phase.VALIDATE, **more):
-    return validating_decisions(attributes or request(POD), found, cluster, phase, **more)
+    return validating_decisions(request_context(found, attributes or request(POD), cluster, **more), phase)
 
 
 class Unknowing:
@@ -124,8 +124,7 @@ def test_a_missing_param_is_named_but_not_in_the_text_of_an_api_server(reference
     (found,) = decide(loaded)
     text = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
     assert found.message == f"{text}: {named}"
-    context = request_context(loaded, request(POD), CLUSTER, options=ReviewOptions(api_server_text=True))
-    (found,) = decide(loaded, context=context)
+    (found,) = decide(loaded, options=ReviewOptions(api_server_text=True))
     assert found.message == text
 
 

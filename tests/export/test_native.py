@@ -12,6 +12,7 @@ from tests.policies.test_portable_kinds import TEMPLATES
 from tests.rows import some_quickly
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.export.native import rewrite_as_native
 from webhook.export.native_spec import PolicyRewriteError
@@ -32,7 +33,7 @@ def native(written, table=TABLE):
 
 def said(found, attributes, cluster=CLUSTER):
     """Whether the policies deny, warn or report nothing. Denials come with their message, errors without it."""
-    decisions = validating_decisions(attributes, found, cluster, Phase.VALIDATE)
+    decisions = validating_decisions(request_context(found, attributes, cluster), Phase.VALIDATE)
     spoken = [each for each in decisions if each.evaluation != "admit"]
     return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
 
@@ -278,7 +279,7 @@ def test_names_of_its_own_stay_apart():
 def test_an_audit_annotation_of_one_template():
     audits = [{"key": "x", "valueExpression": "string(object.spec.x)"}]
     written = validating("true", annotations=EXPAND, auditAnnotations=audits)
-    found = validating_decisions(request(JOB), policies(native(written)), CLUSTER, Phase.VALIDATE)
+    found = validating_decisions(request_context(policies(native(written)), request(JOB), CLUSTER), Phase.VALIDATE)
     assert [one.audit_annotations for one in found if one.audit_annotations] == [{"x": "1"}]
     left = rewrite_as_native(written[0], written[1:], TABLE, (1, 36)).left_out
     assert any("jobsets.jobset.x-k8s.io" in kinds and "audit annotation" in why for kinds, why in left)

@@ -10,6 +10,7 @@ from tests.literals import job, policies, request, validating
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts import reference
 from webhook.facts.packages import FactPackage
@@ -66,7 +67,9 @@ def test_a_policy_reads_a_new_fact(registry: FactRegistry) -> None:
     found = policies(validating(rule, annotations={"facts": "quota"}, rule=RULE), registry=registry)
     quota = {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": {"name": "j", "namespace": "team"}}
     for objects, action in (([quota], "admit"), ([], "deny")):
-        (decision,) = validating_decisions(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
+        (decision,) = validating_decisions(
+            request_context(found, request(job()), FilesCluster(objects)), Phase.VALIDATE
+        )
         assert decision.action == action
     assert "example.com" in {each.gvk.group for each in interests_of_policies(found.policies, registry)}
     assert "## quota" in reference.facts_as_markdown(registry)

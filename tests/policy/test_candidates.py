@@ -11,6 +11,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import POD, Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
@@ -32,7 +33,7 @@ def _recorded_pods() -> list[Attributes]:
 def _decisions(attributes: Attributes, policies: PolicySet) -> list[Decision]:
     return [
         structs.replace(each, elapsed_s=0)
-        for each in validating_decisions(attributes, policies, CLUSTER, Phase.VALIDATE)
+        for each in validating_decisions(request_context(policies, attributes, CLUSTER), Phase.VALIDATE)
     ]
 
 

@@ -181,13 +181,16 @@ def test_a_lazy_policy_is_compiled_on_first_use_and_its_mistakes_become_errors()
 
     from tests.literals import namespace
     from webhook.cluster.files import FilesCluster
+    from webhook.evaluation.request_context import request_context
     from webhook.evaluation.validating import validating_decisions
     from webhook.yamltext.yamlfile import Document
 
     lazy = replace(OPTIONS, lazy=True)
     documents = [Document(value) for value in validating("object.metadata.name == 'p'", "1 +")]
     found = load_documents(documents, lazy)
-    good, bad = validating_decisions(request(pod()), found, FilesCluster([namespace()]), Phase.VALIDATE)
+    good, bad = validating_decisions(
+        request_context(found, request(pod()), FilesCluster([namespace()])), Phase.VALIDATE
+    )
     assert (good.action, bad.action, bad.evaluation) == ("admit", "deny", "error")
     assert "Syntax error" in bad.message
     assert found.validating[0].body() is found.validating[0].body()

@@ -15,6 +15,7 @@ from webhook.apimachinery.attributes import Operation, Phase
 from webhook.cel import Environment, compiled_engine
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.packages import FactPackage
@@ -71,7 +72,7 @@ def article(**data):
 
 def said(found, obj, *context, operation=Operation.CREATE):
     attributes = attributes_of_object(obj, TABLE.row, operation=operation)
-    return validating_decisions(attributes, found, FilesCluster(context), Phase.VALIDATE)
+    return validating_decisions(request_context(found, attributes, FilesCluster(context)), Phase.VALIDATE)
 
 
 def codes(decision):
@@ -340,6 +341,6 @@ def test_a_bug_in_a_check_is_reported_as_a_bug():
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
     for loaded, error in ((policies(), "AttributeError"), (absorbs, "RuntimeError")):
-        (decision,) = validating_decisions(attributes, loaded, FilesCluster([param()]), Phase.VALIDATE)
+        (decision,) = validating_decisions(request_context(loaded, attributes, FilesCluster([param()])), Phase.VALIDATE)
         assert (decision.action, decision.evaluation) == ("deny", "error")
         assert f"failed ({error} in " in decision.message

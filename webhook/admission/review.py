@@ -81,13 +81,13 @@ def answer_request(
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
-    verdict = _review_in_context(context, phase, authorizer)
+    verdict = _review_in_context(context, phase)
     if context.faults and is_not_from_api_server(attributes, until):
         if options.trace is not None:
             options.trace.drop_explanations()
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
-        verdict = _review_in_context(context, phase, authorizer)
+        verdict = _review_in_context(context, phase)
     if options.docs_address:
         verdict = with_docs_links(verdict, policies, options.docs_address)
     if options.trace is not None:
@@ -95,23 +95,21 @@ def answer_request(
     return structs.replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
 
 
-def _review_in_context(context: RequestContext, phase: Phase, authorizer: Authorizer | None) -> Verdict:
-    attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
-    most, api_server_text = context.options.enforcement_action, context.options.api_server_text
-    if policies.configuration is not EMPTY and is_ignored_by_configuration(
-        attributes, policies.configuration, context.cluster
-    ):
+def _review_in_context(context: RequestContext, phase: Phase) -> Verdict:
+    attributes, configuration = context.attributes, context.policies.configuration
+    if configuration is not EMPTY and is_ignored_by_configuration(attributes, configuration, context.cluster):
         return verdict_of_decisions((), attributes)
-    decisions = _decisions_with_site_settings(
-        validating_decisions(attributes, policies, cluster, phase, context=context), context
-    )
-    verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
-    if phase is Phase.VALIDATE:
-        return verdict
+    decisions = _decisions_with_site_settings(validating_decisions(context, phase), context)
+    verdict = verdict_of_decisions(decisions, attributes, api_server_text=context.options.api_server_text)
+    return verdict if phase is Phase.VALIDATE else _verdict_with_mutations(verdict, decisions, context)
+
+
+def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], context: RequestContext) -> Verdict:
+    """Return the verdict of the mutating phase, from its verdict before any mutation."""
+    attributes, policies, deadline = context.attributes, context.policies, context.deadline
+    most, api_server_text = context.options.enforcement_action, context.options.api_server_text
     was_denied = not verdict.allowed
-    changed, applied = apply_mutating_policies(
-        attributes, policies, cluster, deadline, authorizer=authorizer, context=context
-    )
+    changed, applied = apply_mutating_policies(context)
     mutations = _decisions_with_site_settings(applied, context)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
@@ -119,7 +117,7 @@ def _review_in_context(context: RequestContext, phase: Phase, authorizer: Author
     if changed is not attributes.object and most == "audit":
         return without_patch(verdict)
     if not verdict.allowed:
-        further = _validating_decisions_after_change(replace(attributes, object=changed), context, authorizer)
+        further = _validating_decisions_after_change(replace(attributes, object=changed), context)
         if further is None:
             return verdict
         further = (*mutations, *further) if was_denied else further
@@ -151,19 +149,17 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
     return decisions if most == "deny" else limit_actions(decisions, most)
 
 
-def _validating_decisions_after_change(
-    changed: Attributes, context: RequestContext, authorizer: Authorizer | None
-) -> tuple[Decision, ...] | None:
+def _validating_decisions_after_change(changed: Attributes, context: RequestContext) -> tuple[Decision, ...] | None:
     """Return the validating phase's decisions on the object with the mutations that succeeded; None if there is no
     time.
     """
-    policies, cluster, deadline = context.policies, context.cluster, context.deadline
-    untold = replace(context.options, trace=None)  # an explanation gives the reason of the verdict
-    then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
-    decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
-    if deadline.is_over:
+    then = context.of_other_request(changed)
+    decisions = validating_decisions(then, Phase.VALIDATE)
+    if context.deadline.is_over:
         return None
-    made = with_exceptions_applied(decisions, changed, policies.configuration, cluster, deadline)
+    made = with_exceptions_applied(
+        decisions, changed, context.policies.configuration, context.cluster, context.deadline
+    )
     return tuple(decisions_about_chosen_rules(made, context.options))
 
 

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field, structs
 
-from webhook.apimachinery.attributes import JSON, POD, Attributes, Operation
+from webhook.apimachinery.attributes import JSON, POD, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.library.lists import record_origins
-from webhook.cluster import Cluster
-from webhook.deadline import Deadline
 from webhook.errors import (
     AmbiguousObject,
     BindingError,
@@ -59,7 +57,7 @@ from webhook.evaluation.not_evaluated import (
 )
 from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.patch_values import JsonPartTracker
-from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.trace import ReviewTrace
 from webhook.patch.diff import operations_between
 from webhook.patch.write_back import write_back_changes
@@ -68,52 +66,37 @@ from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialReason
 from webhook.yamltext.jsontext import equal_as_json
 
-if TYPE_CHECKING:
-    from webhook.cel.library.authorizer import Authorizer
-
 _REVERSIBLE: Final = ("none", "version")
 """Conversions that allow changes to be put back into the object as it was sent."""
 _INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
 """The code of every failed mutation, for any reason (admission.NewForbidden)."""
 
 
-def apply_mutating_policies(
-    attributes: Attributes,
-    policies: PolicySet,
-    cluster: Cluster,
-    deadline: Deadline | None = None,
-    *,
-    authorizer: Authorizer | None = None,
-    context: RequestContext | None = None,
-) -> tuple[JSON, tuple[Decision, ...]]:
+def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decision, ...]]:
     """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
 
-    Never raises for a policy's fault; failures are in the decisions. There is nothing to change on DELETE. `context`
-    is that of the request, if it exists already.
+    Never raises for a policy's fault; failures are in the decisions. There is nothing to change on DELETE.
     """
+    attributes, policies = context.attributes, context.policies
     if attributes.operation is Operation.DELETE or attributes.object is None:
         return attributes.object, ()
     candidates = policies.mutating_for(attributes)
-    if context is not None and context.options.trace is not None:
+    if context.options.trace is not None:
         context.options.trace.record_skipped_policies(policies.mutating, candidates, attributes)
     if not candidates:
         return attributes.object, ()
     run = MutationRun(attributes.object)
-    context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     run.run_round(policies_that_may_concern(candidates, context), context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
-        second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
+        second = context.of_other_request(again)  # the first round is explained
         run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
         return run.object, decisions
     try:
-        return without_unknown_fields(
-            run.object, run.definition, attributes.kind.version, deadline or Deadline()
-        ), decisions
+        return without_unknown_fields(run.object, run.definition, attributes.kind.version, context.deadline), decisions
     except BudgetExceeded as error:
         return run.object, (*decisions, *decisions_of_unfinished_mutations(policies, decisions, str(error)))
 

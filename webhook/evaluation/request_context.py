@@ -8,6 +8,7 @@ them out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -64,6 +65,17 @@ class RequestContext(Struct, eq=False):
     undecoded: list[tuple[EvaluationTarget, Policy]]
     faults: list[EvaluationFault]
     options: ReviewOptions
+
+    def of_other_request(self, attributes: Attributes, *, may_ask: bool = True) -> RequestContext:
+        """Return the context of another request at the same time.
+
+        Its evaluation is not explained, because an explanation gives the reason of the verdict. `may_ask`: whether its
+        policies may ask the authorizer.
+        """
+        untold, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
+        return request_context(
+            self.policies, attributes, self.cluster, self.deadline, authorizer, faults=self.faults, options=untold
+        )
 
     def cost_budget(self, limit: int) -> CostBudget:
         """Return a budget for expressions; the trace, if there is one, counts its cost."""
@@ -226,13 +238,16 @@ class RequestNamespace:
 
 
 class RequestVariables:
-    """The values of `request` and `authorizer` for one request, shared by all its policies."""
+    """The values of `request` and `authorizer` for one request, shared by all its policies.
 
-    __slots__ = ("_attributes", "_authorizer", "_of_matches")
+    `authority` says what users may do; without one, every check of `authorizer` is an error.
+    """
+
+    __slots__ = ("_attributes", "_of_matches", "authority")
 
     def __init__(self, attributes: Attributes, authorizer: Authorizer | None) -> None:
         self._attributes = attributes
-        self._authorizer = authorizer
+        self.authority = authorizer
         self._of_matches: list[tuple[Match, JSON]] = []
 
     def request(self, match: Match) -> JSON:
@@ -251,7 +266,7 @@ class RequestVariables:
         """
         from webhook.cel.library import authorizer
 
-        decides = self._authorizer or authorizer.NO_DECISIONS
+        decides = self.authority or authorizer.NO_DECISIONS
         user, asked = self._attributes.user_info.username, self._attributes.request_resource
         return {
             "authorizer": authorizer.authorizer_of(user, decides),

@@ -20,7 +20,7 @@ from msgspec import structs
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.deadline import Deadline
-from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import decision_fields_about
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
@@ -90,10 +90,7 @@ def _context_of_old_object(context: RequestContext) -> RequestContext:
     """Return the context of a request that would create the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
-    untold = replace(context.options, trace=None)
-    return request_context(
-        context.policies, created, context.cluster, context.deadline, faults=context.faults, options=untold
-    )
+    return context.of_other_request(created, may_ask=False)
 
 
 def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool:

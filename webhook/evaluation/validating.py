@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import Attributes, Operation, Phase
+from webhook.apimachinery.attributes import Operation, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.cluster import Cluster
-from webhook.deadline import Deadline
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.cost_budget import CostBudget, LazyVariables, OutOfBudget
@@ -40,46 +38,32 @@ from webhook.evaluation.not_evaluated import (
     is_contained,
     undecided_decision,
 )
-from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import RuleDecisions, trim_space
 from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.facts.check import NOTHING, problems_of_group
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import AuditAnnotation, Binding, Validation
-from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.declarations import PROBLEMS
-
-if TYPE_CHECKING:
-    from webhook.cel.library.authorizer import Authorizer
 
 _DENY: Final = (ValidationAction.DENY,)
 MAX_ANNOTATION_BYTES: Final = 10 * 1024
 """maxAuditAnnotationValueLength; longer values are cut."""
 
 
-def validating_decisions(
-    attributes: Attributes,
-    policies: PolicySet,
-    cluster: Cluster,
-    phase: Phase,
-    deadline: Deadline | None = None,
-    *,
-    authorizer: Authorizer | None = None,
-    context: RequestContext | None = None,
-) -> tuple[Decision, ...]:
+def validating_decisions(context: RequestContext, phase: Phase) -> tuple[Decision, ...]:
     """Return the decisions of the validating policies of a phase, in the order of their names; () if no policy matches.
 
-    Never raises for a policy's fault. `context` is that of the request, if the caller has one.
+    Never raises for a policy's fault.
     """
+    attributes, policies, trace = context.attributes, context.policies, context.options.trace
     candidates = policies.validating_for(attributes, phase)
-    trace = context.options.trace if context else None
     if trace is not None:
         of_phase = (policy for policy in policies.validating if policy.phase in (phase, "both"))
         trace.record_skipped_policies(of_phase, candidates, attributes)
     if not candidates:
         return ()
-    context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     decisions: Sequence[Decision] = _decisions_of_candidates(candidates, context)
     if attributes.operation == Operation.UPDATE:
         decisions = with_stored_as_warnings(decisions, candidates, context, partial(_decisions_of_phase, phase))

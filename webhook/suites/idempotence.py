@@ -19,6 +19,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import ClaimgateError
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.patch.diff import operations_between
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import named_kinds
@@ -47,12 +48,12 @@ def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) ->
 def _changes_of_second_run(policies: PolicySet, sample: Request) -> str:
     cluster = ClusterWithAssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
     authorizer = ListedAuthorizer(sample.authorizer)
-    first, decisions = apply_mutating_policies(sample.attributes, policies, cluster, authorizer=authorizer)
+    asked = request_context(policies, sample.attributes, cluster, authorizer=authorizer)
+    first, decisions = apply_mutating_policies(asked)
     if first is sample.attributes.object or any(each.evaluation == "error" for each in decisions):
         return ""
-    second, _ = apply_mutating_policies(
-        replace(sample.attributes, object=first), policies, cluster, authorizer=authorizer
-    )
+    again = replace(sample.attributes, object=first)
+    second, _ = apply_mutating_policies(request_context(policies, again, cluster, authorizer=authorizer))
     changes = operations_between(first, second)
     return str(changes[0]["path"]) or "all" if changes else ""
 

@@ -28,6 +28,7 @@ from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import NoDecision
 from webhook.evaluation.merged_pods import PartialObject
 from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.patch.schema import is_builtin_group
@@ -225,10 +226,10 @@ def _errors(alone: PolicySet, attributes: Attributes) -> Iterator[str]:
     decisions: Sequence[Decision]
     try:
         if alone.mutating:
-            _, decisions = apply_mutating_policies(attributes, alone, cluster, authorizer=authorizer)
+            _, decisions = apply_mutating_policies(request_context(alone, attributes, cluster, authorizer=authorizer))
         else:
             phase = Phase.MUTATE if alone.validating[0].phase == "mutate" else Phase.VALIDATE
-            decisions = validating_decisions(attributes, alone, cluster, phase, authorizer=authorizer)
+            decisions = validating_decisions(request_context(alone, attributes, cluster, authorizer=authorizer), phase)
     except NoDecision:  # the policy compares whole objects, which are not known of custom kinds
         return
     for each in decisions:
