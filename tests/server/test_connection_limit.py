@@ -56,7 +56,7 @@ class Port:
         self.limit.admit(made)
         made.enter(state)
         if is_proven:
-            self.limit.mark_first_request_answered(made)
+            self.limit.mark_answered(made)
         made.held_bytes = held
         self.limit.change_held_bytes(made, held)
         self.all.append(made)
@@ -143,7 +143,7 @@ def test_closed_or_unknown_connections_change_no_count() -> None:
     one = port.open(held=100)
     for _ in range(2):
         port.limit.forget(one)
-    port.limit.mark_first_request_answered(one)
+    port.limit.mark_answered(one)
     port.limit.change_held_bytes(one, 100)
     port.limit.abort_least_needed_connection()
     assert (len(port.limit), port.limit.held_bytes, port.aborted) == (0, 0, [])

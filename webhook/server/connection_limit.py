@@ -112,8 +112,8 @@ class ConnectionLimit:
         self._addresses.setdefault(connection.address, _ClientAddress()).unproven[connection] = None
         self._change_count(1)
 
-    def mark_first_request_answered(self, connection: HttpConnection) -> None:
-        """Note that the first request of a connection was answered."""
+    def mark_answered(self, connection: HttpConnection) -> None:
+        """Note that a request of a connection was answered."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of.unproven:  # not aborted while its answer was computed
             del of.unproven[connection]

@@ -25,8 +25,9 @@ from webhook.live_policies.conditions import create_condition
 from webhook.live_policies.objects import StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
-from webhook.manifests.claimgate_kinds import POLICY_EXCEPTION
+from webhook.manifests.claimgate_kinds import GROUP, POLICY_EXCEPTION
 from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.configuration_model import TimeLimit
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
 from webhook.manifests.models import ShapeError
 from webhook.manifests.policy_exceptions import (
@@ -54,7 +55,6 @@ _MOST_SHARE: Final = 0.1
 """The share of a processor for these comparisons, because users choose the number of objects and of changes."""
 MOST_STATUSES: Final = 1000
 """How many objects get a status; namespaces take turns, because users may store any number of objects."""
-_POLICY: Final = "claimgate.dev"
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
 )
@@ -236,21 +236,22 @@ def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.da
     try:
         exception = parse_policy_exception(new)
     except ShapeError as error:
-        return _decision(sentences_about_mistakes(error.problems), ValidationAction.DENY)
+        return decision_about_stored_object(sentences_about_mistakes(error.problems), ValidationAction.DENY)
     if mistakes := sentences_about_mistakes(mistakes_of_policy_exception(exception, KnownNames.of(policies))):
-        return _decision(mistakes, ValidationAction.DENY)
+        return decision_about_stored_object(mistakes, ValidationAction.DENY)
     effect = effect_of_exception(exception, policies.configuration, day)
     if effect.holds:
         return None
     is_useless = effect.reason == "Expired" and attributes.operation is Operation.CREATE
     told = f"{exception.place} has no effect: {effect.message}"
-    return _decision([told], ValidationAction.DENY if is_useless else ValidationAction.WARN)
+    return decision_about_stored_object([told], ValidationAction.DENY if is_useless else ValidationAction.WARN)
 
 
-def _decision(lines: Sequence[str], action: ValidationAction) -> Decision:
+def decision_about_stored_object(lines: Sequence[str], action: ValidationAction) -> Decision:
+    """Return the denial of a stored object of claimgate.dev, or the warning about it."""
     return Decision(
-        policy=_POLICY,
-        rule=_POLICY,
+        policy=GROUP,
+        rule=GROUP,
         binding="",
         evaluation="deny",
         denial=INVALID,
@@ -316,17 +317,20 @@ class EndingExceptions:
     def _announce_configured(self, file: ConfigurationFile, day: dt.date) -> dict[Labels, int]:
         listed = sorted(file.value.time_limits, key=lambda each: each[1].expires)[:MOST_ANNOUNCED]
         for path, each in listed:
-            left = each.days_left(day)
-            if left <= NOTICE_DAYS:
-                self._log.warning(
-                    f"{each.word} {'ends soon' if left >= 0 else 'has expired'}",
-                    place=str(file.problem(path, "")),
-                    subjects=list(each.subjects),
-                    owner=each.owner,
-                    expires=each.expires.isoformat(),
-                    days_left=left,
-                )
+            if each.days_left(day) <= NOTICE_DAYS:
+                self._announce(each.word, str(file.problem(path, "")), each, day)
         return {(each.word, each.owner, each.expires.isoformat()): each.days_left(day) for _, each in listed}
+
+    def _announce(self, word: str, place: str, limit: TimeLimit, day: dt.date) -> None:
+        left = limit.days_left(day)
+        self._log.warning(
+            f"{word} {'ends soon' if left >= 0 else 'has expired'}",
+            place=place,
+            subjects=list(limit.subjects),
+            owner=limit.owner,
+            expires=limit.expires.isoformat(),
+            days_left=left,
+        )
 
     def _announce_stored(self, day: dt.date) -> dict[Labels, int]:
         ending = sorted(self._stored(day, day - _ENDED), key=lambda each: each.spec.expires)
@@ -334,19 +338,12 @@ class EndingExceptions:
         if self._told[0] != day:
             self._told = day, {}
         for each in listed:
-            left = each.spec.days_left(day)
             told = self._told[1].setdefault(each.namespace, set())
             line = f"{each.name} {each.spec.expires}"
-            if left <= NOTICE_DAYS and len(told) < _MOST_ANNOUNCED_OF_NAMESPACE and line not in told:
+            is_near = each.spec.days_left(day) <= NOTICE_DAYS
+            if is_near and len(told) < _MOST_ANNOUNCED_OF_NAMESPACE and line not in told:
                 told.add(line)
-                self._log.warning(
-                    f"exception {'ends soon' if left >= 0 else 'has expired'}",
-                    place=each.place,
-                    subjects=list(each.spec.subjects),
-                    owner=each.spec.owner,
-                    expires=each.spec.expires.isoformat(),
-                    days_left=left,
-                )
+                self._announce("exception", each.place, each.spec, day)
         return {
             (POLICY_EXCEPTION, each.spec.owner, each.spec.expires.isoformat()): each.spec.days_left(day)
             for each in listed

@@ -48,8 +48,8 @@ class Register(Protocol):
         """Count a new connection, and abort another one if there are too many."""
         ...
 
-    def mark_first_request_answered(self, connection: HttpConnection) -> None:
-        """Note that the first request of a connection was answered."""
+    def mark_answered(self, connection: HttpConnection) -> None:
+        """Note that a request of a connection was answered."""
         ...
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
@@ -115,7 +115,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._handshake: asyncio.Task[None] | None = None
         self._parser: RequestParser | None = None
         self._extensions: dict[str, Any] = {CLOCK: self}
-        self.is_ended = self._is_parting = self._is_proven = False
+        self.is_ended = self._is_parting = False
         self._has_turn = self._is_throttled = self._is_held = self._is_paused = False
         self._is_undrained = False
         self._unread_since = 0.0
@@ -427,9 +427,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def end_answer(self, exchange: Exchange) -> None:
         """After an answer, close the connection, answer the request that waits, or wait for the next one."""
         self._is_undrained = True
-        if not self._is_proven:
-            self._is_proven = True
-            self._port.register.mark_first_request_answered(self)
+        self._port.register.mark_answered(self)
         if self.transport.is_closing() or self.state == "goodbye":
             return
         following, self._following = self._following, None

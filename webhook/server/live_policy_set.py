@@ -31,9 +31,9 @@ from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION
 from webhook.manifests.leave_alone import current_day
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
-from webhook.rules.decisions import INVALID, Decision, ValidationAction
+from webhook.rules.decisions import Decision, ValidationAction
 from webhook.server.counters import Counters
-from webhook.server.exception_notices import MANAGER, refusal_of_exception
+from webhook.server.exception_notices import MANAGER, decision_about_stored_object, refusal_of_exception
 from webhook.server.reload import ReloadableValue
 
 STATUS_S: Final = 1.0
@@ -129,17 +129,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             return None
         deadline.check_clock_before_slow_call(MOST_S)
         errors = self._compiler.errors_of_object(StoredPolicy(new))
-        if not errors:
-            return None
-        return Decision(
-            policy=GROUP,
-            rule=GROUP,
-            binding="",
-            evaluation="deny",
-            denial=INVALID,
-            actions=(ValidationAction.DENY,),
-            message="; ".join(errors),
-        )
+        return decision_about_stored_object(errors, ValidationAction.DENY) if errors else None
 
     def explain_missing_policy_list(self) -> str:
         """Return why the stored policies are not known yet; "" once they were listed."""
