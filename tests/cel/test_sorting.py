@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cel.test_work import Counted, Late
-from webhook.cel.library.sorting import PART, indexes_in_ascending_order
+from webhook.cel.library.extended_lists import PART, indexes_in_ascending_order
 from webhook.deadline import STEP
 from webhook.errors import BudgetExceeded
 

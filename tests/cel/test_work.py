@@ -13,7 +13,7 @@ import pytest
 
 from tests.rows import some_quickly
 from webhook.cel import CostMeter, Environment, compiled_engine
-from webhook.cel.pacing import ClockCheckingIterator
+from webhook.cel.cost import ClockCheckingIterator
 from webhook.cel.types import BYTES, DYN, INT, STRING, list_of
 from webhook.deadline import OVER_TIME, STEP, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, InlineBudgetSpent

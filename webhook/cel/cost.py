@@ -11,8 +11,8 @@ work    what is really walked, charged to the Deadline of the review (webhook/de
 Programs check the clock when their cost reaches a bound. They compare their cost with this bound in any case, so the
 check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`,
 about a hundred iterations of its loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond
-it runs over chunks of a hundred (pacing.py). The function itself charges a walk inside one call, and gets the
-Deadline (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
+it runs over chunks of a hundred (ClockCheckingIterator). The function itself charges a walk inside one call, and gets
+the Deadline (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
 
 Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over
 failure.ERRORS alone. An interrupted evaluation has kept nothing: costs are booked and caches filled after an
@@ -21,11 +21,11 @@ evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from operator import length_hint
 from typing import Any
 
-from webhook.cel.pacing import ClockCheckingIterator
 from webhook.deadline import STEP as ITERATIONS
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
@@ -153,3 +153,33 @@ class CostMeter:
             raise BudgetExceeded(OVER_LIMIT)
         if self.budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
+
+
+class ClockCheckingIterator:
+    """Iterates over elements and reads the clock before each hundred of them.
+
+    Between two reads of the clock, a loop runs over the iterator of a list as usual. A loop that ends early asks for
+    the number of remaining elements, as with the iterator of a list.
+    """
+
+    __slots__ = ("_chunk", "_deadline", "_left", "_source")
+
+    def __init__(self, source: Iterable[Any], deadline: Deadline) -> None:
+        self._left = length_hint(source)
+        self._source = iter(source)
+        self._deadline = deadline
+        self._chunk: Iterator[Any] = iter(())
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self._chunks_after_clock_checks())
+
+    def _chunks_after_clock_checks(self) -> Iterator[Iterator[Any]]:
+        while chunk := list(islice(self._source, ITERATIONS)):
+            self._deadline.check_clock()
+            self._left -= len(chunk)
+            self._chunk = iter(chunk)
+            yield self._chunk
+
+    def __length_hint__(self) -> int:
+        """Return how many elements are left; exact when the range has an exact length."""
+        return self._left + length_hint(self._chunk)

@@ -121,15 +121,15 @@ strings.quote(string) -> string
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from webhook.cel.library import costs, lists, splitting
+from webhook.cel.library import costs, lists
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
 from webhook.cel.values import plain_double_text, type_name
-from webhook.deadline import Deadline
+from webhook.deadline import STEP, Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
@@ -248,7 +248,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
     if len(new) > len(old):
         costs.refuse_above_bound(len(text) + (len(new) - len(old)) * times, costs.MAX_CHARACTERS)
     if times == count:
-        return splitting.replace(deadline, text, old, new)
+        return _replace_in_pieces(deadline, text, old, new)
     deadline.spend(times)
     return text.replace(old, new, times)
 
@@ -263,7 +263,7 @@ def _split_parts(deadline: Deadline, text: str, separator: str, limit: int) -> l
     if 0 < limit <= (text.count(separator) if separator else len(text) - 1):
         deadline.spend(limit)
         return text.split(separator, limit - 1) if separator else [*text[: limit - 1], text[limit - 1 :]]
-    return splitting.split(deadline, text, separator) if separator else splitting.split_into_characters(deadline, text)
+    return _split_in_pieces(deadline, text, separator) if separator else _split_into_characters(deadline, text)
 
 
 def substring(text: str, start: int) -> str:
@@ -291,6 +291,63 @@ def trim(text: str) -> str:
 def quote(deadline: Deadline, text: str) -> str:
     """Return the text in double quotes with special characters escaped."""
     return f'"{"".join(piece.translate(_QUOTED) for piece in deadline.pieces(text))}"'
+
+
+# ---- long texts piece by piece
+
+# Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at every
+# character. So the clock is read between pieces: a piece ends where the part is found, so that the results of the
+# pieces are the result of the text. A part that can overlap itself, such as `aa`, stays in one call, because it occurs
+# at most half as often.
+
+
+_LONG: Final = 20_000
+"""How many characters are split or replaced in one call: less than a millisecond."""
+_CHARACTERS: Final = _LONG // STEP
+"""How many characters C splits in one unit of work, where every character may begin a part."""
+
+
+def _split_in_pieces(deadline: Deadline, text: str, part: str) -> list[str]:
+    """Return the texts between the occurrences of a part, as str.split does; the part must not be empty."""
+    if len(text) <= _LONG or _may_overlap_itself(part):
+        deadline.spend(len(text) // _CHARACTERS)
+        return text.split(part)
+    return [each for piece in _text_pieces(deadline, text, part) for each in piece.split(part)]
+
+
+def _split_into_characters(deadline: Deadline, text: str) -> list[str]:
+    """Return every character of a text."""
+    texts: list[str] = []
+    for start in range(0, len(text), _LONG):
+        deadline.spend(min(_LONG, len(text) - start) // _CHARACTERS)
+        texts += text[start : start + _LONG]
+    return texts
+
+
+def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str:
+    """Return the text with every occurrence of a part replaced, as str.replace does."""
+    if len(text) <= _LONG or not old or _may_overlap_itself(old):
+        deadline.spend(len(text) // _CHARACTERS)
+        return text.replace(old, new)
+    return new.join([piece.replace(old, new) for piece in _text_pieces(deadline, text, old)])
+
+
+def _may_overlap_itself(part: str) -> bool:
+    """Return whether two occurrences of a part can overlap. A long part occurs too rarely to matter."""
+    return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
+
+
+def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
+    """Yield the text in pieces, each longer than _LONG but the last; the part is between the pieces."""
+    start = 0
+    while start >= 0:
+        deadline.spend(STEP + 1)
+        end = text.find(part, start + _LONG)
+        yield text[start:end] if end >= 0 else text[start:]
+        start = end + len(part) if end >= 0 else -1
+
+
+# ---- signatures
 
 
 def _method_overload(
