@@ -85,6 +85,8 @@ def test_it_may_enforce_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> 
     assert told.startswith("nothing is missing in what was read ")
     assert "replicas: 2 of 2 ready behind Service claimgate-system/claimgate" in told
     assert "failurePolicy as stored: if no replica answered, " in told
+    assert "sagemaker.amazonaws.com" not in told, "this API server serves no such kind"
+    assert "resources of APIs that this cluster does not serve yet" in told
     assert "claimgate-dry-run" in {name for _, name in cluster.asked_until("claimgate-dry-run")}
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
 

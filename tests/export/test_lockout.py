@@ -8,7 +8,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.errors import ConfigurationError
-from webhook.export.lockout import lockout_dangers, sentences_about_dangers
+from webhook.export.lockout import lockout_dangers, sentences_about_dangers, sentences_about_refused_requests
 from webhook.manifests.webhook_configurations import is_webhook_configuration, parse_webhook_configuration
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -124,3 +124,27 @@ def test_known_labels_of_a_namespace_are_used() -> None:
 def test_another_shape_is_an_error_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"webhooks\[0\]\.rules: expected a list"):
         parse_webhook_configuration(configuration(rules="all"))
+
+
+@pytest.mark.parametrize(
+    ("served", "told"),
+    [
+        pytest.param(
+            frozenset({"batch"}),
+            ["- CREATE of jobs.batch, pods", "- and of 2 resources of APIs that this cluster does not serve yet"],
+            id="a cluster without two of them",
+        ),
+        pytest.param(
+            frozenset({"batch", "ray.io", "kubeflow.org"}),
+            ["- CREATE of jobs.batch, mpijobs.kubeflow.org, pods, rayjobs.ray.io"],
+            id="a cluster with all",
+        ),
+        pytest.param(None, ["- CREATE of jobs.batch, mpijobs.kubeflow.org, pods, rayjobs.ray.io"], id="not known"),
+    ],
+)
+def test_only_what_a_cluster_serves_is_listed_by_name(served: frozenset[str] | None, told: list[str]) -> None:
+    named = (("batch", "jobs"), ("ray.io", "rayjobs"), ("kubeflow.org", "mpijobs"))
+    rules = [PODS, *(rule(group, resource, "CREATE") for group, resource in named)]
+    closed = parse_webhook_configuration(configuration(rules=rules, namespaceSelector=BOTH))
+    lines = list(sentences_about_refused_requests([closed], "title:", served))
+    assert lines[1:-2] == told

@@ -169,8 +169,17 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         f"failurePolicy as stored: if no replica answered, {requests_without_replica(stored)}",
     )
     title = "requests that a webhook with failurePolicy: Fail would refuse if no replica answered:"
-    refused = sentences_about_refused_requests(ours, title)
+    refused = sentences_about_refused_requests(ours, title, _served_groups(cluster))
     return _print_and_return_exit_code(sentences, (*sound, *refused), (*notes, *ends))
+
+
+def _served_groups(cluster: ClusterReader) -> frozenset[str] | None:
+    """Return the API groups that a cluster serves; None if they cannot be read."""
+    try:
+        groups = cluster.connection.get("/apis", {}).get("groups") or ()
+    except LookupFailed:
+        return None
+    return frozenset(str(one.get("name")) for one in groups)
 
 
 def _idle_servers(

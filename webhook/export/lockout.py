@@ -8,7 +8,7 @@ requests of kubelet, kube-scheduler and kube-controller-manager v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -128,7 +128,7 @@ WHILE_SILENT: Final = "while the webhooks do not answer, these requests are refu
 
 
 def sentences_about_refused_requests(
-    configurations: Iterable[WebhookConfiguration], title: str = WHILE_SILENT
+    configurations: Iterable[WebhookConfiguration], title: str = WHILE_SILENT, served: Container[str] | None = None
 ) -> Iterator[str]:
     """Yield which requests are refused while the webhooks of some configurations do not answer, and which are not.
 
@@ -138,15 +138,22 @@ def sentences_about_refused_requests(
     Args:
         configurations: without dangers.
         title: of the list.
+        served: the API groups that the cluster serves, which alone can have requests; None if they are not known.
     """
     closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
     if not closed:
         yield "no request is refused while the webhooks do not answer: each has failurePolicy Ignore"
         return
     yield title
-    for (operations, conditions), resources in _resources_by_conditions(closed).items():
+    absent: set[str] = set()
+    for (operations, conditions), names in _resources_by_conditions(closed).items():
         where = f" (matchConditions: {', '.join(conditions)})" if conditions else ""
-        yield f"- {operations} of {', '.join(sorted(resources))}{where}"
+        not_served = {name for name in names if served is not None and not _is_of_group(name, served)}
+        absent |= not_served
+        if resources := sorted(names - not_served):
+            yield f"- {operations} of {', '.join(resources)}{where}"
+    if absent:
+        yield f"- and of {counted(len(absent), 'resource')} of APIs that this cluster does not serve yet"
     spared = {name for one in closed for name in _excluded_namespaces(one)}
     everywhere = sorted(name for name in spared if all(name in _excluded_namespaces(one) for one in closed))
     if everywhere:
@@ -167,6 +174,12 @@ def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tup
             names = {".".join(filter(None, (each, group))) for group in rule.api_groups for each in rule.resources}
             grouped.setdefault((", ".join(sorted(rule.operations)), conditions), set()).update(names)
     return grouped
+
+
+def _is_of_group(resource: str, groups: Container[str]) -> bool:
+    """Return whether a name such as `jobs.batch` is of one of the API groups, or of all."""
+    group = resource.partition(".")[2]
+    return group in ("", "*") or group in groups
 
 
 def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
