@@ -171,3 +171,11 @@ def test_a_policy_with_stored_warn_denies_new_problems_and_named_conditions() ->
     assert actions(pod(), pod(hostPID=True), stored="warn") == ["Deny"]
     named = {"expression": "object.metadata.?finalizers.orValue([]).size() > 0"}
     assert actions(of_pod({"finalizers": ["a/b"]}), pod(), named, stored="warn") == ["Deny"]
+
+
+@pytest.mark.parametrize("field", ["status", "finalizers", "managedFields"])
+def test_a_message_with_the_name_of_a_field_does_not_make_a_policy_read_the_field(field: str) -> None:
+    told = {**NO_HOST, "message": f"no hostPID; see the {field} page"}
+    new: JSON = {field: {}} if field == "status" else {}
+    old: JSON = {} if field == "status" else {field: ["a/b"]}
+    assert actions(of_pod(old, hostPID=True), of_pod(new, hostPID=True), told, stored="deny") == []

@@ -54,7 +54,10 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (
             "no Pod of kube-system",
             "nodes cannot renew",
-            "lose their leader",
+            "schedulers lose their leader",
+            "controllers in other namespaces lose their leader",
+            "no Pod can be scheduled",
+            "kubelets cannot report the status",
             "no node can join",
             "no node can be labelled",
             "no node that has failed can be removed",
@@ -77,7 +80,7 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "status of everything": (
         {"rules": [rule("", "*/status")], "namespaceSelector": BOTH},
-        ("no node can report", "no deletion of a namespace can begin"),
+        ("kubelets cannot report the status", "no node can report", "no deletion of a namespace can begin"),
     ),
     "updates of nodes": ({"rules": [rule("", "nodes", "UPDATE")]}, ("no node can be labelled",)),
     "ends of nodes": ({"rules": [rule("", "nodes", "DELETE")]}, ("no node that has failed can be removed",)),
@@ -96,7 +99,18 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "deleting Pods": ({"rules": [rule("", "pods", "DELETE")]}, ()),
     "leases": (
         {"rules": [rule("coordination.k8s.io", "leases", "UPDATE")], "namespaceSelector": BOTH},
-        ("nodes cannot renew",),
+        ("nodes cannot renew", "controllers in other namespaces lose their leader"),
+    ),
+    "leases of one team": (
+        {
+            "rules": [rule("coordination.k8s.io", "leases", "UPDATE"), rule("", "pods/binding")],
+            "namespaceSelector": {"matchLabels": {"team": "a"}},
+        },
+        (),
+    ),
+    "every part of a Pod": (
+        {"rules": [rule("", "pods/*")], "namespaceSelector": BOTH},
+        ("no Pod can be scheduled", "kubelets cannot report the status"),
     ),
     "no bundle": ({"clientConfig": {"service": SERVICE["service"]}, "namespaceSelector": BOTH}, ("no caBundle",)),
     "a long wait": ({"timeoutSeconds": 30, "namespaceSelector": BOTH}, ("each request waits 30 seconds",)),

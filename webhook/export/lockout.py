@@ -38,7 +38,8 @@ _PATIENCE_S: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class _CriticalRequest:
-    """A request on which a cluster depends. `namespace` "" for one outside namespaces, OWN for the webhook's own."""
+    """A request on which a cluster depends. `namespace` "" for one outside namespaces, OWN for the webhook's own, ANY for
+    a namespace of users, without labels."""
 
     group: str
     resource: str
@@ -48,6 +49,7 @@ class _CriticalRequest:
 
 
 _OWN: Final = "its own"
+_ANY: Final = "any"
 _NEEDS: Final = (
     _CriticalRequest(
         "", "pods", "CREATE", _SYSTEM, "no Pod of kube-system can be created: network, DNS and proxy of a new node"
@@ -69,6 +71,11 @@ _NEEDS: Final = (
     _CriticalRequest(
         "coordination.k8s.io", "leases", "UPDATE", _SYSTEM, "controllers and schedulers lose their leader"
     ),
+    _CriticalRequest(
+        "coordination.k8s.io", "leases", "UPDATE", _ANY, "controllers in other namespaces lose their leader"
+    ),
+    _CriticalRequest("", "pods/binding", "CREATE", _ANY, "no Pod can be scheduled"),
+    _CriticalRequest("", "pods/status", "UPDATE", _ANY, "kubelets cannot report the status of Pods"),
     _CriticalRequest("", "nodes", "CREATE", "", "no node can join"),
     _CriticalRequest("", "nodes", "UPDATE", "", "no node can be labelled, tainted or drained"),
     _CriticalRequest("", "nodes", "DELETE", "", "no node that has failed can be removed"),
@@ -160,7 +167,8 @@ def sentences_about_refused_requests(
         yield f"in all namespaces but {', '.join(everywhere)}"
     needs: dict[str, list[str]] = {}
     for need in _NEEDS:
-        place = {"": "", _OWN: " in the namespace of the webhook"}.get(need.namespace, f" in {need.namespace}")
+        places = {"": "", _OWN: " in the namespace of the webhook", _ANY: " in namespaces of users"}
+        place = places.get(need.namespace, f" in {need.namespace}")
         needs.setdefault(place, []).append(f"{need.operation} of {need.resource}")
     listed = "; ".join(f"{', '.join(each)}{place}" for place, each in needs.items())
     yield f"a cluster needs these requests to start, and no webhook of this check can refuse them: {listed}"
@@ -227,8 +235,9 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
             if service is None:
                 continue
             namespace = service.namespace
+        labels = {} if namespace == _ANY else namespaces
         if any(_does_rule_match_request(rule, need) for rule in webhook.rules) and _selects_namespace(
-            webhook, namespace, namespaces
+            webhook, namespace, labels
         ):
             yield f"while it does not answer, {need.harm}", _fix_for_lockout(need, namespace)
 
@@ -255,6 +264,6 @@ def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces)
 
 
 def _fix_for_lockout(need: _CriticalRequest, namespace: str) -> str:
-    if not namespace:
+    if not namespace or namespace == _ANY:
         return f"leave {need.resource} out of its rules, or set failurePolicy to Ignore"
     return f"exclude namespace {namespace} in its namespaceSelector, or set failurePolicy to Ignore"

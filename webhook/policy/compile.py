@@ -9,6 +9,7 @@ Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import structs
 
@@ -38,6 +39,8 @@ from webhook.rules.decisions import ValidationAction
 
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
+_SELECTORS: Final = {"object_selector", "namespace_selector"}
+"""Parts of a spec that read no field, although they may have the name of one."""
 
 
 def compile_policy(
@@ -86,7 +89,7 @@ def compile_policy(
         policy_gate, policy_body = DeferredPart(lambda: compiled_gate), DeferredPart(lambda: compiled_body)
         errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
-    text = spec.model_dump_json()
+    text = spec.model_dump_json(exclude={"validations": {"__all__": {"message"}}, "match_constraints": _SELECTORS})
     policy = Policy(
         kind="mutating" if is_mutating else "validating",
         name=meta.name,
