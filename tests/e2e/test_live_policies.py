@@ -30,6 +30,8 @@ NEEDED = (
     # the name of a policy, what it is about, and what would happen while no replica answers
     ("labelled-nodes", "nodes", "UPDATE", "no node can be labelled, tainted or drained"),
     ("kept-nodes", "nodes", "DELETE", "no node that has failed can be removed"),
+    ("reported-pods", "pods/status", "UPDATE", "kubelets cannot report the status of Pods"),
+    ("bound-pods", "pods/*", "CREATE", "no Pod can be scheduled"),
     ("kept-namespaces", "namespaces/finalize", "UPDATE", "no deletion of a namespace can end"),
 )
 RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
@@ -149,8 +151,7 @@ def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
         held["metadata"]["finalizers"] = ["example.com/tracking"] if name != "deleted" else []
         server.apply(held)
     server.kubectl("delete", "pod", "ending", "--wait=false", "--grace-period=0", "--force")
-    part = "pods/status" if meaning == "warn" else "pods/*"  # with deny, a policy that names the status refuses it
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods", part]}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
     changed = {"matchConstraints": {"resourceRules": [rule]}, "stored": meaning}
     _apply(server, policy("no-six", "gpu.devices != 6", facts=["gpu"], **changed), binding("no-six", "no-six"))
     until(lambda: "no-six" in _refusal(server, pod("six", {"nvidia.com/gpu": "6"})), "a new Pod is refused")

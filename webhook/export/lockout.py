@@ -38,8 +38,10 @@ _PATIENCE_S: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class _CriticalRequest:
-    """A request on which a cluster depends. `namespace` "" for one outside namespaces, OWN for the webhook's own, ANY for
-    a namespace of users, without labels."""
+    """A request on which a cluster depends.
+
+    `namespace` is "" for one outside namespaces, OWN for the own one, ANY for one of users without labels.
+    """
 
     group: str
     resource: str
