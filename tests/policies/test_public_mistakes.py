@@ -17,7 +17,6 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Operation
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
-from webhook.facts.registry import SHIPPED
 from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.policy.load import load_policy_set
