@@ -8,8 +8,7 @@ from tests.rows import all_rows
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.models import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
-from webhook.policy.equivalent_resources import equivalent_resources
-from webhook.policy.matching import compile_criteria, is_exempt, match_request
+from webhook.policy.matching import compile_criteria, equivalent_resources, is_exempt, match_request
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 

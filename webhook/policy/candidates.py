@@ -18,8 +18,7 @@ from webhook.facts.subject import FactRegistry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
-from webhook.policy.equivalent_resources import ResourceEquivalences
-from webhook.policy.matching import Criteria, is_exempt, match_of_unconverted, match_request
+from webhook.policy.matching import Criteria, ResourceEquivalences, is_exempt, match_of_unconverted, match_request
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
 

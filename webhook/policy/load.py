@@ -48,7 +48,7 @@ from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.resource_names import errors_of_kinds_named_as_resources
+from webhook.policy.rules_without_effect import errors_of_kinds_named_as_resources
 from webhook.rules import policy_rules
 from webhook.rules.decisions import Decision
 from webhook.rules.rule import Rule

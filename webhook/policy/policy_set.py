@@ -22,9 +22,8 @@ from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.policy_exceptions import INTEREST
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
-from webhook.policy.equivalent_resources import ResourceEquivalences, equivalent_resources
 from webhook.policy.interests import interests_of_policies, kinds_looked_up_by_policies
-from webhook.policy.matching import ResourceRule
+from webhook.policy.matching import ResourceEquivalences, ResourceRule, equivalent_resources
 from webhook.policy.static_params import StaticParams
 from webhook.rules.actions import Chosen
 from webhook.schema.kinds import type_of

@@ -1,25 +1,38 @@
-"""Finds rules of policies and bindings that match no request: a group, a version or a resource that does not exist.
+"""Finds rules of policies and bindings that match no request.
 
-kube-apiserver accepts such a policy, and never evaluates it. Knows only the groups of Kubernetes. The resources of
+Such a rule names a group, a version or a resource that does not exist, or a kind in place of the plural of a resource.
+kube-apiserver accepts such a policy, and never evaluates it. A kind in place of a plural is an error when the policy is
+loaded. The other rules are reported by `claimgate policies`, and only for the groups of Kubernetes: the resources of
 other groups are not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.known_kinds import CLUSTER_SCOPED, KNOWN_KINDS
+from webhook.errors import InputProblem
 from webhook.facts.removed_versions import read_removed_versions
+from webhook.facts.served_versions.removed_versions import read_removed_versions
 from webhook.patch.schema import is_builtin, is_builtin_group
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import either
 from webhook.workloads.plurals import plural_of_kind
+from webhook.workloads.table import Table
+from webhook.yamltext.yamlfile import Document
 
+_PLACES = tuple(
+    ("spec", match, rules)
+    for match in ("matchConstraints", "matchResources")
+    for rules in ("resourceRules", "excludeResourceRules")
+)
 _CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 """Sub-resources that are requested with CONNECT (kubernetes v1.36 pkg/registry/core/pod/rest/subresources.go)."""
 _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1alpha2", "v1alpha3")
@@ -137,3 +150,43 @@ def _group_as_shown(group: str) -> str:
 def kind_of_resource(group: str, resource: str) -> str:
     """Return the kind of a resource of Kubernetes; "" if it is not known."""
     return _kinds_by_resource().get((group, resource), "")
+
+
+def errors_of_kinds_named_as_resources(documents: Sequence[Document], table: Table) -> Iterator[InputProblem]:
+    """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
+    plurals = _plurals_by_kind(table)
+    for document in documents:
+        for at, value in objects_of_list(document.value):
+            for path, name in _resources_with_paths(value):
+                if right := _probably_meant_resource(name, plurals):
+                    reason = "matches nothing, because a rule names resources by their plural in lower case"
+                    message = f"`{name}` {reason}: write `{right}`"
+                    yield document.problem((*at, *path), message)
+
+
+def _resources_with_paths(value: JSON) -> Iterator[tuple[FieldPath, str]]:
+    for place in _PLACES:
+        for number, rule in enumerate(_list_or_empty(get(value, place))):
+            for index, name in enumerate(_list_or_empty(get(rule, ("resources",)))):
+                if isinstance(name, str):
+                    yield (*place, number, "resources", index), name
+
+
+def _list_or_empty(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _plurals_by_kind(table: Table) -> Mapping[str, str]:
+    """Return every known resource by its kind in lower case."""
+    known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN_KINDS}
+    return known | {row.kind.lower(): row.resource for row in table.rows}
+
+
+def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
+    """Return the probable resource; "" if the name may be a resource."""
+    resource, slash, sub = name.partition("/")
+    small = resource.lower()
+    if resource == small and (small not in plurals or small in plurals.values()):
+        return ""
+    right = small if small in plurals.values() else plurals.get(small) or plural_of_kind(resource)
+    return f"{right}{slash}{sub}"
