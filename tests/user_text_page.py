@@ -38,7 +38,7 @@ BOUNDED: Mapping[str, str] = {
     "the workload table; white space begins after `kind` alone",
     "webhook.commands.test: re.compile(text)": "who runs `claimgate test --run` writes it",
     "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last",
-    "webhook.facts.command_lines.shell_words._ALONE": "a word that does not match is read whole by `_PLAIN` next",
+    "webhook.facts.command_lines.shell._ALONE": "a word that does not match is read whole by `_PLAIN` next",
     "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
     "`model_servers.yaml`, whose patterns are tried like these",
     "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, whose "
