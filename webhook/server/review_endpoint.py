@@ -172,7 +172,9 @@ class ReviewEndpoint:
         except TimeoutError:
             return await slow.answer_unevaluated(head or slow.read_head(body, address), call, call.timeout_reason)
         except CallError as error:
-            return await slow.answer_unreadable(body, head, call, error)
+            if (answer := await slow.answer_unreadable(body, head, call, error.message)) is None:
+                raise
+            return answer
         except InlineBudgetSpent:
             return await slow.answer_by_worker(body, head or slow.read_head(body, address), call, known)
         if answer is not None:

@@ -194,8 +194,10 @@ class SlowReviews:
                 answer = await self.ask(question, user, tenant, call.asking_end)
                 return await self.answer_by_worker(given, head, call, {**known, question: answer})
             case "refused":
-                refused = CallError(int(str(fields["code"])), str(fields["reason"]), str(fields["message"]))
-                return await self.answer_unreadable(given, head, call, refused)
+                message = str(fields["message"])
+                if (body := await self.answer_unreadable(given, head, call, message)) is None:
+                    raise CallError(int(str(fields["code"])), str(fields["reason"]), message)
+                return body
             case "failed":
                 raise WorkerFault(fields)
             case "answered":
@@ -219,20 +221,17 @@ class SlowReviews:
         return await self.answer_unevaluated(head, ReviewCall(phase, address, arrived, arrived), because)
 
     async def answer_unreadable(
-        self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, error: CallError
-    ) -> bytes:
-        """Answer a review of which only the head can be read.
+        self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
+    ) -> bytes | None:
+        """Answer a review of which only the head can be read; None if not even the head can be.
 
         An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
-
-        Raises:
-            CallError: the given error, if not even the head can be read.
         """
         readable = head or self.read_head(given, call.address)
         if readable is None:
-            raise error
+            return None
         self._counters.lanes["unreadable",] += 1
-        return await self.answer_unevaluated(readable, call, f"it cannot be read: {error.message}", fix=REPORT_IT)
+        return await self.answer_unevaluated(readable, call, f"it cannot be read: {message}", fix=REPORT_IT)
 
     async def answer_unevaluated(
         self, head: Attributes | None, call: ReviewCall, because: str, *, fix: str = MAKE_SMALLER
