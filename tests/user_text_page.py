@@ -32,7 +32,7 @@ USES: Mapping[str, tuple[Use, str]] = {
 BOUNDED: Mapping[str, str] = {
     "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
     "read to the end of its line, or once for each kind of triple quote; an expression has at most 100,000 characters",
-    "webhook.cel.library.url_syntax: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
+    "webhook.cel.library.url: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
     "is imported; it matches at most three characters",
     'webhook.commands.audit_index: re.compile(f"""kind["\']?\\\\s*:\\\\s*["\']?(?:{kind})""")': "made of the kinds of "
     "the workload table; white space begins after `kind` alone",

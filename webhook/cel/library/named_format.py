@@ -49,10 +49,11 @@ from webhook.apimachinery.names import (
     label_value_errors,
     qualified_name_errors,
 )
-from webhook.cel.library import costs, lists, url_syntax
+from webhook.cel.library import costs, lists
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.library.patterns import Pattern, compile_policy_pattern
+from webhook.cel.library.url import BadUrl, parse_request_url
 from webhook.cel.types import STRING, Type, list_of, opaque_type, optional_of
 from webhook.deadline import Deadline
 
@@ -111,8 +112,8 @@ def _with_final_dash_allowed(problems: Callable[[str], list[str]]) -> Callable[[
 def uri_problems(text: str, deadline: Deadline) -> list[str]:
     """Return the problems of an absolute URI or path."""
     try:
-        url_syntax.parse_request_url(deadline, text)
-    except url_syntax.BadUrl as error:
+        parse_request_url(deadline, text)
+    except BadUrl as error:
         return [str(error)]
     return []
 

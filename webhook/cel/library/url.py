@@ -54,14 +54,322 @@ kubernetes.URL.getQuery() -> map(string, list(string))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from binascii import a2b_qp
+from collections.abc import Callable, Iterable
+from ipaddress import IPv4Address
+from itertools import chain
 from typing import Any, ClassVar
 
-from webhook.cel.library import costs, url_syntax
+from msgspec import Struct
+
+from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.library.go_text import quote_as_go
+from webhook.cel.library.ip import parse_address
 from webhook.cel.types import BOOL, STRING, Type, list_of, map_of, opaque_type
-from webhook.deadline import PIECE, Deadline
+from webhook.deadline import PIECE, STEP, Deadline
 from webhook.errors import EvaluationError
+
+# ---- the syntax, as Go's net/url reads and writes it
+
+# Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https, at most
+# 10,000 query parameters. Python's urllib follows other rules: it accepts almost every text as a URL. Every walk over a
+# text is one search of a regular expression or one call of C, in windows between which the Deadline reads the clock.
+
+MAX_PARAMETERS = 10_000
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_USER_INFO = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
+_PORT = re.compile(r"(?::[0-9]*)?")
+_UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_PATH = frozenset(_UNRESERVED + "$&+,/:;=@")
+_HOST = frozenset(_UNRESERVED + "!$&'()*+,;=:[]<>\"")
+_USER = frozenset(_UNRESERVED + "$&+,;=")
+_FRAGMENT = frozenset(_UNRESERVED + "$&+,/:;=?@!()*")
+_ZONE = _HOST | {" "}
+_KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
+
+
+def _pattern_of_forbidden_host_characters(escapes: Iterable[int]) -> re.Pattern[str]:
+    """Return a pattern for what a host must not contain: ASCII characters, and percent escapes of some bytes."""
+    characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
+    bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
+    return re.compile(f"[{characters}]|%(?i:{bytes_})")
+
+
+_BAD_IN_HOST = _pattern_of_forbidden_host_characters(byte for byte in range(0x80) if byte != 0x25)
+_BAD_IN_ZONE = _pattern_of_forbidden_host_characters(
+    byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE
+)
+
+
+class BadUrl(ValueError):
+    """The error for a text that is not a URL, in Go's words."""
+
+
+class ParsedUrl(Struct, frozen=True, kw_only=True):
+    """A parsed URL; percent escapes are decoded except in `raw_path`, `query` and `raw_fragment`."""
+
+    scheme: str = ""
+    opaque: str = ""
+    user: str | None = None
+    password: str | None = None
+    host: str = ""
+    path: str = ""
+    raw_path: str = ""
+    query: str = ""
+    force_query: bool = False
+    omit_host: bool = False
+    fragment: str = ""
+    raw_fragment: str = ""
+
+    def escaped_path(self, deadline: Deadline) -> str:
+        """Return the path with percent escapes: the original text if it is valid."""
+        return _escaped_as_written(deadline, self.path, self.raw_path, _PATH)
+
+    @property
+    def hostname(self) -> str:
+        """Return the host without port and brackets."""
+        return self._split_host()[0]
+
+    @property
+    def port(self) -> str:
+        """Return the port, or ''."""
+        return self._split_host()[1]
+
+    def _split_host(self) -> tuple[str, str]:
+        host, colon, port = self.host.rpartition(":")
+        if not colon or not _PORT.fullmatch(colon + port):
+            host, port = self.host, ""
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        return host, port
+
+    def query_parameters(self, deadline: Deadline) -> dict[str, list[str]]:
+        """Return the query's parameters; those that cannot be decoded are left out."""
+        values: dict[str, list[str]] = {}
+        pieces = self.query.split("&")
+        if len(pieces) > MAX_PARAMETERS:
+            return values
+        for piece in deadline.charge_for_items(pieces):
+            if not piece or ";" in piece:
+                continue
+            key, _, value = piece.partition("=")
+            try:
+                names = _decode_escapes(deadline, key, plus=True), _decode_escapes(deadline, value, plus=True)
+            except BadUrl:
+                continue
+            values.setdefault(names[0], []).append(names[1])
+        return values
+
+    def go_text(self, deadline: Deadline) -> str:
+        """Return the URL as Go writes it."""
+        scheme = f"{self.scheme}:" if self.scheme else ""
+        rest = self.opaque or self._text_after_scheme(deadline, scheme)
+        query = f"?{self.query}" if self.force_query or self.query else ""
+        fragment = self.fragment and f"#{_escaped_as_written(deadline, self.fragment, self.raw_fragment, _FRAGMENT)}"
+        return f"{scheme}{rest}{query}{fragment}"
+
+    def _text_after_scheme(self, deadline: Deadline, scheme: str) -> str:
+        authority = self._authority_text(deadline)
+        path = self.escaped_path(deadline)
+        if path and not path.startswith("/") and self.host:
+            path = f"/{path}"
+        if not scheme and not authority and ":" in path.partition("/")[0]:
+            path = f"./{path}"
+        return authority + path
+
+    def _authority_text(self, deadline: Deadline) -> str:
+        has_authority = self.host or self.user is not None
+        if not has_authority and (self.omit_host or not self.scheme or not self.path):
+            return ""
+        user = ""
+        if self.user is not None:
+            password = "" if self.password is None else f":{_encode_escapes(deadline, self.password, _USER)}"
+            user = f"{_encode_escapes(deadline, self.user, _USER)}{password}@"
+        return f"//{user}{_encode_escapes(deadline, self.host, _HOST)}"
+
+
+def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
+    """Parse an absolute URI or an absolute path: url.ParseRequestURI, which treats `#` as an ordinary character.
+
+    Raises:
+        BadUrl: neither.
+    """
+    try:
+        return ParsedUrl(**_parse_parts(deadline, text, via_request=True))
+    except BadUrl as error:
+        raise BadUrl(f"parse {quote_as_go(text, deadline)}: {error}") from None
+
+
+def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
+    """Parse a URL or a reference with its fragment: url.Parse.
+
+    Raises:
+        BadUrl: not a URL.
+    """
+    front, _, fragment = text.partition("#")
+    try:
+        parts = _parse_parts(deadline, front, via_request=False)
+        parts["fragment"] = _decode_escapes(deadline, fragment)
+    except BadUrl as error:
+        raise BadUrl(f"parse {quote_as_go(text, deadline)}: {error}") from None
+    parts["raw_fragment"] = fragment
+    return ParsedUrl(**parts)
+
+
+def replace_invalid_utf8(text: str) -> str:
+    """Return a part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _first_match(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the first match of a pattern of up to three characters, searching in pieces and reading the clock between
+    them.
+    """
+    for start in range(0, len(text), PIECE):
+        if start:
+            deadline.spend(STEP)
+        match = pattern.search(text, start, start + PIECE + 2)
+        if match and match.start() < start + PIECE:
+            return match
+    return None
+
+
+def _parse_parts(deadline: Deadline, text: str, *, via_request: bool) -> dict[str, Any]:
+    if _first_match(deadline, _CONTROL, text):
+        raise BadUrl("net/url: invalid control character in URL")
+    if not text and via_request:
+        raise BadUrl("empty url")
+    if text == "*":
+        return {"path": "*"}
+    scheme, rest = _split_scheme(text)
+    parts: dict[str, Any] = {"scheme": scheme}
+    if rest.endswith("?") and rest.count("?") == 1:
+        parts["force_query"] = True
+        rest = rest[:-1]
+    else:
+        rest, _, parts["query"] = rest.partition("?")
+    if not rest.startswith("/"):
+        if scheme:
+            return parts | {"opaque": rest}
+        if via_request:
+            raise BadUrl("invalid URI for request")
+        if ":" in rest.partition("/")[0]:
+            raise BadUrl("first path segment in URL cannot contain colon")
+    if rest.startswith("//") and (scheme or (not via_request and not rest.startswith("///"))):
+        authority, slash, path = rest[2:].partition("/")
+        parts |= _parse_authority(deadline, scheme, authority)
+        rest = slash + path
+    elif scheme and rest.startswith("/"):
+        parts["omit_host"] = True
+    return parts | {"path": _decode_escapes(deadline, rest), "raw_path": rest}
+
+
+def _split_scheme(text: str) -> tuple[str, str]:
+    if text.startswith(":"):
+        raise BadUrl("missing protocol scheme")
+    match = _SCHEME.match(text)
+    return (match[1].lower(), text[match.end() :]) if match else ("", text)
+
+
+def _parse_authority(deadline: Deadline, scheme: str, text: str) -> dict[str, Any]:
+    user, at, host = text.rpartition("@")
+    parts: dict[str, Any] = {"host": _parse_host(deadline, scheme, host)}
+    if at:
+        if not _USER_INFO.fullmatch(user):
+            raise BadUrl("net/url: invalid userinfo")
+        name, colon, password = user.partition(":")
+        parts["user"] = _decode_escapes(deadline, name)
+        parts["password"] = _decode_escapes(deadline, password) if colon else None
+    return parts
+
+
+def _parse_host(deadline: Deadline, scheme: str, text: str) -> str:
+    bracket = text.rfind("[")
+    if bracket > 0:
+        raise BadUrl("invalid IP-literal")
+    if bracket == 0:
+        return _parse_ip_literal(deadline, text)
+    colon = text.find(":")
+    if colon >= 0:
+        port = text[colon if scheme in ("http", "https") else text.rfind(":") :]
+        _check_port(port)
+    return _decode_host_escapes(deadline, text)
+
+
+def _parse_ip_literal(deadline: Deadline, text: str) -> str:
+    inner, bracket, port = text[1:].rpartition("]")
+    if not bracket:
+        raise BadUrl("missing ']' in host")
+    _check_port(port)
+    address, percent, zone = inner.partition("%25")
+    host = _decode_host_escapes(deadline, address)
+    if percent:
+        host += _decode_host_escapes(deadline, percent + zone, zone=True)
+    try:
+        parsed, _ = parse_address(host, deadline)
+    except ValueError as error:
+        raise BadUrl(f"invalid host: {error}") from None
+    if isinstance(parsed, IPv4Address):
+        raise BadUrl("invalid IP-literal")
+    return f"[{host}]{_decode_host_escapes(deadline, port)}"
+
+
+def _check_port(port: str) -> None:
+    if not _PORT.fullmatch(port):
+        raise BadUrl(f"invalid port {quote_as_go(port)} after host")
+
+
+def _decode_host_escapes(deadline: Deadline, text: str, *, zone: bool = False) -> str:
+    """Decode percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
+    escape = _first_match(deadline, _BAD_ESCAPE, text)
+    wrong = _first_match(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
+    if wrong and not (escape and escape.start() <= wrong.start()):
+        piece = wrong[0]
+        if len(piece) == 1:
+            raise BadUrl(f"invalid character {quote_as_go(piece)} in host name")
+        raise BadUrl(f"invalid URL escape {quote_as_go(piece)}")
+    return _decode_escapes(deadline, text)
+
+
+def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str:
+    if "%" not in text and not (plus and "+" in text):
+        return text
+    if bad := _first_match(deadline, _BAD_ESCAPE, text):
+        raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
+    if plus:
+        text = text.replace("+", " ")
+    # quoted-printable text is read by C, and differs in its sign alone
+    escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
+    return a2b_qp(escaped).decode("utf-8", "surrogateescape")
+
+
+def _encode_escapes(deadline: Deadline, text: str, kept: frozenset[str]) -> str:
+    return "".join(
+        character if character in kept else _percent_encoded(character)
+        for piece in deadline.pieces(text)
+        for character in piece
+    )
+
+
+def _percent_encoded(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
+    """Return the original escaped form if all its characters are allowed, otherwise the usual form."""
+    allowed = kept | _KEPT_AS_WRITTEN
+    if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
+        return raw
+    return plain if plain == "*" and kept is _PATH else _encode_escapes(deadline, plain, kept)
+
+
+# ---- the library
+
 
 URL_TYPE = opaque_type("kubernetes.URL")
 
@@ -72,7 +380,7 @@ class URL:
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
 
-    def __init__(self, parts: url_syntax.ParsedUrl, written: str | None = None) -> None:
+    def __init__(self, parts: ParsedUrl, written: str | None = None) -> None:
         self.parts = parts
         self._written = written
 
@@ -88,7 +396,7 @@ class URL:
         return hash(self.go_text)
 
     def __str__(self) -> str:
-        return url_syntax.replace_invalid_utf8(self.go_text)
+        return replace_invalid_utf8(self.go_text)
 
     def __repr__(self) -> str:
         return f"URL({self})"
@@ -99,31 +407,31 @@ def url(deadline: Deadline, text: str) -> URL:
     fragment.
     """
     try:
-        url_syntax.parse_request_url(deadline, text)
-        parts = url_syntax.parse_url(deadline, text)
+        parse_request_url(deadline, text)
+        parts = parse_url(deadline, text)
         return URL(parts, parts.go_text(deadline) if len(text) > PIECE else None)
-    except url_syntax.BadUrl as error:
+    except BadUrl as error:
         raise EvaluationError(f"URL parse error during conversion from string: {error}") from None
 
 
 def is_url(deadline: Deadline, text: str) -> bool:
     """Return whether the text is an absolute URI or an absolute path."""
     try:
-        url_syntax.parse_request_url(deadline, text)
-    except url_syntax.BadUrl:
+        parse_request_url(deadline, text)
+    except BadUrl:
         return False
     return True
 
 
 def escaped_path(deadline: Deadline, value: URL) -> str:
     """Return the path with percent escapes."""
-    return url_syntax.replace_invalid_utf8(value.parts.escaped_path(deadline))
+    return replace_invalid_utf8(value.parts.escaped_path(deadline))
 
 
 def query_parameters(deadline: Deadline, value: URL) -> dict[str, list[str]]:
     """Return the query's parameters."""
     return {
-        url_syntax.replace_invalid_utf8(key): [url_syntax.replace_invalid_utf8(item) for item in items]
+        replace_invalid_utf8(key): [replace_invalid_utf8(item) for item in items]
         for key, items in value.parts.query_parameters(deadline).items()
     }
 
@@ -140,7 +448,7 @@ def _part_overload(name: str, id_: str, part: str) -> Overload:
         f"url_get_{id_}",
         (URL_TYPE,),
         STRING,
-        lambda value: url_syntax.replace_invalid_utf8(getattr(value.parts, part)),
+        lambda value: replace_invalid_utf8(getattr(value.parts, part)),
         member=True,
     )
 
