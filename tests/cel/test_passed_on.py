@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from webhook.cel.compile.failure import FailurePlaces
-from webhook.cel.library.tracking import panic_for_failed_int, panic_for_failed_list
+from webhook.cel.library.refusal import panic_for_failed_int, panic_for_failed_list
 from webhook.errors import BudgetExceeded
 
 PASSED_ON = {

@@ -63,11 +63,8 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("transformMapEntry", 4, True): (1, 32),
     ("sortBy", 2, True): (1, 34),
 }
-_EXTENSION_MODULES: Mapping[str, str] = {
-    "math": "webhook.cel.library.math",
-    "encoders": "webhook.cel.library.encoders",
-    "format": "webhook.cel.library.plain_format",
-}
+_WITH_FUNCTIONS = frozenset(("math", "encoders", "format"))
+"""The extensions that are more than a macro."""
 
 _TYPE_NAMES: Mapping[str, Type] = {
     each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
@@ -170,9 +167,8 @@ def _overload_table(version: Version, mutation: bool, extensions: frozenset[str]
     for overload in (*library.overloads_of_version(version), *indexes):
         if mutation or not overload.name.startswith("jsonpatch."):
             table.setdefault(overload.name, []).append(overload)
-    for extension in sorted(extensions):
-        if module := _EXTENSION_MODULES.get(extension):
-            for overload in import_module(module).FUNCTIONS:
-                listed = table.setdefault(overload.name, [])
-                listed[:] = [*(each for each in listed if each.id != overload.id), overload]
+    for extension in sorted(extensions & _WITH_FUNCTIONS):
+        for overload in import_module("webhook.cel.library.extensions").FUNCTIONS_OF_EXTENSION[extension]:
+            listed = table.setdefault(overload.name, [])
+            listed[:] = [*(each for each in listed if each.id != overload.id), overload]
     return {name: tuple(overloads) for name, overloads in table.items()}

@@ -14,7 +14,7 @@ from typing import Any
 
 from webhook.cel.check.checked import CheckedTree
 from webhook.cel.library.dispatch import fitting_implementation
-from webhook.cel.library.tracking import go_type_name
+from webhook.cel.library.refusal import go_type_name
 from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name

@@ -30,7 +30,7 @@ from webhook.cel.library.dispatch import (
     fitting_implementation,
     needs_deadline,
 )
-from webhook.cel.library.tracking import (
+from webhook.cel.library.refusal import (
     index_of_tracked_argument,
     panic_for_failed_int,
     panic_for_failed_list,
@@ -348,7 +348,7 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
 """Cost functions whose value is computed by generated code before the call."""
 
 
-# ---- calls that end the whole evaluation (library/tracking.py) when an operand has failed
+# ---- calls that end the whole evaluation (library/refusal.py) when an operand has failed
 
 
 def _type_checked_argument_codes(

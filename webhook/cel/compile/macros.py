@@ -25,7 +25,7 @@ from webhook.cel.compile.expression import ExpressionCompiler
 from webhook.cel.compile.logic import code_checked_as_bool, is_surely_bool, operand_try_statement
 from webhook.cel.compile.optional import opt_map_code
 from webhook.cel.library import extended_lists, runtime
-from webhook.cel.library.tracking import panic_for_failed_list
+from webhook.cel.library.refusal import panic_for_failed_list
 from webhook.cel.syntax.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
 from webhook.cel.values import fail_with_no_such_overload

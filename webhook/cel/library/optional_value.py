@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from webhook.cel.equality import are_equal
+from webhook.cel.library.refusal import go_type_name
 from webhook.cel.library.standard import list_index
-from webhook.cel.library.tracking import go_type_name
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DYN, Type, optional_of
 from webhook.cel.values import ABSENT, MAPS, UInt, map_find

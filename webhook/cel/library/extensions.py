@@ -1,28 +1,68 @@
-"""cel-go's math extension, for cel-spec's conformance only: Kubernetes has none of it in any version.
+"""What cel-go has and Kubernetes leaves out in every version, for cel-spec's conformance only.
 
-Source: cel-go v0.26.0 ext/math.go.
+Sources: cel-go v0.26.0 ext/math.go, ext/encoders.go, ext/strings.go version 3, ext/formatting_v2.go (ext.Strings
+version 4).
 
-math.greatest(number, …) -> number, math.least(number, …) -> number
-    Of one or more numbers of any kinds, or of a list. The parser makes a list of three and more.
+math
 
-math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
-math.isInf(double) -> bool, math.isNaN, math.isFinite
-math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
-math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too
-math.bitShiftLeft(int, int) -> int, math.bitShiftRight (no sign is kept), for uint too
+    math.greatest(number, …) -> number, math.least(number, …) -> number
+        Of one or more numbers of any kinds, or of a list. The parser makes a list of three and more.
+    math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
+    math.isInf(double) -> bool, math.isNaN, math.isFinite
+    math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
+    math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too
+    math.bitShiftLeft(int, int) -> int, math.bitShiftRight (no sign is kept), for uint too
+
+encoders
+
+    base64.encode(bytes) -> string
+    base64.decode(string) -> bytes, padded or not
+    string.reverse() -> string
+
+format
+
+    string.format(list(dyn)) -> string
+        As newer cel-go versions have it: nothing is quoted, no thousands are separated, numbers of every kind fit every
+        clause for numbers. Kubernetes keeps the older one.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from webhook.cel.equality import compare
 from webhook.cel.library.declaration import Overload
-from webhook.cel.types import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
-from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
+from webhook.cel.library.format_string import (
+    DEFAULT_PRECISION,
+    REFUSALS,
+    FormatClause,
+    FormatProblem,
+    split_into_clauses,
+)
+from webhook.cel.library.format_string import format_string as kubernetes_format
+from webhook.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, LIST_DYN, STRING, UINT, Type, list_of
+from webhook.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Map,
+    Timestamp,
+    TypeValue,
+    UInt,
+    map_items,
+    plain_double_text,
+    type_name,
+)
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
+
+# ---- math
+
 
 _NUMBERS = {"int": INT, "uint": UINT, "double": DOUBLE}
 _CLASSES = frozenset((int, UInt, float))
@@ -135,7 +175,7 @@ def _bit_overloads(name: str, function: Callable[[int, int], int]) -> tuple[Over
     )
 
 
-FUNCTIONS = (
+_MATH = (
     *_min_or_max_overloads("math.greatest", "max", greatest),
     *_min_or_max_overloads("math.least", "min", least),
     _double_overload("ceil", DOUBLE, rounding_function(math.ceil)),
@@ -160,3 +200,93 @@ FUNCTIONS = (
     Overload("math.bitShiftRight", "math_bitShiftRight_int_int", (INT, INT), INT, shift_right),
     Overload("math.bitShiftRight", "math_bitShiftRight_uint_int", (UINT, INT), UINT, shift_right),
 )
+
+
+# ---- encoders
+
+
+def decode_base64(text: str) -> bytes:
+    """Return the bytes of standard base64, with or without its padding."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise EvaluationError("illegal base64 data") from None
+
+
+_ENCODERS = (
+    Overload("base64.decode", "base64_decode_string", (STRING,), BYTES, decode_base64),
+    Overload("base64.encode", "base64_encode_bytes", (BYTES,), STRING, lambda value: base64.b64encode(value).decode()),
+    Overload("reverse", "string_reverse", (STRING,), STRING, lambda text: text[::-1], member=True),
+)
+
+
+# ---- format
+
+
+def format_plainly(text: str, arguments: list[Any]) -> str:
+    """Return the text with its clauses replaced by the arguments."""
+    values, pieces = iter(arguments), []
+    try:
+        for part in split_into_clauses(text, len(arguments)):
+            pieces.append(part if isinstance(part, str) else _format_clause(next(values), part))  # noqa: PERF401
+    except FormatProblem as problem:
+        raise EvaluationError(str(problem)) from None
+    return "".join(pieces)
+
+
+def _format_clause(value: Any, clause: FormatClause) -> str:
+    letter = clause.letter
+    if letter == "s":
+        return plain_text(value)
+    if letter not in "def":
+        return kubernetes_format(Deadline(), f"%{letter.upper() if clause.upper else letter}", [value])
+    if type(value) not in _CLASSES:
+        raise EvaluationError(f"error during formatting: {REFUSALS[letter].format(type_name(value))}")
+    if letter == "d" or not math.isfinite(value):
+        return plain_text(value)
+    precision = DEFAULT_PRECISION if clause.precision is None else clause.precision
+    return f"{float(value):.{precision}{letter}}"
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as people write it, without quotes."""
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise EvaluationError(f"error during formatting: {REFUSALS['s'].format(type_name(value))}")
+    return writer(value)
+
+
+def _plain_double_text(value: float) -> str:
+    if math.isfinite(value):
+        return plain_double_text(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _plain_map_text(value: dict[Any, Any]) -> str:
+    entries = sorted((plain_text(key), plain_text(item)) for key, item in map_items(value))
+    return "{" + ", ".join(f"{key}: {item}" for key, item in entries) + "}"
+
+
+_WRITERS: Mapping[type, Callable[[Any], str]] = {
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    UInt: lambda value: str(int(value)),
+    float: _plain_double_text,
+    bytes: lambda value: value.decode("utf-8", "replace"),
+    str: str,
+    Duration: str,
+    Timestamp: str,
+    type(None): lambda _: "null",
+    TypeValue: str,
+    list: lambda value: "[" + ", ".join(map(plain_text, value)) + "]",
+    dict: _plain_map_text,
+    Map: _plain_map_text,
+}
+
+_FORMAT = (Overload("format", "string_format", (STRING, LIST_DYN), STRING, format_plainly, member=True),)
+
+FUNCTIONS_OF_EXTENSION: Mapping[str, tuple[Overload, ...]] = {
+    "math": _MATH,
+    "encoders": _ENCODERS,
+    "format": _FORMAT,
+}
