@@ -163,7 +163,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
 @cache
 def _overload_table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapping[str, tuple[Overload, ...]]:
     table: dict[str, list[Overload]] = {}
-    indexes = import_module("webhook.cel.library.optional_index").FUNCTIONS if version >= OPTIONALS else ()
+    indexes = import_module("webhook.cel.library.optional").INDEX_FUNCTIONS if version >= OPTIONALS else ()
     for overload in (*library.overloads_of_version(version), *indexes):
         if mutation or not overload.name.startswith("jsonpatch."):
             table.setdefault(overload.name, []).append(overload)

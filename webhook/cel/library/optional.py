@@ -69,6 +69,17 @@ list(optional_type(T)).unwrapOpt() -> list(T)
 
     [optional.of(1), optional.none()].unwrapOpt() // [1]
     dyn([1]).unwrapOpt() // error: no such overload
+
+list(T)[?int] -> optional_type(T)
+map(K, V)[?K] -> optional_type(V)
+    The element, if there is one. The operand may be an optional list or map.
+
+    [1, 2][?0].value() // 1
+    [1, 2][?5].hasValue() // false
+    {'a': 1}[?'b'].orValue(7) // 7
+    {'a': {'b': 1}}[?'a'][?'b'].value() // 1
+    {'a': {'b': 1}}[?'a']['b'].value() // 1
+    dyn([1])[?'a'] // error: unsupported index type 'string' in list
 """
 
 from __future__ import annotations
@@ -78,10 +89,10 @@ from typing import Any, Final
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.structures import Struct
-from webhook.cel.types import BOOL, A, Type, list_of, optional_of
-from webhook.cel.values import ABSENT, MAPS, Duration, Timestamp, TypeValue, UInt, type_name
+from webhook.cel.library.optional_value import NONE, Optional, is_zero, look_up_optional
+from webhook.cel.library.runtime import value_at_key
+from webhook.cel.types import BOOL, INT, A, B, Type, list_of, map_of, optional_of
+from webhook.cel.values import ABSENT, TypeValue, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
@@ -93,13 +104,6 @@ _GO_TYPES: Final = {
     "net.CIDR": "netip.Prefix",
     "net.IP": "netip.Addr",
 }
-_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
-
-
-def is_zero(value: Any) -> bool:
-    """Return whether the value is its type's zero; some types have none."""
-    kind = type(value)
-    return not value if kind in _WITH_ZERO else value is None
 
 
 def convert_branch_value_as_go(value: Any) -> Any:
@@ -235,3 +239,30 @@ FUNCTIONS = (
     Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, present_values, since=(1, 33), metered=True),
     _method_overload("unwrapOpt", "optional_unwrapOpt", ((_OPTIONALS,), _LIST), present_values, since=(1, 33)),
 )
+
+
+_MAP = map_of(A, B)
+
+INDEX_FUNCTIONS = (
+    Overload("_[?_]", "list_optindex_optional_int", (_LIST, INT), optional_of(A), look_up_optional, since=(1, 28)),
+    Overload(
+        "_[?_]",
+        "optional_list_optindex_optional_int",
+        (optional_of(_LIST), INT),
+        optional_of(A),
+        look_up_optional,
+        since=(1, 28),
+    ),
+    Overload("_[?_]", "map_optindex_optional_value", (_MAP, A), optional_of(B), look_up_optional, since=(1, 28)),
+    Overload(
+        "_[?_]",
+        "optional_map_optindex_optional_value",
+        (optional_of(_MAP), A),
+        optional_of(B),
+        look_up_optional,
+        since=(1, 28),
+    ),
+    Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), value_at_key, since=(1, 28)),
+    Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), value_at_key, since=(1, 28)),
+)
+"""The signatures of `a[?k]`, and of `a[k]` of an optional list or map. The compiler generates its own code for them."""

@@ -13,7 +13,7 @@ from webhook.cel.library.refusal import go_type_name
 from webhook.cel.library.standard import list_index
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DYN, Type, optional_of
-from webhook.cel.values import ABSENT, MAPS, UInt, map_find
+from webhook.cel.values import ABSENT, MAPS, Duration, Timestamp, UInt, map_find
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.yamltext.unread import refuse_unread_part
@@ -26,6 +26,7 @@ _GO_KEYS: dict[type, str] = {
     type(None): "<nil>",
 }
 """The Go types of JSON values that cannot be keys."""
+_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
 
 
 class Optional:
@@ -98,6 +99,12 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
         return value[key] if is_field_present(value, key) else ABSENT
     refuse_unread_part(value)
     return ABSENT
+
+
+def is_zero(value: Any) -> bool:
+    """Return whether the value is its type's zero; some types have none."""
+    kind = type(value)
+    return not value if kind in _WITH_ZERO else value is None
 
 
 def value_or_absent(value: Any) -> Any:

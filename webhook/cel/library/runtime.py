@@ -11,8 +11,7 @@ from typing import Any
 
 from webhook.cel.library.conversions import format_key_for_message
 from webhook.cel.library.costs import counted_size
-from webhook.cel.library.optional import is_zero
-from webhook.cel.library.optional_value import Optional, check_key_type, is_field_present, look_up_optional
+from webhook.cel.library.optional_value import Optional, check_key_type, is_field_present, is_zero, look_up_optional
 from webhook.cel.library.refusal import go_type_name, raise_no_such_overload
 from webhook.cel.library.standard import element_at
 from webhook.cel.structures import JSONPatch, Struct
