@@ -108,6 +108,28 @@ def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     ]
 
 
+def test_a_series_in_one_file_is_one_finding_also_where_another_file_repeats_it(tmp_path, capsys):
+    series = "---\n".join(pod(name=name) for name in ("worker-0", "worker-1", "worker-10", "master-0"))
+    report = read(capsys, write(tmp_path, a=series, b=series))
+    assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "master-0"]
+    assert [[copy["object"]["name"] for copy in each["alsoIn"]] for each in report["findings"]] == [
+        ["worker-1", "worker-10", "worker-0", "worker-1", "worker-10"],
+        ["master-0"],
+    ]
+
+
+def test_one_of_a_series_with_another_mistake_is_a_finding_of_its_own(tmp_path, capsys):
+    report = read(
+        capsys, write(tmp_path, a=f"{pod(name='worker-0')}---\n{pod(name='worker-1', resources=GPU.replace('5', '7'))}")
+    )
+    assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "worker-1"]
+
+
+def test_objects_of_two_files_that_differ_in_a_number_are_two_findings(tmp_path, capsys):
+    report = read(capsys, write(tmp_path, a=pod(name="worker-0"), b=pod(name="worker-1")))
+    assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "worker-1"]
+
+
 def test_objects_without_a_name_are_not_joined(tmp_path, capsys):
     nameless = pod(name="").replace("name: , ", "")
     assert len(read(capsys, write(tmp_path, a=nameless, b=nameless))["findings"]) == 2

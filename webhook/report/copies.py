@@ -2,12 +2,14 @@
 
 An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
 objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
+A person who writes a series into one file, such as worker-0 to worker-3, repeats a mistake as well.
 All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +50,8 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
 """The path of a finding that is about the version, and about nothing else in the object."""
+_NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
+"""A number in a name, by which the objects of a series differ."""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
 """Rules that objects of one file break together, each with the rule that says why: pods of Kubernetes 1.30 name their
 claims in `source`, and its claims have a version that later releases do not serve.
@@ -122,7 +126,7 @@ class CopiesWriter:
         """Return the number of the earlier finding that says the same; None if this is the first.
 
         The second finding of a file is only equal to the second of another: in one file all are reported, except those
-        of objects that one template made, and of objects in the same API version.
+        of objects that one template made, of objects in the same API version, and of a series of objects.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
@@ -144,8 +148,12 @@ class CopiesWriter:
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
         if key in self._numbers:
             return self._numbers[key]
-        self._numbers[key] = self._next_number
-        return None
+        series = _digest_of_series(finding) if finding.place.file not in self._rendered else b"", 1
+        first = self._numbers.get(series) if series[0] else None
+        self._numbers[key] = self._next_number if first is None else first
+        if series[0]:
+            self._numbers.setdefault(series, self._next_number)
+        return first
 
 
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
@@ -164,6 +172,19 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
     return _digest(
         *_parts_of_mistake(finding), about.kind, *(_text_of_base(text, about.namespace, added) for text in texts)
     )
+
+
+def _digest_of_series(finding: Finding) -> bytes:
+    """Return a digest of a mistake in a file without the number in its object's name; b"" if the name has none."""
+    about = finding.subject
+    name = _NUMBER.sub("#", about.name)
+    if name == about.name:
+        return b""
+    texts = (
+        finding.message.replace(about.name, name),
+        (finding.line.text if finding.line else "").replace(about.name, name),
+    )
+    return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
 
 
 def _parts_of_mistake(finding: Finding) -> Iterator[str]:
