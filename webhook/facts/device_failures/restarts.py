@@ -185,13 +185,15 @@ def _count_devices_of_all_pods(subject: Subject) -> int:
 
 
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
-    """Warn of a RayJob with several devices that is not retried, unless another's cluster or a person runs it."""
+    """Warn of a RayJob with several devices and no word about retries, unless another's cluster or a person runs it.
+
+    A written 0 is what its author decided.
+    """
     spec = subject.typed(RayJob).spec
-    if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
+    if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
         return
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
-        is_set = "is not set" if spec.backoff_limit is None else "is 0"
-        message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
+        message = "is not set, so the first failure of the program or the head pod ends the RayJob"
         fix = "set backoffLimit to the number of times that KubeRay may retry the job"
         yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)
 

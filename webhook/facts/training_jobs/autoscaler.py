@@ -94,8 +94,11 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 
 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
-    """Yield workers without the requests that an autoscaler compares their usage with."""
+    """Yield workers without the requests that an autoscaler compares with usage, if it may change their number."""
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
+        return
+    least, most = (job.number_at("elasticPolicy", name) for name in ("minReplicas", "maxReplicas"))
+    if most is not None and most <= (1 if least is None else least):  # autoscaling/v2 takes 1 if no least is set
         return
     worker = subject.typed(PyTorchJob).spec.roles.get("Worker")
     if worker is None:
