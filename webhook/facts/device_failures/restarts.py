@@ -107,8 +107,8 @@ _SEVERAL: Final = 2
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
-_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight)(?![a-z])")
-"""A name of a job or container that runs for a minute to try devices, so that a second run costs nothing."""
+_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl)(?![a-z])")
+"""A name of a job or container that runs for a minute to try devices or their network: a second run costs nothing."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
