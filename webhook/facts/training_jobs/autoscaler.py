@@ -11,6 +11,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
+from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.typed_job import TRAINING_JOB, TRAINING_JOB_ADVICE, PyTorchJob, TrainingJobOfKind
 from webhook.rules.problem import Problem
@@ -94,7 +95,10 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 
 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
-    """Yield workers without the requests that an autoscaler compares with usage, if it may change their number."""
+    """Yield workers without the requests that an autoscaler compares with usage, if another number of them can train.
+
+    More pods than torchrun has --nnodes cannot join, so with a request the autoscaler would only do harm.
+    """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return
     least, most = (job.number_at("elasticPolicy", name) for name in ("minReplicas", "maxReplicas"))
@@ -104,6 +108,8 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
     if worker is None:
         return
     pod = worker.template.spec
+    if any(_has_fixed_node_count(container, subject) for container in pod.containers):
+        return
     names = {metric.resource_and_container: None for metric in metrics if metric.resource_and_container[0]}
     for name, container in names:
         for each in pod.running_containers():
@@ -115,6 +121,11 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
                 message = f"requests no {name}, so the autoscaler of elasticPolicy.metrics cannot tell how much is used"
                 at = each.path("resources", "requests")
                 yield AUTOSCALER_REQUESTS.problem(at, message, f"set {name} to what a worker needs")
+
+
+def _has_fixed_node_count(container: Container, subject: Subject) -> bool:
+    limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
+    return limits is not None and limits[0] == limits[1]
 
 
 def _has_request_or_limit(name: str, container: Container, pod: PodSpec) -> bool:
