@@ -35,6 +35,8 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
 
 LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _POLICY: Final = ("spec", "elasticPolicy")
+_NODES_OF_OPERATOR: Final = "PET_NNODES"
+"""The variable with minReplicas:maxReplicas: pkg/controller.v1/pytorch/elastic.go."""
 _AT: Final = (*_POLICY, "metrics")
 
 AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
@@ -108,7 +110,7 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
     if worker is None:
         return
     pod = worker.template.spec
-    if any(_has_fixed_node_count(container, subject) for container in pod.containers):
+    if any(_may_have_fixed_node_count(container, subject) for container in pod.containers):
         return
     names = {metric.resource_and_container: None for metric in metrics if metric.resource_and_container[0]}
     for name, container in names:
@@ -123,9 +125,11 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
                 yield AUTOSCALER_REQUESTS.problem(at, message, f"set {name} to what a worker needs")
 
 
-def _has_fixed_node_count(container: Container, subject: Subject) -> bool:
-    limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
-    return limits is not None and limits[0] == limits[1]
+def _may_have_fixed_node_count(container: Container, subject: Subject) -> bool:
+    """Return whether a command sets a number of nodes that is no range, or is not known; the operator's is a range."""
+    launch = cached_launch_of_container(container, subject)
+    limits = node_count_range_of_launch(launch)
+    return limits[0] == limits[1] if limits else launch.nodes != "" and _NODES_OF_OPERATOR not in launch.nodes
 
 
 def _has_request_or_limit(name: str, container: Container, pod: PodSpec) -> bool:
