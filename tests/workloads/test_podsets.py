@@ -71,6 +71,35 @@ CASES = [
         [("head", "spec.headGroupSpec.template", 1), ("g", "spec.workerGroupSpecs[0].template", 8)],
     ),
     (
+        "a job of Dask with its cluster",
+        workload(
+            "kubernetes.dask.org/v1",
+            "DaskJob",
+            job=POD,
+            cluster={"spec": {"scheduler": {**POD}, "worker": {"replicas": 3, **POD}}},
+        ),
+        [
+            ("job", "spec.job", 1),
+            ("scheduler", "spec.cluster.spec.scheduler.spec", 1),
+            ("worker", "spec.cluster.spec.worker.spec", 3),
+        ],
+    ),
+    (
+        "a scaled job has pods by load",
+        workload("keda.sh/v1alpha1", "ScaledJob", jobTargetRef={"template": POD}),
+        [("main", "spec.jobTargetRef.template", None)],
+    ),
+    (
+        "a united deployment of one kind",
+        workload(
+            "apps.kruise.io/v1beta1",
+            "UnitedDeployment",
+            replicas=4,
+            template={"cloneSetTemplate": {"spec": {"template": POD}}},
+        ),
+        [("main", "spec.template.cloneSetTemplate.spec.template", 4)],
+    ),
+    (
         "a leader without a template is a worker",
         workload(
             "leaderworkerset.x-k8s.io/v1",

@@ -52,7 +52,7 @@ Outputs: TypeAlias = Annotated[
 _TEMPLATES: Final = frozenset(
     (
         *("PodTemplate", "TrainingRuntime", "ClusterTrainingRuntime", "JobTemplate", "SandboxTemplate", "Pool"),
-        *("LLMInferenceServiceConfig", "ServingRuntime", "ClusterServingRuntime"),
+        *("LLMInferenceServiceConfig", "ServingRuntime", "ClusterServingRuntime", "ServerConfig"),
         *("WorkflowTemplate", "ClusterWorkflowTemplate", "Task", "Pipeline"),
     )
 )
