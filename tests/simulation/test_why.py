@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e.recorded_clusters import objects_of_folder
+from webhook.apimachinery.attributes import POD
 from webhook.cli import run_command_line
+from webhook.cluster.files import FilesCluster
+from webhook.status.owned_objects import owned_objects
 from webhook.status.refused_creation import why_refused
 from webhook.status.scheduling import why_unschedulable
+from webhook.status.sources import ClusterReading, FileSource
 
 WHY = Path(__file__).parents[1] / "data" / "why"
 STORIES = yaml.safe_load((WHY / "stories.yaml").read_text())
@@ -46,6 +51,38 @@ def test_a_recorded_cluster_says_what_decides_what_is_next_and_what_is_unknown(s
 def test_each_recorded_cluster_has_its_story():
     folders = [each.name for each in (WHY / "recorded").iterdir() if each.is_dir()]
     assert sorted(folders) == sorted(each["folder"] for each in RECORDED), "tests/data/why/recorded/stories.yaml"
+
+
+class SourceWithSelectors(FileSource):
+    """The objects of files, and the selectors with which pods were listed."""
+
+    selects = True
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.selectors = []
+
+    def list(self, kind, namespace, selector=""):
+        if kind == POD:
+            self.selectors.append(selector)
+        return super().list(kind, namespace, selector)
+
+
+SELECTED = [
+    each for each in RECORDED if each["ask"].partition("/")[0] in ("deploy", "sts", "vcjob", "isvc", "rayservice")
+]
+
+
+@pytest.mark.parametrize("story", SELECTED, ids=[each["story"] for each in SELECTED])
+def test_pods_of_other_owners_are_not_read(story):
+    objects = objects_of_folder(WHY / "recorded" / story["folder"])
+    kinds = {"deploy": "Deployment", "sts": "StatefulSet", "vcjob": "Job", "isvc": "InferenceService"}
+    short, name = story["ask"].split("/")
+    kind = kinds.get(short, "RayService")
+    root = next(each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    source = SourceWithSelectors(FilesCluster(objects))
+    owned_objects(root, ClusterReading(source))
+    assert "" not in source.selectors
 
 
 GATED = next(each for each in STORIES if each["story"] == "scheduling gate")

@@ -51,6 +51,7 @@ _OF_KIND: Final[Mapping[tuple[str, str], tuple[GroupVersionKind, ...]]] = {
     ("ray.io", "RayCluster"): (POD, WORKLOAD, VOLCANO_GROUP),
     ("kubeflow.org", "MPIJob"): (JOB, POD, WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP),
     ("kueue.x-k8s.io", "Workload"): (),
+    **{(each.group, each.kind): () for each in _GROUPS},
     ("resource.k8s.io", "ResourceClaim"): (),
 }
 """The kinds that the controller of a kind creates, and the kinds that Kueue and gang schedulers create for it."""
@@ -67,6 +68,7 @@ _SELECTING: Final = frozenset(
 _NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
     ("ray.io", "RayCluster"): "ray.io/cluster",
     ("batch.volcano.sh", "Job"): "volcano.sh/job-name",
+    ("serving.kserve.io", "InferenceService"): "serving.kserve.io/inferenceservice",
 }
 """The label with the name of the owner that controllers give to its pods."""
 _MOST_LISTS: Final = 30
