@@ -61,3 +61,12 @@ def test_init_does_not_overwrite_existing_files(tmp_path, capsys):
     assert run_command_line(["policies", "init", "gpu-maximum", "team-label", "--in", str(tmp_path)]) == 2
     assert "exists already, and was not changed: remove it, or choose another --in" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["team-label"]
+
+
+@pytest.mark.parametrize("verb", ["init", "new"])
+def test_a_link_without_a_target_exists_too(verb, tmp_path, capsys):
+    link = tmp_path / "team-label"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert run_command_line(["policies", verb, "team-label", "--in", str(tmp_path)]) == 2
+    assert "team-label: exists already, and was not changed: " in capsys.readouterr().err
+    assert (link.is_symlink(), [*tmp_path.iterdir()]) == (True, [link])

@@ -6,6 +6,7 @@ lines to edit.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +71,7 @@ def command(
             raise ConfigurationError(f"policy `{each}` does not exist{hint}")
     chosen = tuple(dict.fromkeys(name))
     for each in chosen:
-        if (parent / each).exists():
+        if os.path.lexists(parent / each):
             raise ConfigurationError(
                 f"{parent / each}: exists already, and was not changed: remove it, or choose another --in"
             )

@@ -6,6 +6,7 @@ edit them next.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -245,7 +246,7 @@ def command(
             )
         sys.stdout.write(terminal.lines(_add_cases(folder, case, settings)))
         return 0
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ConfigurationError(
             f"{folder}: exists already, and was not changed: choose another name, remove it, or add cases with --case"
         )
