@@ -8,9 +8,8 @@ import pytest
 from tests.rows import all_rows
 from webhook.cel import compiled_engine, corpus, typed_json
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import INT, NULL, STRING, list_of, map_of
-from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt
+from webhook.cel.values import Duration, JSONPatch, Map, Struct, Timestamp, TypeValue, UInt
 from webhook.errors import InputError
 
 DATA = Path(__file__).parent.parent / "data" / "cel"

@@ -13,9 +13,8 @@ from tests.rows import all_rows
 from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.structures import JSONPatch
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, list_of, map_of, object_type
-from webhook.cel.values import TypeValue, UInt, make_map
+from webhook.cel.values import JSONPatch, TypeValue, UInt, make_map
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, EvaluationPanic, NoSuchOverload
 

@@ -7,12 +7,12 @@ import pytest
 from tests.rows import all_rows
 from webhook.cel.equality import are_equal, compare
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.structures import Struct
 from webhook.cel.types import opaque_type
 from webhook.cel.values import (
     ABSENT,
     Duration,
     Map,
+    Struct,
     Timestamp,
     UInt,
     make_map,

@@ -15,8 +15,7 @@ from tests.literals import (
 from webhook.apimachinery.attributes import GroupVersionKind, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.library.optional_value import Optional
-from webhook.cel.structures import Struct
-from webhook.cel.values import Duration
+from webhook.cel.values import Duration, Struct
 from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues

@@ -9,7 +9,6 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
@@ -17,7 +16,9 @@ from webhook.cel.values import (
     TYPE_NAMES,
     DictWithEmptyMaps,
     Duration,
+    JSONPatch,
     Map,
+    Struct,
     Timestamp,
     fail_with_no_such_overload,
     map_find,

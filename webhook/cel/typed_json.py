@@ -16,9 +16,20 @@ from typing import Any
 from webhook.apimachinery.attributes import JSON
 from webhook.cel.library.moments import parse_duration, parse_timestamp
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, NULL, TIMESTAMP, Type
-from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, make_map, map_items, to_json, type_name
+from webhook.cel.values import (
+    Duration,
+    JSONPatch,
+    Map,
+    Struct,
+    Timestamp,
+    TypeValue,
+    UInt,
+    make_map,
+    map_items,
+    to_json,
+    type_name,
+)
 from webhook.errors import EvaluationError
 
 _SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}

@@ -10,7 +10,8 @@ without any conversion. The classes here are the rest. A value's CEL type follow
 
 Optionals are in library/optional_value.py. Classes of the libraries (Quantity, IP …) are opaque: they declare
 `cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. Knows no functions. Source of the
-rules: cel-go v0.26.0 common/types.
+rules: cel-go v0.26.0 common/types; of objects: k8s.io/apiserver v0.36.1 pkg/cel/mutation/dynamic/objects.go and
+pkg/cel/mutation/jsonpatch.go.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, TIMESTAMP, Type
 from webhook.errors import EvaluationError, EvaluationPanic, NoSuchOverload
 from webhook.yamltext.unread import Unread
@@ -168,6 +168,54 @@ class DictWithEmptyMaps(dict[str, Any]):
 
     def __missing__(self, _: str) -> dict[str, Any]:
         return {}
+
+
+_PATCH_TEXTS: Final = ("op", "path", "from")
+
+
+class Struct(dict[str, Any]):
+    """An object built by an expression: Object{…}, Object.spec{…}. `name` is its type's name.
+
+    Only a selection from a value that is known to be an object when the expression is checked reads its fields
+    (runtime.field_of). For everything else it has no fields, as upstream, where the value itself is not an indexer.
+    """
+
+    __slots__ = ("name",)
+    cel_type: ClassVar[Type] = Type("type")
+    """The type that `type(x)` returns; upstream it is the type of a type."""
+
+    def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__(fields)
+        self.name = name
+
+    def __getitem__(self, field: str) -> NoReturn:
+        raise KeyError(field)
+
+
+class JSONPatch(Struct):
+    """One operation of a JSON patch. op, path and from are always texts, and "" if they are not set."""
+
+    __slots__ = ()
+
+    def __init__(self, fields: Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__("JSONPatch", [*((text, "") for text in _PATCH_TEXTS), *fields])
+
+    def __getitem__(self, field: str) -> Any:
+        if field in self or field == "value":
+            return self.get(field)
+        raise EvaluationError(f"unsupported indexer: {field}")
+
+    def is_field_set(self, field: str) -> bool:
+        """Return whether a field is set: a text must not be empty, a value may be anything.
+
+        Raises:
+            EvaluationError: an operation has no such field.
+        """
+        if field == "value":
+            return field in self
+        if field in _PATCH_TEXTS:
+            return bool(self.get(field))
+        raise EvaluationError(f"unsupported field: {field}")
 
 
 MAPS = frozenset((dict, Map))

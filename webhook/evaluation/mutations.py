@@ -19,8 +19,7 @@ from msgspec import structs
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD, JSON, GroupVersionKind
-from webhook.cel.structures import Struct
-from webhook.cel.values import MAPS, map_items
+from webhook.cel.values import MAPS, Struct, map_items
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed, PatchError
 from webhook.evaluation import patch_values as patchvalues

@@ -21,11 +21,11 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.cel.library.lists import Origin, Origins
 from webhook.cel.library.optional_value import Optional
-from webhook.cel.structures import Struct
 from webhook.cel.values import (
     MAPS,
     NANOSECONDS,
     Duration,
+    Struct,
     Timestamp,
     TypeValue,
     UInt,

@@ -16,9 +16,8 @@ from typing import Any
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.optional_value import Optional
 from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, raise_no_such_overload
-from webhook.cel.structures import Struct
 from webhook.cel.types import Type
-from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_keys
+from webhook.cel.values import Duration, Map, Struct, Timestamp, TypeValue, UInt, map_keys
 from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {

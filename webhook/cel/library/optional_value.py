@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from webhook.cel.equality import are_equal
 from webhook.cel.library.refusal import go_type_name
 from webhook.cel.library.standard import list_index
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DYN, Type, optional_of
-from webhook.cel.values import ABSENT, MAPS, Duration, Timestamp, UInt, map_find
+from webhook.cel.values import ABSENT, MAPS, Duration, JSONPatch, Struct, Timestamp, UInt, map_find
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.yamltext.unread import refuse_unread_part

@@ -18,8 +18,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from webhook.cel.library.declaration import Overload
-from webhook.cel.structures import JSONPatch, Struct
-from webhook.cel.values import DictWithEmptyMaps, Duration, Map, Timestamp, TypeValue, UInt, type_name
+from webhook.cel.values import (
+    DictWithEmptyMaps,
+    Duration,
+    JSONPatch,
+    Map,
+    Struct,
+    Timestamp,
+    TypeValue,
+    UInt,
+    type_name,
+)
 from webhook.errors import BudgetExceeded, EvaluationPanic, NoSuchOverload
 
 _NUMBERS = frozenset((int, UInt, float))

@@ -14,14 +14,15 @@ from webhook.cel.library.costs import counted_size
 from webhook.cel.library.optional_value import Optional, check_key_type, is_field_present, is_zero, look_up_optional
 from webhook.cel.library.refusal import go_type_name, raise_no_such_overload
 from webhook.cel.library.standard import element_at
-from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
     UNHASHABLE,
     DictWithEmptyMaps,
     Duration,
+    JSONPatch,
     Map,
+    Struct,
     Timestamp,
     TypeValue,
     UInt,
