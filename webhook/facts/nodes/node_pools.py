@@ -19,7 +19,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
-from webhook.facts.gpu.device_pods import SERVING, without_repeated_problems
+from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import (
     AWS,
@@ -89,8 +89,7 @@ _WELL_KNOWN: Final = frozenset(
     )
 )
 """Labels that a NodePool may leave undefined, because the node gets them from its instance type and zone."""
-_GROUPS_OF_PODS: Final = ("leaderworkerset.x-k8s.io", "kubeflow.org", "disaggregatedset.x-k8s.io")
-_RAY: Final = (("ray.io", "RayCluster"), ("ray.io", "RayService"))
+_TRAINING_OPERATOR: Final = "kubeflow.org"
 _NODES: Final = "nodes"
 """Names in `limits` of a NodePool that are not resources of pods."""
 _MOST_NAMED: Final = 3
@@ -149,7 +148,7 @@ def _check_all_pools(each: PodsAndNodes) -> Iterator[Problem]:
 
 def starts_all_pods_at_once(subject: Subject) -> bool:
     """Return whether the pods of an object must run at the same time, so that a waiting pod is a problem."""
-    return subject.group_kind in SERVING or subject.group_kind in _RAY or subject.group_kind[0] in _GROUPS_OF_PODS
+    return subject.group_kind in PLACED - BATCH or subject.group_kind[0] == _TRAINING_OPERATOR
 
 
 def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Problem:
