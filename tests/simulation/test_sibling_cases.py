@@ -1,0 +1,33 @@
+"""The findings for variations of the faults of inference servers and shared GPUs, and for traps, in tests/data/siblings.
+
+A case has words that one finding must have (`must`), or, as a trap, words that no finding may have (`never`), in lower
+case. `python -m tests.simulation.test_sibling_cases` names the wrong cases.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fault_cases import holds_words, judge, read_cases
+
+CASES = read_cases(Path(__file__).parents[1] / "data" / "siblings" / "cases.jsonl")
+
+
+def is_right(case):
+    """Whether a fault is found, or a trap gets no finding about it."""
+    said = judge(case["files"], case["context"], is_whole=case["whole"])
+    texts = [each.lower() for each in said.texts]
+    if case["trap"]:
+        return not any(holds_words(texts, [word]) for word in case["never"])
+    return holds_words(texts, case["must"])
+
+
+@pytest.mark.slow
+def test_variations_of_mistakes_get_findings_and_valid_look_alikes_get_none():
+    assert [case["id"] for case in CASES if not is_right(case)] == []
+
+
+if __name__ == "__main__":
+    wrong = [case["id"] for case in CASES if not is_right(case)]
+    sys.stdout.write("".join(f"{each}\n" for each in (f"{len(CASES) - len(wrong)} of {len(CASES)}", *wrong)))
