@@ -177,7 +177,7 @@ def _goes_on(server: ApiServer) -> None:
     for name in ("ending", "waiting"):
         server.kubectl("patch", "pod", name, *merge, LATER)
     server.kubectl("delete", "pod", "running", "waiting", "--grace-period=0", "--force")
-    server.kubectl("delete", "job", "tracked", "--cascade=orphan")
+    server.kubectl("delete", "job", "tracked")
     server.kubectl("create", "namespace", "new")
     server.kubectl("label", "namespace", "new", "a=b")
     server.kubectl("delete", "namespace", "new", "--wait=false")
