@@ -19,7 +19,6 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
-from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification

@@ -18,7 +18,6 @@ from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.known_kinds import CLUSTER_SCOPED, KNOWN_KINDS
 from webhook.errors import InputProblem
 from webhook.facts.removed_versions import read_removed_versions
-from webhook.facts.served_versions.removed_versions import read_removed_versions
 from webhook.patch.schema import is_builtin, is_builtin_group
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
