@@ -25,7 +25,7 @@ USES: Mapping[str, tuple[Use, str]] = {
     "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "passed on for its text alone"),
     "webhook.apimachinery.names._KEY": (Use.WHOLE, "passed on for its text alone"),
     "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.workloads.mistakes._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
+    "webhook.workloads.table._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
 """How an expression is used, where its module does not show it."""
 
@@ -63,8 +63,8 @@ BOUNDED: Mapping[str, str] = {
     "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
-    "webhook.yamltext.block_lines._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
-    "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",
+    "webhook.yamltext.block_style._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
+    "webhook.yamltext.block_style._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }
 """Expressions that are not linear by themselves, or are built at run time, with their limits."""
 

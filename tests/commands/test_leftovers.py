@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cluster.server import ApiServer
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import ClusterReader
-from webhook.commands.leftovers import REMOVED_OBJECTS, leftovers
+from webhook.commands.installation import REMOVED_OBJECTS, leftovers
 
 
 def test_each_object_of_an_earlier_version_is_named_with_the_command_that_deletes_it(

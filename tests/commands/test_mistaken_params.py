@@ -8,8 +8,8 @@ from tests.cluster.server import ApiServer
 from webhook import assembly
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.connection import connect_to_cluster
-from webhook.commands.edited_params import mistaken_params
 from webhook.commands.enforcing import ClusterReader
+from webhook.commands.installation import mistaken_params
 from webhook.policy.load import load_policy_set
 from webhook.settings.serving import ServerSettings
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.server import ApiServer
 from webhook.cli import run_command_line
 from webhook.commands import publishing
-from webhook.report import object_report
+from webhook.report import policyreport
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 PODS = "/api/v1/pods"
@@ -186,7 +186,7 @@ def test_a_silent_server_is_not_awaited_again_and_again(publish, server):
 
 
 def test_the_worst_of_very_many_results_are_written(publish, server, monkeypatch):
-    monkeypatch.setattr(object_report, "MOST_RESULTS", 1)
+    monkeypatch.setattr(policyreport, "MOST_RESULTS", 1)
     publish()
     report = reports(server)["uid-bad"]
     assert [each["result"] for each in report["results"]] == ["fail"]

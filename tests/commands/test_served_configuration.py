@@ -12,7 +12,7 @@ from tests.cluster.server import ApiServer, config, page
 from webhook import assembly
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands.enforcing import ClusterReader
-from webhook.commands.served_configuration import check_served_configurations
+from webhook.commands.installation import check_served_configurations
 from webhook.settings.shared import Settings
 
 DAY = dt.date(2026, 12, 1)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
-from webhook.commands import watched_files
-from webhook.commands.watched_files import files_with_times, wait_for_change
+from webhook.commands import test
+from webhook.commands.test import files_with_times, wait_for_change
 from webhook.errors import ConfigurationError
 
 
@@ -49,7 +49,7 @@ def test_only_a_change_of_a_watched_file_ends_the_wait(tmp_path: Path) -> None:
 
 
 def test_very_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched_files, "MOST_FILES", 1)
+    monkeypatch.setattr(test, "MOST_FILES", 1)
     for name in "ab":
         (tmp_path / f"{name}.yaml").write_text("a: 1")
     with pytest.raises(ConfigurationError, match="name a folder with fewer"):

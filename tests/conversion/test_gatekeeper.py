@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.conversion.conditions import NAMESPACE_IN_CEL
 from webhook.conversion.gatekeeper import json_as_cel, policy_and_binding, with_defaults_of_template
+from webhook.conversion.native import NAMESPACE_IN_CEL
 from webhook.errors import NotConverted
 from webhook.workloads import table
 

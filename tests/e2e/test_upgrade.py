@@ -28,7 +28,7 @@ from tests.e2e.installation import (
     note_replicas_on_two_nodes,
 )
 from tests.e2e.replicas import apply, certificates, rendered, service, service_account, until
-from webhook.commands.leftovers import REMOVED_OBJECTS
+from webhook.commands.installation import REMOVED_OBJECTS
 
 pytestmark = pytest.mark.e2e
 
@@ -63,7 +63,7 @@ def test_an_upgrade_loses_no_request_and_names_edits_and_leftovers(
     with service(server, tmp_path) as replicas, creating(server) as made:
         before, base = (rendered(server, str(tree / "deploy" / "base"), replicas.port) for tree in (old, ROOT))
         removed = {(one.kind, one.name) for one in REMOVED_OBJECTS}
-        assert _names(before) - _names(base) == removed, "correct REMOVED_OBJECTS of webhook/commands/leftovers.py"
+        assert _names(before) - _names(base) == removed, "correct REMOVED_OBJECTS of webhook/commands/installation.py"
         apply(server, before)
         _issue(server, old, tmp_path)
         replicas.code = old

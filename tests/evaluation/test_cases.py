@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.policy.load import Options, refusal_of_manifest
-from webhook.suites.cases import RecordedCase, mismatches, read_recorded_cases
+from webhook.suites.recorded import RecordedCase, mismatches, read_recorded_cases
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"

@@ -15,7 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.trace import ReviewTrace
-from webhook.export.concerns import concerns_condition
+from webhook.export.registrations import concerns_condition
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))

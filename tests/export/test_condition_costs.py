@@ -14,9 +14,8 @@ from tests.rows import some_quickly
 from webhook.apimachinery.attributes import Phase
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT
 from webhook.cli import run_command_line
-from webhook.export.concerns import MEANINGS, concerns_condition
 from webhook.export.condition_costs import most_cost_of_condition
-from webhook.export.registrations import NOT_A_MIRROR, PLACES
+from webhook.export.registrations import MEANINGS, NOT_A_MIRROR, PLACES, concerns_condition
 from webhook.yamltext.yamlfile import dump
 
 VERSION = (1, 36)

@@ -13,8 +13,7 @@ from tests.literals import PODS, pod, policies, request, validating
 from webhook.admission import phases
 from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
-from webhook.export.concerns import MEANINGS, bookkeeping_condition
-from webhook.export.registrations import webhook_registrations
+from webhook.export.registrations import MEANINGS, bookkeeping_condition, webhook_registrations
 from webhook.manifests.annotations import CONCERNS
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from webhook import yamltext
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import block_style
-from webhook.yamltext.block_lines import UnsupportedStyleError
+from webhook.yamltext.block_style import UnsupportedStyleError
 from webhook.yamltext.reading import parse_documents
 
 

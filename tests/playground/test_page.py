@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.playground.browser import browser, is_there
-from webhook.playground.samples import read_samples
+from webhook.playground.application import read_samples
 
 pytestmark = [
     pytest.mark.browser,

@@ -7,7 +7,7 @@ import pytest
 from tests.playground.asking import evaluated
 from webhook.cli import run_command_line
 from webhook.manifests.models import MODELS
-from webhook.playground.samples import read_samples
+from webhook.playground.application import read_samples
 from webhook.yamltext import yamlfile
 
 NAMES = list(read_samples())

@@ -15,8 +15,7 @@ from tests.rows import all_rows
 from webhook.facts.subject import SHIPPED
 from webhook.input import shipped
 from webhook.suites.examples import Pair, examples
-from webhook.suites.rule_pages import rule_pages
-from webhook.suites.rule_reference import rules_of_policies
+from webhook.suites.rule_reference import rule_pages, rules_of_policies
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 FOLDER = Path(shipped.policies_folder())

@@ -11,7 +11,7 @@ from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.schema import decode, has_undeclared_field, kubernetes_type
-from webhook.schema.fit import create_type_check
+from webhook.schema.decode import create_type_check
 from webhook.schema.kinds import Declarations
 from webhook.yamltext.unread import Unread
 

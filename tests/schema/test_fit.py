@@ -7,7 +7,7 @@ import sys
 
 THREADS = """
 import sys, threading
-from webhook.schema.fit import create_type_check
+from webhook.schema.decode import create_type_check
 from webhook.schema.types import Fields
 
 def ask(of, start):

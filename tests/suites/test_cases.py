@@ -1,7 +1,7 @@
 """Cases that carry their own policies: what is a mismatch."""
 
 from tests.literals import CONFIG_MAPS, OPTIONS, validating
-from webhook.suites.cases import RecordedCase, mismatches
+from webhook.suites.recorded import RecordedCase, mismatches
 
 
 def case(**changes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.suites.defaults import comparable_object
+from webhook.suites.recorded import comparable_object
 
 
 def test_an_object_without_defaults_equals_one_with_them() -> None:

@@ -18,8 +18,7 @@ from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline
 from webhook.errors import CallError
-from webhook.yamltext.json_depth import is_deeper_than
-from webhook.yamltext.jsontext import decode_any_json
+from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))

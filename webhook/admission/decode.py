@@ -31,8 +31,7 @@ from webhook.deadline import Deadline
 from webhook.errors import CallError
 from webhook.evaluation.request_context import request_as_cel_value
 from webhook.rules.text import shorten_text
-from webhook.yamltext.json_depth import is_deeper_than
-from webhook.yamltext.jsontext import decode_any_json
+from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)

@@ -23,9 +23,16 @@ from webhook.cluster.connection import Connection
 from webhook.cluster.decoding import DEEPEST, is_too_deep
 from webhook.cluster.live_objects import PAGE, ServedKind, objects_of_kind, served_kinds
 from webhook.cluster.lookup import namespace_and_name
-from webhook.commands.audit_part import PartResult, StopSignal
+from webhook.commands.audit_part import (
+    ObjectAudit,
+    PartResult,
+    Reviewed,
+    StopSignal,
+    decisions_of,
+    has_unread_pods,
+    qualified_kind,
+)
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.job_demands import add_demand, queue_trees
 from webhook.errors import CallError, ConfigurationError, InputProblem, LookupFailed
 from webhook.evaluation.review_options import ReviewOptions

@@ -1,14 +1,15 @@
 """Audits one part of the input: returns its findings, and all other messages about it.
 
-The parts of a run are audited one after the other, in this process or in others. Their results are joined in the order
-of the input. No part needs results of another part.
+Each object is reviewed as if a user submitted it. The parts of a run are audited one after the other, in this process
+or in others. Their results are joined in the order of the input. No part needs results of another part.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field, structs
 
@@ -16,15 +17,19 @@ from webhook import assembly
 from webhook.admission import fixtures, submitted
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
-from webhook.apimachinery.attributes import JSON
+from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
+from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
+from webhook.cluster import Cluster
 from webhook.cluster.lookup import namespace_and_name
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
+from webhook.deadline import Deadline
 from webhook.errors import CallError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.facts.pods.unread_pods import unread_parts
 from webhook.input import document_stream, documents
 from webhook.input.document_stream import SourcePart
 from webhook.policy.param_rules import ParamRuleChecker
+from webhook.policy.policy_set import PolicySet
 from webhook.report.commented import CommentedFindings
 from webhook.report.counts import ObjectCounts
 from webhook.report.filters import Filters
@@ -33,13 +38,19 @@ from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writer
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import SkippedDocument
+from webhook.rules.decisions import Decision
 from webhook.text.terminal import one_line
+from webhook.workloads.table import Table
 from webhook.yamltext import templates
 from webhook.yamltext.source_line import Place
 
 if TYPE_CHECKING:
     from webhook.commands.git_changes import GitChanges
 
+
+Reviewed: TypeAlias = Literal["create", "stored"]
+_PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
+"""The phases of a review: created objects pass mutation first, stored ones did so when they were written, or never."""
 _LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
@@ -277,3 +288,45 @@ def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
 def _has_part_of_object(value: JSON) -> bool:
     """Return whether a document that is not an object has a part of an object, such as a kind without apiVersion."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))
+
+
+class ObjectAudit(Struct, frozen=True):
+    """The policies, how objects are reviewed, and what is reported in addition to the verdict."""
+
+    policies: PolicySet
+    reviewed: Reviewed
+    details: ReviewOptions
+
+    def run_policies_on_object(self, attributes: Attributes, cluster: Cluster) -> PhasesOutcome:
+        """Return the result of the policies for an object."""
+        if self.reviewed == "stored":
+            attributes = without_scheduled_node(attributes)
+        door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
+        return run_phases(attributes, _PHASES[self.reviewed], door)
+
+
+def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
+    """Return all decisions on an object; () if no policy applies."""
+    return (*outcome.decisions, *outcome.further)
+
+
+def has_unread_pods(attributes: Attributes, table: Table) -> bool:
+    """Return whether an object creates pods that are not read: without findings it is still not known to be good."""
+    kind = attributes.kind
+    return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
+
+
+def without_scheduled_node(attributes: Attributes) -> Attributes:
+    """Return a stored Pod without the node that the scheduler wrote, because rules about spec.nodeName are for
+    users.
+    """
+    spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
+    if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
+        return attributes
+    kept = {name: value for name, value in spec.items() if name != "nodeName"}
+    return replace(attributes, object={**attributes.object, "spec": kept})
+
+
+def qualified_kind(kind: GroupVersionKind) -> str:
+    """Return the kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

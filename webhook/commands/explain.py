@@ -46,7 +46,7 @@ def command(
         sys.stdout.write(pages.sections_about_rules(rule))
         return 0
     from webhook.assembly import create_compile_options
-    from webhook.suites.own_sections import own_sections
+    from webhook.suites.rule_reference import own_sections
 
     text = pages.sections_about_rules(rule, own_sections(policies, create_compile_options(settings)))
     sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))

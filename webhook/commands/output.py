@@ -1,22 +1,28 @@
-"""Parses `-o FORMAT[=FILE]` and writes to the chosen outputs. Knows no format."""
+"""Parses `-o FORMAT[=FILE]`, writes to the chosen outputs, and describes a run for the head of its report.
+
+Knows no format.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
 from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
 
+import typer
 from msgspec import Struct
 
 from webhook.errors import ConfigurationError
 from webhook.report.rule import Rules
 from webhook.report.screen import ScreenAwareWriter, screen_of
-from webhook.report.writer import Totals, Writer
+from webhook.report.writer import RunDescription, Totals, Writer
 from webhook.yamltext.input_files import leads_out_by_link
 
 Text: TypeAlias = Callable[[], str]
@@ -218,3 +224,24 @@ def _open_for_writing(file: str) -> TextIO:
 
 def _outputs_with_files_first(outputs: Sequence[Output]) -> list[Output]:
     return sorted(outputs, key=lambda output: not output.file)
+
+
+def describe_run(
+    command_line: typer.Context | None, *, policies: str = "", revision: str = "", docs_address: str = ""
+) -> RunDescription:
+    """Return how a report is made, with the present time.
+
+    Args:
+        command_line: the context of the command line, as the program got it; None if another verb calls this verb.
+        policies: the sets of policies.
+        revision: the commit that is checked out.
+        docs_address: where the documentation is published.
+    """
+    arguments = command_line.obj if command_line is not None else None
+    return RunDescription(
+        time=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        command=shlex.join(("claimgate", *arguments)) if arguments is not None else "",
+        policies=policies,
+        revision=revision,
+        docs_address=docs_address,
+    )

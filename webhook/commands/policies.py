@@ -1,13 +1,11 @@
-"""`claimgate policies`: which policies are loaded, whether they compile, and what a cluster can take natively.
-
-`claimgate policies rules` prints the reference of rules, as one text or as pages, and the tables of late failures.
-"""
+"""DOC"""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -15,20 +13,29 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from webhook import assembly
-from webhook.commands import init_policy, new_policy, options, output, policy_details, policy_text
-from webhook.commands.checked_exceptions import check_policy_exceptions, lines_about_exceptions
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.lookup import namespace_and_name
+from webhook.commands import init_policy, new_policy, options, output, policy_details
 from webhook.commands.options import complete_output, complete_rule
 from webhook.errors import ConfigurationError, InputError, InputProblem
+from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.manifests.leave_alone import current_day
-from webhook.manifests.policy_exceptions import is_policy_exception
-from webhook.policy.configured_rules import apply_configuration_to_policies
+from webhook.manifests.models import ShapeError
+from webhook.manifests.policy_exceptions import effect_of_exception, is_policy_exception, parse_policy_exception
+from webhook.policy.configured_rules import KnownNames, apply_configuration_to_policies, mistakes_of_policy_exception
 from webhook.policy.load import compile_policy_documents, load_policy_set, read_policy_documents
 from webhook.policy.policy_set import PolicySet
+from webhook.rules import pages
 from webhook.settings.shared import Settings
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
+from webhook.yamltext.yamlfile import Document
 
+_PLACES: dict[str, FieldPath] = {"Expired": ("spec", "expires"), "TooLong": ("spec", "expires")}
+"""The fields that the reasons of an effect are about."""
 SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version", "own_namespace")
 Folders: TypeAlias = Annotated[
     list[Path] | None,
@@ -65,7 +72,7 @@ def command(
 
     Each rule has its reason, its source, a bad and a good example from the suites, and how to switch it off.
     """
-    from webhook.suites import late_failures, rule_pages
+    from webhook.suites import late_failures, rule_reference
     from webhook.suites.examples import examples
 
     if (bool(rule), pages is not None, late).count(True) > 1:
@@ -78,9 +85,9 @@ def command(
         text = late_failures.late_failures_as_markdown(policies, uncovered)
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     elif pages is not None:
-        _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))
+        _write_pages(pages, rule_reference.rule_pages(policies, examples(places, how)))
     else:
-        text = rule_pages.rules_as_text(policies, lambda: examples(places, how, rule or None), rule or ())
+        text = rule_reference.rules_as_text(policies, lambda: examples(places, how, rule or None), rule or ())
         sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0
 
@@ -117,7 +124,8 @@ def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: S
     loaded = _load_named_policies(folder, settings)
     described = [policy_details.brief_details(policy) for policy in loaded.policies]
     output.write_to_outputs(
-        outputs, {"text": lambda: policy_text.policy_table(described), "json": lambda: _descriptions_as_json(described)}
+        outputs,
+        {"text": lambda: policy_details.policy_table(described), "json": lambda: _descriptions_as_json(described)},
     )
     options.warn_of_unbound(loaded)
     return 0
@@ -160,7 +168,7 @@ def check(
         outputs,
         {
             "text": lambda: (
-                (policy_text.check_report(described, verbose=verbose) if described else "")
+                (policy_details.check_report(described, verbose=verbose) if described else "")
                 + terminal.lines(lines_about_exceptions(exceptions, settings.configuration))
             ),
             "json": lambda: _descriptions_as_json([*described, *exceptions]),
@@ -168,7 +176,7 @@ def check(
     )
     if loaded.foreign:
         sys.stderr.write(terminal.lines([f"warning: {loaded.foreign}"]))
-    is_wrong = loaded.unbound_policy_names or any(map(policy_text.has_certain_mistakes, described))
+    is_wrong = loaded.unbound_policy_names or any(map(policy_details.has_certain_mistakes, described))
     return 1 if is_wrong or any(each["mistakes"] for each in exceptions) else 0
 
 
@@ -253,3 +261,58 @@ def _load_policies_and_exceptions(
 
 def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:
     return terminal.escape_json_text(json.dumps(list(described), indent=2, ensure_ascii=False)) + "\n"
+
+
+def check_policy_exceptions(
+    documents: Iterable[Document], policies: PolicySet, configuration: ConfigurationFile, day: dt.date
+) -> list[dict[str, Any]]:
+    """Return for each PolicyException its `kind`, `name` with its namespace, `file`, and `mistakes` with their places.
+
+    Args:
+        documents: documents of files; those of other kinds are left out.
+        policies: policies of the site, whose rules may be named beside the shipped ones.
+        configuration: the file with the bounds; without one, bounds are not checked.
+        day: today. An object of a file counts as created today.
+    """
+    names = KnownNames.of(policies, frozenset(pages.shipped_rule_ids()))
+    checked: list[dict[str, Any]] = []
+    for document in documents:
+        for inside, value in objects_of_list(document.value):
+            if not is_policy_exception(value):
+                continue
+            told = _mistakes(value, names, configuration, day)
+            checked.append(
+                {
+                    "kind": "PolicyException",
+                    "name": "/".join(filter(None, namespace_and_name(value))),
+                    "file": document.file,
+                    "mistakes": [str(document.problem((*inside, *path), text)) for path, text in told],
+                }
+            )
+    return checked
+
+
+def _mistakes(
+    value: JSON, names: KnownNames, configuration: ConfigurationFile, day: dt.date
+) -> Iterator[tuple[FieldPath, str]]:
+    try:
+        exception = parse_policy_exception(value)
+    except ShapeError as error:
+        yield from error.problems
+        return
+    yield from mistakes_of_policy_exception(exception, names)
+    effect = effect_of_exception(exception, configuration.value, day)
+    if not effect.holds and (configuration.document is not None or effect.reason == "Expired"):
+        yield _PLACES.get(effect.reason, ("spec", "rules")), f"it has no effect: {effect.message}"
+
+
+def lines_about_exceptions(checked: Sequence[dict[str, Any]], configuration: ConfigurationFile) -> Iterator[str]:
+    """Yield a line about all PolicyExceptions, then the mistakes of each."""
+    if not checked:
+        return
+    wrong = sum(bool(one["mistakes"]) for one in checked)
+    bounds = configuration.path or "no configuration file, so bounds are not checked: name it with --config"
+    verdict = f"{wrong} {'has' if wrong == 1 else 'have'} mistakes" if wrong else "no mistake found"
+    yield f"{counted(len(checked), 'PolicyException')}: {verdict} ({bounds})"
+    for one in checked:
+        yield from (f"    {text}" for text in one["mistakes"])

@@ -21,8 +21,7 @@ from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, InputProblem, LookupFailed
 from webhook.report.finding import Finding, Result
 from webhook.report.formats import PublishedFormat
-from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
-from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi
+from webhook.report.policyreport import DIGEST, MANAGED_BY, NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi, object_report
 from webhook.text.wording import counted
 
 APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}

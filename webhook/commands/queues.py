@@ -22,8 +22,7 @@ from webhook.facts.queue_overview import QueueOverview
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.input import documents
 from webhook.logs.structured import Log
-from webhook.report.queue_svg import queue_svg
-from webhook.report.queue_text import queue_json, queue_text
+from webhook.report.queue_drawings import queue_json, queue_svg, queue_text
 from webhook.text import terminal
 
 FORMATS = ("text", "json", "svg")

@@ -78,7 +78,7 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
 
 def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
     """Return a function that finds looked up objects in the files of a stream, in the cluster."""
-    from webhook.commands.ray_work import IndexWork
+    from webhook.commands.ray_cluster import IndexWork
 
     def index(indexer: Indexer) -> AuditIndex:
         whole = AuditIndex()
@@ -93,7 +93,7 @@ def create_ray_auditor(
     cluster: RayCluster, assembled: ReviewAssembly, how: PartOptions, stream: DocumentStream
 ) -> Results:
     """Return a function that audits the files of a stream in the cluster."""
-    from webhook.commands.ray_work import AuditWork
+    from webhook.commands.ray_cluster import AuditWork
 
     work = AuditWork(assembled, how)
 

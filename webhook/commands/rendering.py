@@ -26,8 +26,7 @@ from webhook.apimachinery import releases
 from webhook.cluster import kustomizations
 from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
-from webhook.commands.folder_copies import FolderCopies
-from webhook.commands.kustomization_copies import copy_kustomization
+from webhook.commands.folder_copies import FolderCopies, copy_kustomization
 from webhook.errors import InputProblem, ProgramError
 from webhook.facts.removed_versions import replacements_in_kubernetes
 from webhook.input.document_stream import DocumentStream

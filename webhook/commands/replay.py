@@ -20,7 +20,7 @@ from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, Re
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
-from webhook.commands import options, output, report_head, report_options
+from webhook.commands import options, output, report_options
 from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.input import documents
 from webhook.manifests.configuration_model import FailOn
@@ -104,7 +104,7 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     policies = f"those of {server}" if server else assembly.describe_policy_sets_in_use(settings)
-    about = report_head.describe_run(command_line, policies=policies, docs_address=settings.docs_address)
+    about = output.describe_run(command_line, policies=policies, docs_address=settings.docs_address)
     inputs = documents.read_documents(named)
     local = partial(_local_backend, settings, inputs, explains=explain, records=record is not None)
     with _server_backend(server, ca, settings) if server else local() as asked:

@@ -1,24 +1,40 @@
-"""`claimgate rollout`: what an installation that only audits or warns would have refused."""
+"""`claimgate rollout`: what an installation that only audits or warns would have refused.
+
+Counts the requests that enforce would have refused: from metrics, from the server's log, and from an API server's audit
+log. Knows the three by their lines: the counter `claimgate_broken_rules_total`, the log fields `would_deny` and
+`would_warn`, and the audit annotations `would-deny` and `would-warn`. A rule with a result in both phases of a request
+counts once.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
+from webhook.admission.enforce import WITHHELD_KEYS
+from webhook.apimachinery.attributes import controller_name
 from webhook.commands import output
+from webhook.commands.backtest_part import MOST_NAMES, OTHERS
 from webhook.commands.options import complete_output
-from webhook.commands.withheld_counts import WithheldCount, WithheldCounts, lines_of_counts
 from webhook.errors import ConfigurationError, InputProblem
 from webhook.input import log_lines
+from webhook.rules.text import shorten_text
 from webhook.text import terminal
+from webhook.text.wording import counted, some_of
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
+_PENDING: Final = 1_000
+"""How many requests of the mutating phase wait for their line of the validating phase."""
+_LONGEST: Final = 253
+_METRIC: Final = "claimgate_broken_rules_total"
 FORMATS: Final = ("text", "json")
 _DIGITS: Final = 4
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -106,3 +122,216 @@ def _as_json(counts: WithheldCounts) -> str:
 
 def _print_problems(problems: Sequence[InputProblem]) -> None:
     sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldRequest:
+    """A request that would have been refused or warned about, and its place in a log."""
+
+    time: str
+    operation: str
+    kind: str
+    namespace: str
+    name: str
+    owner: str
+    place: str
+
+
+@dataclass(slots=True)
+class WithheldCount:
+    """The counts of one rule, and its newest request."""
+
+    requests: int = 0
+    namespaces: Counter[str] = field(default_factory=Counter)
+    owners: Counter[str] = field(default_factory=Counter)
+    newest: WithheldRequest | None = None
+
+    def add(self, request: WithheldRequest) -> None:
+        """Count a request."""
+        self.requests += 1
+        for counter, name in ((self.namespaces, request.namespace or "(none)"), (self.owners, request.owner)):
+            counter[name if name in counter or len(counter) < MOST_NAMES else OTHERS] += 1
+        if self.newest is None or request.time >= self.newest.time:
+            self.newest = request
+
+
+@dataclass(slots=True)
+class WithheldCounts:
+    """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
+
+    lines: the lines that were understood. old: those before `since`. undated: requests without a known time. others:
+    lines that are not from claimgate.
+    """
+
+    since: datetime | None = None
+    denials: dict[str, WithheldCount] = field(default_factory=dict)
+    warnings: dict[str, WithheldCount] = field(default_factory=dict)
+    metrics: dict[str, Counter[str]] = field(default_factory=dict)
+    lines: int = 0
+    old: int = 0
+    undated: int = 0
+    others: int = 0
+    _mutated: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
+
+    def count_lines(self, lines: Iterable[bytes], file: str, first: int) -> None:
+        """Count the lines of a file; the first line has this number."""
+        for number, line in enumerate(lines, first):
+            if line.startswith((b"claimgate_", b"# HELP claimgate_", b"# TYPE claimgate_")):
+                self._count_metric(line)
+            elif line.strip() and not line.startswith(b"#"):
+                self._count_log_line(line, f"{file}:{number}")
+
+    def _count_metric(self, line: bytes) -> None:
+        name, _, rest = line.decode(errors="replace").partition("{")
+        labels, _, number = rest.partition("} ")
+        if name == _METRIC:
+            try:
+                count = int(float(number.split()[0]))  # a timestamp may follow
+            except (IndexError, OverflowError, ValueError):
+                self.others += 1
+                return
+            pairs = [each.partition('="') for each in labels.removesuffix('"').split('",')]
+            values = {key: value for key, _, value in pairs}
+            if count > 0:
+                counts = self.metrics.setdefault(values.get("enforcement_action", ""), Counter())
+                counts[values.get("rule", "")] += count
+        self.lines += 1
+
+    def _count_log_line(self, line: bytes, place: str) -> None:
+        try:
+            value = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = None
+        read = _read_log_line(value, place) if isinstance(value, dict) else None
+        if read is None:
+            self.others += 1
+            return
+        request, rules = read
+        if self.since is not None:
+            time = _time_of_text(request.time)
+            if time is None or time < self.since:
+                self.undated += time is None
+                self.old += time is not None
+                return
+        self.lines += 1
+        known = self._rules_of_first_phase(value, request, rules)
+        for counts, key in ((self.denials, "deny"), (self.warnings, "warn")):
+            for rule in rules[key]:
+                if rule in known:
+                    continue
+                named = rule if rule in counts or len(counts) < MOST_NAMES else OTHERS
+                counts.setdefault(named, WithheldCount()).add(request)
+
+    def _rules_of_first_phase(
+        self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
+    ) -> set[str]:
+        """Return the rules that were counted in the mutating phase of the same request; the log has a line a phase."""
+        key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
+        if value.get("phase") == "validate":
+            return self._mutated.pop(key, set())
+        if value.get("phase") == "mutate":
+            if len(self._mutated) >= _PENDING:
+                self._mutated.pop(next(iter(self._mutated)))
+            self._mutated[key] = {rule for listed in rules.values() for rule in listed}
+        return set()
+
+
+def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldRequest, Mapping[str, Sequence[str]]] | None:
+    """Return the request of a line, and its rules by the action that enforce would take; None for a line of something
+    else.
+    """
+    if value.get("message") == "review":
+        rules = {key: _texts(value.get(f"would_{key}")) for key in WITHHELD_KEYS}
+        owner = value.get("owner") or value.get("user")
+        time, operation, kind, namespace, name = (
+            _shown(value.get(key)) for key in ("time", "operation", "kind", "namespace", "name")
+        )
+        return WithheldRequest(time, operation, kind, namespace, name, _shown(owner), place), rules
+    if value.get("kind") == "Event" and str(value.get("apiVersion")).startswith("audit.k8s.io/"):
+        if value.get("stage") not in (None, "ResponseComplete"):
+            return WithheldRequest(_shown(value.get("stageTimestamp")), "", "", "", "", "", place), _no_rules()
+        return _request_of_event(value, place), _rules_of_annotations(value.get("annotations"))
+    return None
+
+
+def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
+    about, user = _fields_of(event, "objectRef"), _fields_of(event, "user")
+    obj = event.get("requestObject")
+    owner = controller_name(obj) or user.get("username")
+    time, verb = (_shown(event.get(key)) for key in ("stageTimestamp", "verb"))
+    resource, namespace, name = (_shown(about.get(key)) for key in ("resource", "namespace", "name"))
+    return WithheldRequest(time, verb, resource, namespace, name, _shown(owner), place)
+
+
+def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
+    """Return the rules of all annotations with our keys: each webhook has its name in front of the key."""
+    rules: dict[str, dict[str, None]] = {"deny": {}, "warn": {}}
+    for key, text in annotations.items() if isinstance(annotations, dict) else ():
+        webhook, _, name = key.rpartition("/")
+        for would, own in WITHHELD_KEYS.items():
+            if name == own and webhook.endswith("claimgate.dev") and isinstance(text, str):
+                rules[would].update(dict.fromkeys(text.split(", ")))
+    return {would: list(listed) for would, listed in rules.items()}
+
+
+def _fields_of(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = event.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _no_rules() -> Mapping[str, Sequence[str]]:
+    return {"deny": (), "warn": ()}
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _shown(value: Any) -> str:
+    return shorten_text(str(value), _LONGEST) if value else ""
+
+
+def _time_of_text(text: str) -> datetime | None:
+    """Return the time of a line; None if it has none that can be read."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def lines_of_counts(counts: WithheldCounts) -> Iterator[str]:
+    """Yield the report for a person."""
+    since = f" since {counts.since:%Y-%m-%dT%H:%M:%SZ}" if counts.since else ""
+    yield from _lines_of_rules(f"would be refused{since}", counts.denials)
+    yield from _lines_of_rules(f"would be warned of{since}", counts.warnings)
+    for action, title in (("would_deny", "refused"), ("would_warn", "warned of")):
+        if listed := counts.metrics.get(action):
+            yield f"would be {title}, by the metrics of servers since their start:"
+            yield from (f"  {count:6}  {rule}" for rule, count in listed.most_common())
+    if not (counts.denials or counts.warnings or any(map(counts.metrics.get, ("would_deny", "would_warn")))):
+        yield f"nothing would be refused or warned of{since}, in what was read"
+    if counts.undated:
+        yield f"not counted, because the time cannot be read: {counted(counts.undated, 'line')}"
+
+
+def _lines_of_rules(title: str, rules: Mapping[str, WithheldCount]) -> Iterator[str]:
+    if not rules:
+        return
+    yield f"{title}:"
+    for rule, count in sorted(rules.items(), key=lambda each: (-each[1].requests, each[0])):
+        yield f"  {count.requests:6}  {rule}"
+        yield f"          namespaces: {_listed(count.namespaces)}"
+        yield f"          owners: {_listed(count.owners)}"
+        if (last := count.newest) is not None:
+            place = "/".join(filter(None, (last.namespace, last.name)))
+            yield f"          newest: {last.time} {last.operation} {last.kind} {place} ({last.place})"
+        setting = f"`levels: {{rules: {{{rule}: warn}}}}` in claimgate.yaml"
+        yield f"          to spare it: {setting if '/' in rule else '`validationActions: [Warn]` in its binding'}"
+
+
+_SHOWN: Final = 5
+
+
+def _listed(names: Counter[str]) -> str:
+    return some_of([f"{name} {count}" for name, count in names.most_common()], _SHOWN)

@@ -1,4 +1,7 @@
-"""`claimgate test`: the suites of policies, run through the same function that serves."""
+"""`claimgate test`: the suites of policies, run through the same function that serves.
+
+With `--watch` the suites run again when a file changes. Files are watched by their sizes and times, again and again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,8 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook import assembly
-from webhook.commands import options, output, report_head
-from webhook.commands.watched_files import files_with_times, wait_for_change
+from webhook.commands import options, output
 from webhook.errors import ClaimgateError, ConfigurationError, InputError, InputProblem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
@@ -32,8 +34,11 @@ from webhook.suites.case import Case, Entry, UnreadableCase, run_case
 from webhook.suites.files import Suite
 from webhook.text import terminal
 from webhook.text.wording import counted
-from webhook.yamltext import input_files
+from webhook.yamltext import input_files, yamlfile
 
+INTERVAL_S: Final = 0.5
+MOST_FILES: Final = 5_000
+"""Files that are checked in each interval: about 20 milliseconds."""
 _NO_CASE: Final = 2
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
@@ -102,7 +107,7 @@ def command(
         with output.Report(outputs, writers, {}) as report:
             for result in tests.results():
                 report.write_entry(result)
-            report.end(tests.totals(report_head.describe_run(command_line, policies="those of each suite")))
+            report.end(tests.totals(output.describe_run(command_line, policies="those of each suite")))
         _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
         if problems := tests.problems():
             raise InputError(*problems)
@@ -241,3 +246,37 @@ def _problem_of_no_case(suite: Suite) -> InputProblem:
 
 def _print_lines(lines: Sequence[str]) -> None:
     sys.stderr.write(terminal.lines(lines))
+
+
+def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep: Callable[[float], None]) -> None:
+    """Return when a file has been added, changed or removed since `before`, and no other followed in an interval.
+
+    Raises:
+        ConfigurationError: there are too many files.
+    """
+    while (now := files_with_times(places)) == before:
+        sleep(INTERVAL_S)
+    while True:  # an editor may write several files
+        sleep(INTERVAL_S)
+        again = files_with_times(places)
+        if again == now:
+            return
+        now = again
+
+
+def files_with_times(places: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
+    """Return the size and the time of the last change of each file of YAML or JSON in these folders.
+
+    Raises:
+        ConfigurationError: there are too many files.
+    """
+    files: dict[str, tuple[int, int]] = {}
+    for file in yamlfile.listing(places).files:
+        if len(files) == MOST_FILES:
+            raise ConfigurationError(f"--watch: there are more than {MOST_FILES:,} files: name a folder with fewer")
+        try:
+            status = file.path.stat()
+        except OSError:  # it has just been removed
+            continue
+        files[str(file.path)] = status.st_size, status.st_mtime_ns
+    return files

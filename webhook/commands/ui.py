@@ -82,8 +82,7 @@ def command(
 
 def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]]:
     """Return what `claimgate policies check` says of each policy with something to say: `policy` and `mistakes`."""
-    from webhook.commands.policy_details import full_details
-    from webhook.commands.policy_text import lines_about_mistakes
+    from webhook.commands.policy_details import full_details, lines_about_mistakes
 
     described = (full_details(policy, loaded, {}, how) for policy in loaded.policies)
     told = ({"policy": each["name"], "mistakes": list(lines_about_mistakes(each))} for each in described)

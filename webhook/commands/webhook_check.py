@@ -118,7 +118,6 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         version: the Kubernetes version of the API server.
     """
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
-    from webhook.commands.edited_params import edited_params, mistaken_params
     from webhook.commands.enforcing import (
         ClusterReader,
         count_ready_replicas,
@@ -126,9 +125,8 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
         requests_without_replica,
         steps_before_enforcing,
     )
-    from webhook.commands.leftovers import leftovers
+    from webhook.commands.installation import check_served_configurations, edited_params, leftovers, mistaken_params
     from webhook.commands.opted_out import notes_about_opt_out
-    from webhook.commands.served_configuration import check_served_configurations
 
     cluster = ClusterReader(connection)
     try:

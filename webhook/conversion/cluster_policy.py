@@ -15,10 +15,11 @@ from typing import Any, Final
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.syntax.text import string_literal
-from webhook.conversion.conditions import NAMESPACE_IN_CEL, conditions_with_valid_names
 from webhook.conversion.native import (
+    NAMESPACE_IN_CEL,
     binding_of_policy,
     check_known_fields,
+    conditions_with_valid_names,
     list_at,
     maps_at,
     name_of,

@@ -15,11 +15,12 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.text import string_literal
-from webhook.conversion.conditions import NAMESPACE_IN_CEL, conditions_with_valid_names
 from webhook.conversion.expressions import parsed_or_none
 from webhook.conversion.native import (
+    NAMESPACE_IN_CEL,
     binding_of_policy,
     check_known_fields,
+    conditions_with_valid_names,
     list_at,
     maps_at,
     name_of,

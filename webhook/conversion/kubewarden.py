@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import get
-from webhook.conversion.conditions import conditions_with_valid_names
 from webhook.conversion.native import (
     binding_of_policy,
     check_known_fields,
+    conditions_with_valid_names,
     maps_at,
     name_of,
     native_policy,

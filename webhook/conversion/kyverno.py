@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.conversion.conditions import conditions_with_valid_names
 from webhook.conversion.expressions import adds_empty_value, inline_variables, with_plain_functions
 from webhook.conversion.native import (
     binding_of_policy,
     check_known_fields,
     check_shape,
+    conditions_with_valid_names,
     list_at,
     maps_at,
     name_of,

@@ -1,7 +1,10 @@
-"""The native objects that conversions make: policies, bindings, and which fields of a policy a conversion knows."""
+"""The native objects that conversions make: policies, bindings, matchConditions, and the fields of a policy that are
+known.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +14,12 @@ from webhook.errors import NotConverted
 from webhook.manifests.models import GROUP, ShapeError, parse_manifest
 from webhook.rules.decisions import SEVERITIES
 
+_LONGEST: Final = 50
+NAMESPACE_IN_CEL: Final = (
+    "request.kind.group == '' && request.kind.kind == 'Namespace' ? (has(request.name) ? request.name : '') : "
+    "(has(request.namespace) ? request.namespace : '')"
+)
+"""The namespace of an object, which for a Namespace is its own name; "" for an object of the cluster."""
 _API_VERSION: Final = f"{GROUP}/v1"
 _OF_KUBECTL: Final = "kubectl.kubernetes.io/"
 _SEVERITY: Final = "policies.kyverno.io/severity"
@@ -123,3 +132,13 @@ def name_of(value: JSON) -> str:
 def _texts(value: JSON, key: str) -> Mapping[str, str]:
     texts = get(value, ("metadata", key))
     return {str(each): str(text) for each, text in texts.items()} if isinstance(texts, dict) else {}
+
+
+def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the conditions, each with a unique name; a valid name stays. Names decide nothing."""
+    made: dict[str, dict[str, Any]] = {}
+    for index, each in enumerate(conditions):
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(each.get("name", "")))[:_LONGEST].strip("-_.")
+        name = name if name and name not in made else f"condition-{index}"
+        made[name] = {**each, "name": name}
+    return list(made.values())

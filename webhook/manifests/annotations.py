@@ -31,7 +31,7 @@ CONCERNS = (
     "pod-level",
     "custom-kinds",
 )
-"""The words for which export/concerns.py has expressions."""
+"""The words for which export/registrations.py has expressions."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
 """The concerns that depend only on the resources and claims of a Pod (evaluation/invocations.py)."""
 _NAMES = (

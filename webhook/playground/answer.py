@@ -1,12 +1,12 @@
-"""Answers as plain JSON for the page: the text of kubectl, the changes, the policies with a result and why, and the
-costs.
+"""Answers as plain JSON for the page: the text of kubectl, the changes, the policies with a result, and the costs.
 
-Texts stay unchanged: the page shows them as text and never as markup. Decides nothing.
+The page draws two parts next to a verdict: the pod sets of an object, and the queues of its cluster. Texts stay
+unchanged: the page shows them as text and never as markup. Decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -15,15 +15,23 @@ from msgspec import to_builtins
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.admission.submitted import SubmittedObject
-from webhook.apimachinery.attributes import Attributes, Operation
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
 from webhook.errors import ClaimgateError, InputError, InputProblem, PolicyError
+from webhook.facts.kueue.overview import read_queue_overview
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.input import documents
-from webhook.playground.cluster_parts import list_pod_sets_with_devices
 from webhook.playground.measured_engine import MeasuredEvaluation
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, findings_of_object, subject_of_request
+from webhook.report.queue_drawings import queue_svg, queue_text
 from webhook.report.records import json_on_one_line
 from webhook.report.rule import RulesOfPolicies
+from webhook.schema import decode_object
+from webhook.workloads.table import Table
 from webhook.yamltext import yamlfile
 
 WEBHOOK: Final = "validate.claimgate.dev"
@@ -122,3 +130,31 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
         "severity": finding.decision.severity or finding.rule.severity,
         "docs": finding.rule.docs if finding.rule.docs.startswith("https://") else "",
     }
+
+
+def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
+    """List the pod sets of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and
+    all.
+    """
+    view = ClusterView(cluster, attributes.namespace, Deadline())
+    obj = decode_object(attributes.object, attributes.kind, view.deadline).value
+    if not isinstance(obj, dict):
+        return []
+    subject = Subject(object=obj, old_object=attributes.old_object, attributes=attributes, cluster=view, table=table)
+    devices = {each["path"]: each for each in subject.fact("gpu")["podSets"]}
+    return [
+        {
+            "name": each["name"],
+            "path": each["path"],
+            "pods": each["pods"],
+            "devices": devices.get(each["path"], {}).get("devices", 0),
+            "total": devices.get(each["path"], {}).get("total"),
+        }
+        for each in subject.fact("podSets")
+    ]
+
+
+def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
+    """Return the queues of Kueue as a picture and as text; None if the cluster has none."""
+    made = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
+    return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -2,7 +2,7 @@
 
 It answers only on loopback, and only to its own page. A page of another origin in the same browser must not read files
 or clusters through it, nor a name that points to 127.0.0.1 (DNS rebinding). Nothing that is typed leaves the machine:
-the page may load nothing from elsewhere.
+the page may load nothing from elsewhere. Samples are questions in the files that the page also opens and saves.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from webhook.playground.answer import input_errors_as_json
 from webhook.playground.evaluation import Check, answer_question
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
-from webhook.playground.samples import read_samples
 from webhook.playground.words import fields_of_kind, words_of_expressions
 from webhook.playground.worker import Workers
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import DenialStatus
+from webhook.yamltext import yamlfile
 
+FOLDER: Final = Path(__file__).with_name("samples")
 PAGE: Final = Path(__file__).with_name("page")
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _NONCE: Final = "NONCE"
@@ -187,3 +188,8 @@ async def _read_bounded_body(request: Request) -> bytes:
 def _error_response(error: CallError) -> Response:
     body = encode_failure_status(DenialStatus(code=error.code, reason=error.reason, message=error.message))
     return Response(body, status_code=error.code, media_type="application/json")
+
+
+def read_samples() -> Mapping[str, Mapping[str, Any]]:
+    """Return every sample by its name, in the order of the files: `title`, `object`, `cluster`, `phase`, `isWhole`."""
+    return {path.stem: yamlfile.read(path)[0].value for path in sorted(FOLDER.glob("*.yaml"))}

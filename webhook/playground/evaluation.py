@@ -24,7 +24,7 @@ from webhook.input import documents
 from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import GROUP, MODELS, VALIDATING
 from webhook.playground import answer
-from webhook.playground.cluster_parts import describe_queues
+from webhook.playground.answer import describe_queues
 from webhook.playground.denials import pages_of_rules, rules_of_denial
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question

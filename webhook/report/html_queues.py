@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from webhook.facts.queue_overview import QueueResourceAmounts, QueueRow
 from webhook.facts.resource_units import format_amount_with_resource_name
-from webhook.report.queue_svg import amounts_in_words
-from webhook.report.queue_text import lines_of_admissible_amounts, title
+from webhook.report.queue_drawings import amounts_in_words, lines_of_admissible_amounts, title
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueTrees
 from webhook.text.terminal import one_line
 from webhook.text.wording import counted

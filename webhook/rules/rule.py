@@ -9,13 +9,15 @@
 
 The id is written in full, so that a search for the id in a message finds the record, and the record its one function.
 Users name ids in params and reports: an id is stable. Nothing is registered here: catalogue.py collects the records.
+A rule also has the moment when an object that breaks it fails, without this webhook.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -24,9 +26,23 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.rules.actions import LEVELS, Level
 from webhook.rules.decisions import SEVERITIES
-from webhook.rules.moments import MOMENTS, Moment
 from webhook.rules.problem import MissingObject, Problem
 
+Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
+"""One of MOMENTS, or "" if a rule sets none."""
+AT_ONCE: Final = "create"
+MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AT_ONCE: "Refused when it is created or changed",
+        "controller": "Accepted, but the controller fails, or its pods are refused",
+        "pending": "Accepted, but never admitted or scheduled",
+        "start": "Pods start and fail",
+        "waiting": "Pods run and wait for ever",
+        "silent": "Runs, but not as the manifest says",
+        "disruption": "Loses work or devices when something fails",
+    }
+)
+"""The moments in order of time, as in titles."""
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")

@@ -5,9 +5,8 @@ forms of names, ranges, choices, fields that do not exist. The declarations are 
 come from the table of patch/, those of custom kinds are in `data/`. Knows no rule of any API.
 """
 
-from webhook.schema.decode import DecodedValue, decode, has_undeclared_field
+from webhook.schema.decode import DecodedValue, Mismatch, decode, has_undeclared_field
 from webhook.schema.kinds import decode_object, type_of
-from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import kubernetes_type
 
 __all__ = ["DecodedValue", "Mismatch", "decode", "decode_object", "has_undeclared_field", "kubernetes_type", "type_of"]

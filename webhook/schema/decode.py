@@ -8,22 +8,159 @@ is returned as the same value.
 A text with a placeholder (`$`, `{{`, `NUM_NODES`), or the value of `[[name]]` in YAML, may become a value of any type;
 it is left out if its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json
 and sigs.k8s.io/json, which Kubernetes decodes with.
+
+msgspec tests first whether a value has its type already, some ten times as fast as decoding. A value that does not fit
+is examined: there may be a null, an undeclared field, or a value of another type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from threading import Lock
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.deadline import Deadline
-from webhook.schema.fit import INT32, INT64, create_type_check
-from webhook.schema.mismatch import Mismatch
+from webhook.errors import UnreadPartError
 from webhook.schema.types import EXPECTED, Fields, Items, Scalar, Type
+from webhook.text.wording import shown
 from webhook.yamltext.placeholders import is_placeholder_for_non_text, is_unquoted_bracket_placeholder
+from webhook.yamltext.unread import NO_FIELD, Unread
+
+
+class Mismatch(Struct, frozen=True, kw_only=True):
+    """A value of a wrong type. `at` is the path from the root of the object, `expected` describes the type: `a
+    list`.
+    """
+
+    at: FieldPath
+    expected: str
+    value: JSON
+
+    @property
+    def path(self) -> str:
+        """Return the path as users know it."""
+        return path_as_text(self.at)
+
+    @property
+    def value_as_text(self) -> str:
+        """Return a description of the value."""
+        return described(self.value)
+
+    @property
+    def message(self) -> str:
+        """Return the message without the path: ``must be a list, not an object``."""
+        return f"must be {self.expected}, not {self.value_as_text}"
+
+    @property
+    def fix(self) -> str:
+        """Return the fix if only quotes are wrong, else "": YAML reads some texts as other types."""
+        if self.expected == "a string":
+            if isinstance(self.value, bool):
+                return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
+            return "put it in quotes" if isinstance(self.value, int | float) else ""
+        unquoted = _UNQUOTED.get(self.expected)
+        is_meant = unquoted and isinstance(self.value, str) and unquoted.fullmatch(self.value)
+        return "write it without quotes" if is_meant else ""
+
+
+_WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+_UNQUOTED: Final = {
+    "a whole number": _WHOLE_NUMBER,
+    "a whole number of 32 bits": _WHOLE_NUMBER,
+    "true or false": re.compile("true|false"),
+}
+"""Matches texts that have the expected type once their quotes are removed (schema/types.py)."""
+
+
+def described(value: JSON) -> str:
+    """Return a description of a value: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, Unread):
+        return f"a value that is not read because {value.reason}"
+    if isinstance(value, str):
+        return f"the string `{shown(value)}`"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return f"the number {shown(value)}"
+
+
+Fit: TypeAlias = Callable[[JSON], bool]
+INT32: Final = range(-(1 << 31), 1 << 31)
+INT64: Final = range(-(1 << 63), 1 << 63)
+
+_BUILDING: Final = Lock()
+"""msgspec stores its knowledge of a class on the class before it is complete: another thread that uses the class at
+that moment reads uninitialized memory, and the process ends (msgspec 0.21, `StructInfo_Convert`)."""
+_NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
+"""The type of a field that must be absent."""
+_ANY: Final = bool | int | float | str | list | dict
+_INT32: Final = Annotated[int, msgspec.Meta(ge=INT32.start, le=INT32.stop - 1)]
+_INT64: Final = Annotated[int, msgspec.Meta(ge=INT64.start, le=INT64.stop - 1)]
+_SCALARS: Final[dict[Scalar, Any]] = {
+    "any": _ANY,
+    "quantity": _ANY,
+    "text": str,
+    "truth": bool,
+    "number": _INT64,
+    "int64": _INT64,
+    "int32": _INT32,
+    "intOrText": str | _INT64,
+}
+
+
+@cache
+def create_type_check(of: Type) -> Fit:
+    """Return a function that checks whether a value has a type. Any thread may call it; one of them builds the type."""
+    with _BUILDING:
+        wanted = _msgspec_type(of)
+        msgspec.json.Decoder(wanted)  # builds the type and all within it
+
+    def fits(value: JSON) -> bool:
+        try:
+            msgspec.convert(value, wanted)
+        except (msgspec.ValidationError, RecursionError, UnreadPartError):
+            return False
+        return True
+
+    return fits
+
+
+@cache
+def _msgspec_type(of: Type) -> Any:
+    """Return the type as msgspec declares it, built once."""
+    if isinstance(of, Items):
+        return list[_msgspec_type(of.item)]  # type: ignore[misc]
+    if not isinstance(of, Fields):
+        return _SCALARS[of]
+    if of.fields:
+        return msgspec.defstruct(
+            "Object", _msgspec_fields(of), forbid_unknown_fields=True, gc=False, rename=dict(_attribute_names(of))
+        )
+    if of.others == "quantity":  # an amount in a map may be null
+        return dict
+    return dict[str, _msgspec_type(of.others or "any")]  # type: ignore[misc]
+
+
+def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
+    """Yield an attribute name for each field, because a field's name may be a keyword of Python."""
+    yield "unread", NO_FIELD
+    yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
+
+
+def _msgspec_fields(of: Fields) -> list[tuple[str, Any, Any]]:
+    """Return the fields of an object, and one first that an `Unread` has, so that it is no object."""
+    types = [_NOTHING, *(_msgspec_type(inner) | msgspec.UnsetType for inner in of.fields.values())]
+    return [(called, each, msgspec.UNSET) for (called, _), each in zip(_attribute_names(of), types, strict=True)]
+
 
 _ABSENT: Final = object()
 _CUSTOM: Final = frozenset(("int64", "int32"))

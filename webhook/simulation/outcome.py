@@ -1,7 +1,7 @@
 """The result for one job: the answer in a word, and the obstacles in each part of the cluster.
 
 Nothing is found out here: policies decide as at admission, and each rule has the moment when an object that breaks it
-fails (rules/moments.py). A rule that could not be evaluated leaves the answer open.
+fails (rules/rule.py). A rule that could not be evaluated leaves the answer open.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.cluster.recording import RecordingCluster
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.writer import LeftOut
-from webhook.rules.moments import Moment
+from webhook.rules.rule import Moment
 from webhook.simulation.asked import JobRequest
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.simulation.open_questions import OpenQuestion

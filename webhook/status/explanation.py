@@ -17,8 +17,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.cluster.naming import group_kind
 from webhook.status import gangs, jobs, kueue, ray, servers
 from webhook.status.owned_objects import MOST_OBJECTS, OwnedObjects, owned_objects
-from webhook.status.pods import explain_pod, is_ready, read_pod, read_volume_claim
-from webhook.status.replaced_pods import without_replaced_pods
+from webhook.status.pods import explain_pod, is_ready, read_pod, read_volume_claim, without_replaced_pods
 from webhook.status.sources import ClusterReading
 from webhook.status.statement import ObjectName, Standing, Statement, Turn, items_at, name_of, text_at
 from webhook.text.wording import counted

@@ -36,7 +36,7 @@ class Case:
     It may raise an error of reading the parts of the case: this is a failure of the case with the text of the error, or
     a mistake of the case if a param names a rule that does not exist. `notes` are for readers of a pass. `line` is the
     line of the case in the file, 0 if it is not known. `parts` are the rules and conditions of its policies, and
-    `tried` the parts that it covers (coverage.py). `advice` is None in formats with policies that have no advice.
+    `tried` the parts that it covers (own.py). `advice` is None in formats with policies that have no advice.
     """
 
     id: str

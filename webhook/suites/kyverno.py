@@ -19,7 +19,6 @@ from webhook.errors import InputError, InputProblem, NotConverted
 from webhook.manifests.models import GROUP, MUTATING, VALIDATING
 from webhook.policy.load import Options
 from webhook.suites.case import Case, Entry, SkippedCase, policies_of_case, unreadable_case
-from webhook.suites.cases import cluster_with_kyverno_params, complete_manifest
 from webhook.suites.files import Suite
 from webhook.suites.kyverno_results import (
     Evaluation,
@@ -29,6 +28,7 @@ from webhook.suites.kyverno_results import (
     resource_with_namespace,
     results_for_resource,
 )
+from webhook.suites.recorded import cluster_with_kyverno_params, complete_manifest
 from webhook.text.wording import shown
 from webhook.yamltext import yamlfile
 

@@ -2,6 +2,10 @@
 
 A suite runs only the policies of its own folder. suite_model.py has the fields; a name of a file is relative to the
 suite.
+
+A suite also says which validations, rules and match conditions of its policies no case tries. A case tries a validation
+or a rule if it breaks it, and a match condition if the condition is false, so that the policy does not apply. A
+validation that no case tries may be deleted or reversed, and every case still passes.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ from webhook.cel.library.authorizer import NO_ENTRY
 from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
 from webhook.manifests.configuration_file import NAME, read_configuration
 from webhook.manifests.model_fields import describe_mistake_of_model
+from webhook.policy.compiled import Policy
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision
 from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_case
-from webhook.suites.coverage import parts_to_try, tried_parts
 from webhook.suites.expectation import Expectation, advice_texts, message_texts
 from webhook.suites.files import Suite
 from webhook.suites.suite_model import CaseModel, SuiteModel
@@ -264,3 +269,47 @@ def _load_one_object(value: JSON, suite: Suite) -> JSON:
 
 def _objects(value: JSON, suite: Suite) -> tuple[JSON, ...]:
     return suite.objects([value]) if isinstance(value, str) else (value,)
+
+
+def parts_to_try(policies: PolicySet) -> tuple[str, ...]:
+    """Return the names of everything that cases can cover, in the order of the policies."""
+    return tuple(dict.fromkeys(part for policy in policies.policies for part in _parts_of_policy(policy)))
+
+
+def tried_parts(outcome: PhasesOutcome, policies: PolicySet) -> frozenset[str]:
+    """Return what a case tried; its outcome has explanations."""
+    by_name = {policy.name: policy for policy in policies.validating}
+    decisions = ((made, by_name.get(made.policy)) for _, made in (*outcome.decisions, *outcome.further))
+    broken = (
+        part for made, policy in decisions if policy and made.action == "deny" for part in _broken_parts(made, policy)
+    )
+    unmet = (
+        _name_of_condition(each.policy, each.unmet_condition)
+        for _, each in outcome.explanations
+        if each.unmet_condition
+    )
+    return frozenset((*broken, *unmet))
+
+
+def _parts_of_policy(policy: Policy) -> Iterator[str]:
+    if policy.kind == "validating":
+        yield from [rule.id for rule in (*policy.catalogue.values(), *policy.named)] or [
+            _name_of_validation(policy, index) for index in range(policy.rule_count)
+        ]
+    yield from (_name_of_condition(policy.name, each.name) for each in policy.gate().conditions)
+
+
+def _broken_parts(made: Decision, policy: Policy) -> tuple[str, ...]:
+    if made.problems:
+        return tuple(each.code for each in made.problems)
+    if made.index is None or policy.catalogue or policy.named:
+        return (made.rule,)
+    return (_name_of_validation(policy, made.index),)
+
+
+def _name_of_validation(policy: Policy, index: int) -> str:
+    return policy.name if policy.rule_count == 1 else f"{policy.name} validations[{index}]"
+
+
+def _name_of_condition(policy: str, condition: str) -> str:
+    return f"{policy} matchCondition {condition}"

@@ -1,20 +1,50 @@
-"""Reads `*cases.jsonl`: suites of other projects and answers of a real API server; cases.py has their meaning."""
+"""Reads `*cases.jsonl`: suites of other projects, and answers of a real API server. Runs their cases and compares.
+
+A line has policies, parameters and one recorded review with the expected answer: `policies`, `bindings`, `params`,
+`namespaceObject`, `review` (an AdmissionReview, null if an API server sends none), `authorizer`, and `expect`:
+`allowed`, and where given `code`, `reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`, `warn`, or
+`policyRefused`.
+
+Objects are compared in one form: an expected object recorded from a server has its defaults, a webhook's patch has not.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import permutations
 from pathlib import Path
+from typing import Any, Final
 
-from webhook.apimachinery.attributes import JSON
-from webhook.errors import InputError, InputProblem
-from webhook.policy.load import Options
-from webhook.suites import cases
+from msgspec import structs
+
+from webhook.admission.decode import decode_review
+from webhook.admission.fixtures import group_version_kind_of_object
+from webhook.admission.review import answer_request
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Phase
+from webhook.cel.library.authorizer import ListedAuthorizer
+from webhook.cluster.files import FilesCluster
+from webhook.errors import CallError, InputError, InputProblem, PolicyError
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.manifests.models import MUTATING, VALIDATING_BINDING
+from webhook.policy.load import Options, load_documents, refusal_of_manifest
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
+from webhook.schema.api_defaults import with_api_defaults
+from webhook.schema.sent import as_sent_by_api_server
 from webhook.suites.case import Case, Entry, UnreadableCase
 from webhook.suites.files import Suite
 from webhook.yamltext import yamlfile
+from webhook.yamltext.yamlfile import Document
 
+_SERVER_METADATA: Final = frozenset(
+    ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink")
+)
+_EMPTY: Final = frozenset(
+    ("resources", "securityContext", "nodeSelector", "labels", "annotations", "strategy", "metadata")
+)
 _NEEDED = ("id", "policies", "expect")
 
 
@@ -29,8 +59,8 @@ def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
         except InputError as error:
             yield UnreadableCase(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
             continue
-        mismatches = partial(cases.mismatches, cases.RecordedCase(value), how)
-        yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches, line=number)
+        compare = partial(mismatches, RecordedCase(value), how)
+        yield Case(id=str(value["id"]), suite=str(file), mismatches=compare, line=number)
 
 
 def _value(line: str, file: Path, number: int) -> JSON:
@@ -44,3 +74,197 @@ def _value(line: str, file: Path, number: int) -> JSON:
     if lacking := [key for key in _NEEDED if key not in value]:
         raise InputError(InputProblem(message=f"a case needs {', '.join(lacking)}", file=str(file), line=number))
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """One case as written."""
+
+    value: JSON
+
+    @property
+    def id(self) -> str:
+        """Return the name of the case."""
+        return str(self.value.get("id", ""))
+
+    def get_list(self, key: str) -> list[JSON]:
+        """Return a list of the case; () if it is not set."""
+        return list(self.value.get(key) or ())
+
+
+def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
+    """Yield the cases of a file's lines."""
+    return (RecordedCase(json.loads(line)) for line in lines if line.strip())
+
+
+def mismatches(case: RecordedCase, options: Options) -> tuple[str, ...]:
+    """Return the differences between the answer and the expected answer; () if there are none."""
+    expect = case.value["expect"]
+    if "policyRefused" in expect:
+        return _differ("policyRefused", expect["policyRefused"], _refusal(case, options))
+    try:
+        policies = _policies(case, options)
+    except PolicyError as error:
+        return (f"policies refused: {error}",)
+    if case.value.get("review") is None:
+        return ()
+    differences: tuple[str, ...] = ()
+    for order in _policy_orders(case, policies):
+        differences = _compare(case, _answer(case, order))
+        if not differences:
+            break
+    return differences
+
+
+def _refusal(case: RecordedCase, options: Options) -> str:
+    for value in (*case.get_list("policies"), *case.get_list("bindings")):
+        if text := refusal_of_manifest(value, options):
+            return f"{value['kind']} {value['metadata']['name']}: {text}"
+    return ""
+
+
+def _policies(case: RecordedCase, options: Options) -> PolicySet:
+    written = [*map(complete_manifest, case.get_list("policies")), *map(complete_manifest, case.get_list("bindings"))]
+    return _loaded(json.dumps(written), options)
+
+
+@lru_cache(maxsize=8)
+def _loaded(written: str, options: Options) -> PolicySet:
+    """Return the policies of a case; cached, because the next case often has the same ones."""
+    return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
+
+
+def complete_manifest(value: JSON) -> JSON:
+    """Return a manifest with fields that an API server requires and other tools' suites leave out."""
+    spec = dict(value.get("spec") or {})
+    constraints = spec.get("matchConstraints")
+    if constraints:
+        rules = [{"operations": ["*"], **rule} for rule in constraints.get("resourceRules") or ()]
+        spec["matchConstraints"] = {**constraints, "resourceRules": rules}
+    if spec.get("paramRef"):
+        spec["paramRef"] = {"parameterNotFoundAction": "Deny", **spec["paramRef"]}
+    if value["kind"] == VALIDATING_BINDING and not spec.get("validationActions"):
+        spec["validationActions"] = ["Deny"]
+    return {**value, "spec": spec}
+
+
+def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySet]:
+    """Yield the policies in the order of their names, and in every other order if the server defines none."""
+    if not case.value.get("orderDependent"):
+        yield policies
+        return
+    for validating in permutations(policies.validating):
+        for mutating in permutations(policies.mutating):
+            yield replace(policies, validating=validating, mutating=mutating)
+
+
+def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
+    """Return the verdict of the phases that the case's policies apply to, one after the other."""
+    attributes = decode_review(case.value["review"])
+    cluster = _cluster(case)
+    authorizer = ListedAuthorizer(case.get_list("authorizer"))
+    given: dict[str, Any] = {"authorizer": authorizer, "options": ReviewOptions(api_server_text=True)}
+    verdict = None
+    if any(policy["kind"] == MUTATING for policy in case.get_list("policies")):
+        verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **given)
+        if not verdict.allowed:
+            return verdict
+        attributes = replace(attributes, object=verdict.patched_object)
+    answer = answer_request(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
+    return answer if verdict is None else structs.replace(answer, patched_object=verdict.patched_object)
+
+
+def _cluster(case: RecordedCase) -> FilesCluster:
+    """Return the objects of a case."""
+    params = case.get_list("params")
+    others = [*filter(None, [case.value.get("namespaceObject")]), *case.get_list("namespaces")]
+    if str(case.value.get("upstream", "")).startswith("kyverno/"):
+        return cluster_with_kyverno_params(params, case.get_list("bindings"), others)
+    return FilesCluster([*params, *others])
+
+
+def cluster_with_kyverno_params(
+    params: Sequence[JSON], bindings: Sequence[JSON], others: Sequence[JSON]
+) -> FilesCluster:
+    """Return the objects of a case of Kyverno's, in which a selector chooses one list of all parameters."""
+    if len(params) > 1:
+        chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in bindings]
+        if any("selector" in reference for reference in chosen):
+            return _ClusterWithOneListOfParams(list(params), others)
+    return FilesCluster([*params, *others])
+
+
+class _ClusterWithOneListOfParams(FilesCluster):
+    """A cluster in which the list of a kind is one object with `items`, as Kyverno gives params to a policy."""
+
+    def __init__(self, params: Sequence[JSON], others: Iterable[JSON]) -> None:
+        super().__init__([*params, *others])
+        self._params = params
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
+        """Return the one object."""
+        if gvk.kind != self._params[0]["kind"]:
+            return super().list(gvk, namespace, labels)
+        return [{**self._params[0], "items": self._params}]
+
+
+def _compare(case: RecordedCase, verdict: Verdict) -> tuple[str, ...]:
+    expect = case.value["expect"]
+    differences = [*_differ("allowed", expect["allowed"], verdict.allowed)]
+    status = verdict.status
+    if not expect["allowed"] and status:
+        for key, value in (("code", status.code), ("reason", status.reason)):
+            differences += _differ(key, expect[key], value) if key in expect else ()
+        if "message" in expect and not _is_message_as_expected(expect, status.message):
+            differences += _differ("message", expect["message"], status.message)
+    if "warnings" in expect:
+        differences += _differ("warnings", sorted(expect["warnings"]), sorted(verdict.warnings))
+    if expect.get("warn") and not verdict.warnings:
+        differences.append("warnings: expected one, found none")
+    if "auditAnnotations" in expect:
+        differences += _differ("auditAnnotations", expect["auditAnnotations"], dict(verdict.audit_annotations))
+    if "patchedObject" in expect:
+        differences += _differ(
+            "patchedObject", comparable_object(expect["patchedObject"]), comparable_object(verdict.patched_object)
+        )
+    return tuple(differences)
+
+
+def _is_message_as_expected(expect: JSON, message: str) -> bool:
+    """Return whether the message is as expected: the whole text if a server's status was recorded, else a part
+    of it.
+    """
+    return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
+
+
+def _differ(what: str, expected: JSON, actual: JSON) -> tuple[str, ...]:
+    return () if expected == actual else (f"{what}: expected {json.dumps(expected)}, found {json.dumps(actual)}",)
+
+
+def comparable_object(obj: JSON) -> JSON:
+    """Return an object with defaults and without fields that only a server writes, for comparison."""
+    if not isinstance(obj, dict):
+        return obj
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_METADATA}
+    if metadata.get("namespace") == "default":
+        del metadata["namespace"]
+    bare = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    return _without_empty(_with_defaults({**bare, "metadata": metadata}))
+
+
+def _with_defaults(obj: JSON) -> JSON:
+    try:
+        kind = group_version_kind_of_object(obj)
+    except CallError:
+        return obj
+    sent = as_sent_by_api_server(obj, kind)
+    return obj if sent is None else with_api_defaults(sent, kind)
+
+
+def _without_empty(value: JSON) -> JSON:
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    cleaned = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in cleaned.items() if key not in _EMPTY or item not in ({}, None)}

@@ -1,17 +1,109 @@
-"""Writes the section of one rule in the reference as Markdown. rule_pages.py makes pages of it."""
+"""Writes the reference of all rules as Markdown: an index, a page for each group of rules, and a section for each rule.
+
+Built from catalogues, policies and suites; docs/rules has the pages of the shipped rules, and a test compares them. One
+page for all rules would have more than 1 MB, which GitHub shows as plain text.
+
+`claimgate explain --policies` shows the sections of a site's own folders. A rule of rules.yaml has the section of a
+shipped rule. Another policy is explained by its description, its expressions, its bindings, and the first denied and
+the first allowed case of its suites.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
 
+from webhook.errors import InputError, InputProblem
 from webhook.policy.compiled import Policy
+from webhook.policy.load import Options, load_policy_set
 from webhook.rules.actions import EFFECTS
-from webhook.rules.moments import MOMENTS
-from webhook.rules.rule import Rule
-from webhook.suites.examples import Example, Pair
+from webhook.rules.rule import MOMENTS, Rule
+from webhook.suites.examples import Example, Pair, examples, examples_of_policies
 from webhook.suites.rule_homes import RuleLocation, RuleLocator
+from webhook.text.wording import did_you_mean
 from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import path_as_shown
+
+_DESCRIPTION: Final = "kubernetes.io/description"
+INDEX: Final = "README.md"
+_TITLE: Final = """\
+# Rules
+
+*Written by `claimgate policies rules --pages`.*
+
+This page lists all rules. Messages and reports name a rule by its id, which does not change. `claimgate explain ID`
+shows one rule with a bad and a good example.
+
+Each rule has a level, which you can change in the params of its policy. Write the ids of rules, separated by spaces,
+into `data.deny`, `data.warn`, `data.audit`, `data.advice` or `data.off` of the ConfigMap that the binding of the policy
+names. Write `"off"` in quotes, because YAML reads off as false. If several lists name a rule, the strictest counts.
+
+The `validationActions` of the binding limit the level: under `[Warn]` no rule denies. To switch off a rule of a policy
+in CEL without checks, change the binding of the policy: its `validationActions`, or its `namespaceSelector`.
+"""
+
+
+def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
+    """Return every page by its file name, groups in alphabetical order, rules in the order of their modules."""
+    groups: dict[str, list[StatedRule]] = {}
+    for entry in rules_of_policies(policies).values():
+        groups.setdefault(entry.rule.group, []).append(entry)
+    homes = RuleLocator()
+    made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
+    return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **made}
+
+
+def _effects() -> Iterator[str]:
+    """Yield the table of levels and their effects."""
+    yield from ("| level | at admission | in reports |", "|---|---|---|")
+    yield from (f"| `{level}` | {effect.at_admission} | {effect.in_reports} |" for level, effect in EFFECTS.items())
+    yield ""
+
+
+def rules_as_text(
+    policies: Iterable[Policy], examples: Callable[[], Mapping[str, Pair]], named: Sequence[str] = ()
+) -> str:
+    """Return the sections of the named rules as one text; of all rules if none is named.
+
+    Raises:
+        InputError: no policy states a rule that is named.
+    """
+    known = rules_of_policies(policies)
+    unknown = [_unknown(each, known) for each in named if each not in known]
+    if unknown:
+        raise InputError(*unknown)
+    chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
+    homes, pairs = RuleLocator(), examples()
+    return "\n".join(line for entry in chosen for line in rule_section(entry, pairs.get(entry.rule.id, Pair()), homes))
+
+
+def _unknown(rule: str, known: Iterable[str]) -> InputProblem:
+    close = get_close_matches(rule, known, n=1)
+    hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` prints all of them")
+    return InputProblem(message=f"no policy states the rule `{rule}`: {hint}")
+
+
+def _index(groups: Mapping[str, Sequence[StatedRule]]) -> Iterator[str]:
+    for group in sorted(groups):
+        yield f"- [{group}]({group}.md)"
+        yield from (f"  {_item(each)}" for each in groups[group])
+    yield ""
+
+
+def _page(group: str, entries: Sequence[StatedRule], examples: Mapping[str, Pair], homes: RuleLocator) -> str:
+    head = f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*"
+    lines = [f"# {group}", "", head, "", "Your job was refused? [Here is what to do](../denials.md).", ""]
+    lines += [*map(_item, entries), ""]
+    for each in entries:
+        lines += rule_section(each, examples.get(each.rule.id, Pair()), homes)
+    return "\n".join(lines)
+
+
+def _item(entry: StatedRule) -> str:
+    return f"- [{entry.rule.id}]({rule_address(entry.rule)}): {entry.rule.title.rstrip('.')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +191,57 @@ def example_lines(title: str, example: Example) -> Iterator[str]:
 
 def _yaml(value: object) -> list[str]:
     return yamlfile.dump(value).rstrip("\n").split("\n")
+
+
+def own_sections(folders: Iterable[Path], how: Options) -> Mapping[str, str]:
+    """Return the sections by the ids of rules and the names of policies.
+
+    Raises:
+        PolicyError: every problem of the policies.
+        InputError: a suite has mistakes.
+    """
+    places = list(folders)
+    policies = load_policy_set(places, how).policies
+    homes, of_rules, of_policies = RuleLocator(), examples(places, how), examples_of_policies(places, how)
+    sections = {}
+    for name, entry in rules_of_policies(policies).items():
+        _, *lines = rule_section(entry, of_rules.get(name, Pair()), homes)
+        sections[name] = _section(name, lines)
+    for policy in policies:
+        if not policy.named and not policy.catalogue:
+            sections.setdefault(policy.name, _section(policy.name, _policy_lines(policy, of_policies)))
+    return sections
+
+
+def _section(name: str, lines: Iterable[str]) -> str:
+    text = "\n".join(lines).strip()
+    return f"{name}\n\n{text}\n"
+
+
+def _policy_lines(policy: Policy, pairs: Mapping[str, Pair]) -> Iterator[str]:
+    """Yield what a policy demands or changes."""
+    description = " ".join(policy.annotations.get(_DESCRIPTION, "").split())
+    yield from (description or f"The {policy.kind} policy has no description (annotation {_DESCRIPTION}).", "")
+    yield f"- File: {path_as_shown(policy.file)}"
+    actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
+    applies = ", ".join(actions) if policy.kind == "validating" else "changes objects"
+    yield f"- Bindings: {applies if policy.bindings else 'none, so the policy is never evaluated'}"
+    if policy.expands:
+        yield "- Also evaluated on the pod templates of workloads"
+    yield from (f"- Applies if: `{_joined(each.expression.source)}`" for each in policy.conditions)
+    for rule in policy.rules:
+        message = f": {_joined(rule.message)}" if rule.message else ""
+        yield f"- Demands: `{_joined(rule.expression.source)}`{message}"
+    yield from (f"- Changes: `{_joined(change.expression.source)}`" for change in policy.changes)
+    if policy.docs:
+        yield f"- Documentation: {policy.docs}"
+    yield ""
+    pair = pairs.get(policy.name, Pair())
+    for title, example in (("Bad", pair.bad), ("Good", pair.good)):
+        if example is not None:
+            yield from example_lines(title, example)
+
+
+def _joined(text: str) -> str:
+    """Return an expression or a message on one line."""
+    return " ".join(text.split())

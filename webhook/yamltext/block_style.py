@@ -4,30 +4,53 @@ Reads a subset of block style, with collections in brackets that end in their li
 anything else: anchors, tags, `<<`, scalars of several lines, tabs, a key that occurs twice. Its values are those of
 PyYAML's parser; that parser reads the texts at which it stops. docs/decisions/0008-two-readers-of-yaml.md says why
 there are two, and how they are compared.
+
+A line has an indentation, dashes, a key and a scalar. Every other line is an UnsupportedStyleError: each pattern here
+is narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
-from webhook.yamltext.block_lines import (
-    BELOW,
-    BLANK,
-    FLOW,
-    FOLDED,
-    LIST,
-    LITERAL,
-    MOST_NESTED,
-    SCALAR,
-    UnsupportedStyleError,
-    line,
-    read_flow,
-)
+from webhook.yamltext import scalars
 
+_PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
+"""Matches a plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
+_DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
+_SINGLE: Final = r"'(?:[^']|'')*+'"
+_WORD: Final = r"(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+"
+_ENTRY: Final = rf"(?:{_WORD}|{_DOUBLE}|{_SINGLE})"
+_LIST: Final = rf"\[ *+(?:{_ENTRY} *+(?:, *+{_ENTRY} *+)*+)?\]"
+_FLOW_ITEM: Final = rf"(?:{_WORD}(?::(?=[A-Za-z0-9/])[A-Za-z0-9_./$=-]*+)*+|{_DOUBLE}|{_SINGLE})"
+_FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_FLOW_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
+"""Matches what may be a collection in brackets: `read_flow` reads it."""
+_KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
+_LINE: Final = re.compile(
+    rf"( *+)((?:- ++)*+)(?:({_KEY}):(?= |$) *+)?"
+    rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|{_FLOW}|\|-?|>-?|-(?= *$)|{_PLAIN})?"
+    r" *+(?:(?<![^ ])#.*)?"
+)
+"""Matches indentation, dashes, key and value, each of which may be empty, and a comment."""
+_PLAIN_LIST: Final = re.compile(_LIST)
+_ITEMS: Final = re.compile(_ENTRY)
+_FLOW_TOKEN: Final = re.compile(rf"({_FLOW_ITEM})(: ++)?|([\[\]{{}},])| ++")
+_DASH: Final = re.compile(r"- +")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPED: Final = {"n": "\n", "t": "\t"}
+_LONGEST_KEY: Final = 500
+"""Half of the length that libyaml accepts for a key of one line."""
+
+MOST_NESTED: Final = 8
+"""How many collections in brackets may be inside each other."""
+
+SCALAR, BELOW, BLANK, LIST, MAP, FLOW, LITERAL, FOLDED = range(8)
+"""The kinds of a line's value: BELOW is on the lines below, or null."""
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
@@ -157,3 +180,144 @@ def _folded(text: str) -> str:
     if any(not each or each[0] == " " or each[-1] == " " for each in lines):
         raise UnsupportedStyleError
     return " ".join(lines)
+
+
+class UnsupportedStyleError(Exception):
+    """The error for a text in a style that this reader does not support."""
+
+
+Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
+"""The spaces before it; the width of each of its dashes with the spaces after it; the text before `: `, None if there
+is none; the kind of its value; the scalar, the items of a list in brackets, the text of other collections in brackets,
+or the line break that ends literal or folded text.
+"""
+_SHORT: Final = 100
+"""The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""
+_BLANK: Final[Line] = 0, (), None, BLANK, None
+
+
+def line(text: str) -> Line:
+    """Return the parsed line; short lines are cached, because manifests repeat them.
+
+    Raises:
+        UnsupportedStyleError: the line has a style that is not read here.
+    """
+    return _short(text) if len(text) <= _SHORT else _line(text)
+
+
+def _line(text: str) -> Line:
+    match = _LINE.fullmatch(text)
+    if match is None:
+        raise UnsupportedStyleError
+    indent, dashes, key, written = match.groups()
+    if key is None and written is None and not dashes:
+        return _BLANK
+    widths = tuple(map(len, _DASH.findall(dashes))) if dashes else ()
+    if written == "-":
+        if key is not None:
+            raise UnsupportedStyleError
+        widths, written = (*widths, 1), None
+    return len(indent), widths, None if key is None else _key(key), *_value(written)
+
+
+_short = lru_cache(maxsize=8192)(_line)
+
+
+def _key(written: str) -> str:
+    if len(written) > _LONGEST_KEY:
+        raise UnsupportedStyleError
+    if written[0] in "\"'":
+        return written[1:-1]
+    try:
+        return scalars.key(scalars.resolve(written))
+    except ValueError:
+        raise UnsupportedStyleError from None
+
+
+def _value(written: str | None) -> tuple[int, Any]:
+    if not written:
+        return BELOW, None
+    match written[0]:
+        case "[" if _PLAIN_LIST.fullmatch(written):
+            return LIST, tuple(map(_scalar, _ITEMS.findall(written)))
+        case "{" if written == "{}":
+            return MAP, None
+        case "[" | "{":
+            return FLOW, written
+        case "|":
+            return LITERAL, "\n" * (written == "|")
+        case ">":
+            return FOLDED, "\n" * (written == ">")
+    return SCALAR, _scalar(written)
+
+
+def read_flow(written: str) -> JSON:
+    """Return the value of a collection in brackets that begins and ends in one line.
+
+    Raises:
+        UnsupportedStyleError: it is not one, or has anything but keys, one-word or quoted scalars, commas and brackets.
+    """
+    outermost: list[JSON] = []
+    container: Any = outermost
+    above: list[tuple[Any, str | None]] = []
+    key: str | None = None
+    wants_value = True  # or a key; otherwise a comma or the end of a collection
+    for match in _FLOW_TOKEN.finditer(written):
+        item, colon, mark = match.groups()
+        if item is not None:
+            if not wants_value:
+                raise UnsupportedStyleError
+            if colon is not None:
+                is_escaped = item[0] in "\"'" and (item[0] in item[1:-1] or "\\" in item)
+                if container.__class__ is list or key is not None or is_escaped:
+                    raise UnsupportedStyleError
+                key = _key(item)
+                if key in container:
+                    raise UnsupportedStyleError
+                continue
+            value = _scalar(item)
+        elif mark is None:  # spaces
+            continue
+        elif mark in "[{":
+            if not wants_value or len(above) >= MOST_NESTED:
+                raise UnsupportedStyleError
+            above.append((container, key))
+            container, key = [] if mark == "[" else {}, None
+            continue
+        elif mark == ",":
+            if wants_value:
+                raise UnsupportedStyleError
+            wants_value = True
+            continue
+        else:
+            is_wrong_end = not above or (mark == "]") is not (container.__class__ is list)
+            if is_wrong_end or key is not None or (wants_value and container):
+                raise UnsupportedStyleError
+            value = container
+            container, key = above.pop()
+        if container.__class__ is list:
+            container.append(value)
+        elif key is None:
+            raise UnsupportedStyleError
+        else:
+            container[key], key = value, None
+        wants_value = False
+    if above or wants_value:
+        raise UnsupportedStyleError
+    return outermost[0]
+
+
+def _scalar(written: str) -> Any:
+    if written[0] == '"':
+        inside = written[1:-1]
+        return _ESCAPE.sub(_unescaped, inside) if "\\" in inside else inside
+    if written[0] == "'":
+        return written[1:-1].replace("''", "'")
+    try:
+        return scalars.resolve(written)
+    except ValueError:
+        raise UnsupportedStyleError from None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPED.get(match[1], match[1])

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.yamltext import block_style
-from webhook.yamltext.block_lines import UnsupportedStyleError
+from webhook.yamltext.block_style import UnsupportedStyleError
 from webhook.yamltext.places import Extent, Places
 from webhook.yamltext.reading import YamlError, parse_documents
 

@@ -33,7 +33,7 @@ from webhook.facts.volcano_objects.types import NAMESPACE_LOOKUP
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.schema import Mismatch
-from webhook.schema.mismatch import described
+from webhook.schema.decode import described
 from webhook.schema.values import Breach, declarations_of_file
 from webhook.text.wording import counted, did_you_mean, shown
 from webhook.typed.collections import Items

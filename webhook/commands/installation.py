@@ -1,7 +1,13 @@
-"""What is wrong with the `claimgate.yaml` of the servers in a cluster: `claimgate webhook-config --check --live`.
+"""Mistakes in an installation that a cluster runs: `claimgate webhook-config --check --live`.
 
-A running server keeps its last good configuration. A new Pod has no earlier configuration, so with a mistake it does
-not start. Knows Deployments and the ConfigMaps that they mount. Knows no Helm values and no kustomizations.
+- `claimgate.yaml` of the servers: a running server keeps its last good configuration. A new Pod has no earlier
+  configuration, so with a mistake it does not start. Knows Deployments and the ConfigMaps that they mount. Knows no
+  Helm values and no kustomizations.
+- ConfigMaps with parameters: mistakes, and edits of the shipped ones that the next upgrade reverts. The manager of each
+  key is read (metadata.managedFields). Values of the installing tool are not edits, also if they differ from the
+  shipped ones: a folder or Helm values of the site set them.
+- Objects of earlier versions that this version does not install. `kubectl apply` deletes nothing, so these objects stay
+  and continue to work after an upgrade. Helm deletes them itself.
 """
 
 from __future__ import annotations
@@ -14,29 +20,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import get, path_as_text
 from webhook.assembly import exceptions_at_their_end
 from webhook.cluster.connection import ServerRefused
 from webhook.cluster.lookup import namespace_and_name
+from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_site, is_below_site
 from webhook.errors import InputError, LookupFailed
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
 from webhook.manifests.configuration_file import configuration_of_documents
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.leave_alone import NOTICE_DAYS, describe_end
 from webhook.manifests.models import ShapeError
-from webhook.manifests.policy_exceptions import (
-    effect_of_exception,
-    parse_policy_exception,
-    sentences_about_mistakes,
-)
+from webhook.manifests.policy_exceptions import effect_of_exception, parse_policy_exception, sentences_about_mistakes
 from webhook.policy.configured_rules import apply_configuration_to_policies
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.text.wording import counted
+from webhook.workloads.plurals import plural_of_kind
 from webhook.yamltext import yamlfile
 
 if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
 
+
+_APPLIERS: Final = frozenset(("kubectl-client-side-apply", "kubectl-create", "argocd-controller"))
+"""Field managers of tools that apply whole folders; server-side apply has the operation Apply."""
+_HELM: Final = "helm"
+"""In the name of each field manager that installs charts: `helm`, `helm-controller`, `terraform-provider-helm`."""
 _VARIABLE: Final = "CLAIMGATE_CONFIG"
 _OWN_POLICIES: Final = ("--policies", "--only", "CLAIMGATE_POLICIES", "CLAIMGATE_ONLY")
 
@@ -154,3 +164,114 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
                 yield MountedConfiguration(
                     str(config_map.get("name")), items.get(file, file), any(word in _OWN_POLICIES for word in given)
                 )
+
+
+def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
+    """Yield each key of a shipped ConfigMap that was edited in the cluster, and where to set it instead.
+
+    Args:
+        cluster: where to look.
+        loaded: the policies, with the shipped ConfigMaps.
+        namespace: where claimgate runs in this cluster.
+
+    Raises:
+        LookupFailed: the cluster cannot be read.
+    """
+    site = data_of_site(cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{NAME}"))
+    for shipped in loaded.params:
+        place, name = namespace_and_name(shipped)
+        if not is_below_site(CONFIG_MAP, place, name, loaded.own_namespace):
+            continue
+        stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}
+        is_chart = get(stored, ("metadata", "labels", "app.kubernetes.io/managed-by"), "") == "Helm"
+        for key, manager in sorted(_edited_keys(stored, is_chart=is_chart).items()):
+            if key in (shipped.get("data") or {}) and f"{name}.{key}" not in site:
+                told = f"ConfigMap {namespace}/{name}: `{key}` was set by {manager}"
+                yield f"{told}: {_fix(name, key, is_chart=is_chart)}"
+
+
+def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
+    """Yield each key or rule that does not exist, in the ConfigMaps where claimgate runs, as the log of a server does.
+
+    Args:
+        cluster: where to look.
+        loaded: the policies, with the shipped ConfigMaps.
+        namespace: where claimgate runs in this cluster, which need not be the one that the policies name.
+
+    Raises:
+        LookupFailed: the cluster cannot be read.
+    """
+    rules = ParamRuleChecker(loaded.policies, loaded.registry, loaded.params, own_namespace=loaded.own_namespace)
+    for stored in cluster.items(f"/api/v1/namespaces/{namespace}/configmaps"):
+        name = stored["metadata"]["name"]
+        param = {"apiVersion": "v1", "kind": "ConfigMap", "data": stored.get("data") or {}}
+        param["metadata"] = {**stored["metadata"], "namespace": loaded.own_namespace}
+        for path, text in rules.mistakes_if_object_is_param(param):
+            yield f"ConfigMap {namespace}/{name}: {path_as_text(path)}: {text}"
+
+
+def _fix(name: str, key: str, *, is_chart: bool) -> str:
+    if is_chart:
+        return f"the next helm upgrade undoes this: set `params.{name}.{key}` of the chart"
+    return f"the next kubectl apply undoes this: set `{name}.{key}` in ConfigMap {NAME} instead"
+
+
+def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]:
+    """Return the keys of a ConfigMap that are not set by what installs it, each with its field manager."""
+    edited: dict[str, str] = {}
+    for entry in get(stored, ("metadata", "managedFields"), None) or ():
+        manager = entry.get("manager") or "an unknown manager"
+        is_applied = manager in _APPLIERS or entry.get("operation") == "Apply"
+        if _HELM in manager or (is_applied and not is_chart) or manager == "argocd-controller":
+            continue
+        keys = get(entry, ("fieldsV1", "f:data"), None) or {}
+        edited.update({key.removeprefix("f:"): manager for key in keys if key.startswith("f:")})
+    return edited
+
+
+class RemovedObject(Struct, frozen=True, kw_only=True):
+    """An object in the namespace of claimgate that a version of deploy/ was the last to have.
+
+    api: the path of the API group and version, such as `/apis/batch/v1`.
+    effect: what the object does if it stays.
+    """
+
+    kind: str
+    api: str
+    name: str
+    version: str
+    effect: str
+
+
+_CERTIFICATES: Final = "claimgate-certificates"
+REMOVED_OBJECTS: Final = (
+    RemovedObject(
+        kind="CronJob",
+        api="/apis/batch/v1",
+        name=_CERTIFICATES,
+        version="0.1.0",
+        effect=f"it renews the certificate with an old image, beside the Deployment {_CERTIFICATES}",
+    ),
+    RemovedObject(
+        kind="Job",
+        api="/apis/batch/v1",
+        name=_CERTIFICATES,
+        version="0.1.0",
+        effect=f"the Deployment {_CERTIFICATES} does its work",
+    ),
+)
+"""tests/e2e/test_upgrade.py compares these with what an earlier version really installs."""
+
+
+def leftovers(cluster: ClusterReader, namespace: str) -> Iterator[str]:
+    """Yield each object of an earlier version in the namespace of claimgate, with the command that deletes it.
+
+    Raises:
+        LookupFailed: the cluster cannot be read.
+    """
+    for removed in REMOVED_OBJECTS:
+        resource = plural_of_kind(removed.kind)
+        if cluster.get_or_none(f"{removed.api}/namespaces/{namespace}/{resource}/{removed.name}") is not None:
+            fix = f"`kubectl -n {namespace} delete {removed.kind.lower()} {removed.name}`"
+            place = f"{removed.kind} {namespace}/{removed.name}"
+            yield f"{place}: no version after {removed.version} installs it, and {removed.effect}: {fix}"
