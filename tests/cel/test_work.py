@@ -24,7 +24,7 @@ VARIABLES = {
     "deep": DYN, "other": DYN, "nested": DYN, "wide": DYN, "same": DYN, "names": DYN, "version": STRING, "span": STRING, "escaped": STRING,
     "some": DYN,
 }  # fmt: skip
-ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, extensions=("encoders",))
+ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, extensions=frozenset({"encoders"}))
 
 
 class Counted(Deadline):

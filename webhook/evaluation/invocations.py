@@ -1,8 +1,8 @@
 """Which policies are evaluated on which objects of a request: the targets, bindings and parameters of a policy.
 
 A policy whose annotation `claimgate.dev/concerns` names resources of Pods is not evaluated on a Pod without them. The
-webhooks of the policy are registered with the same words (export/registrations.py), so that an API server does not send such
-Pods. This module may find more than the expressions of the webhooks do, never less.
+webhooks of the policy are registered with the same words (export/registrations.py), so that an API server does not send
+such Pods. This module may find more than the expressions of the webhooks do, never less.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
