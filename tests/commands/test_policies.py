@@ -271,7 +271,8 @@ def test_export_prints_policies_that_a_cluster_accepts(capsys):
     kind = "ValidatingAdmissionPolicy"
     kaito = ("inference-template", "spec-template-inference-template")
     template = ("template", "spec-template", "spec-jobtemplate-spec-template", *kaito, "spec-podtemplate")
-    parts = ["denies", *(f"denies-{part}" for part in (*template, "templates", "pod-specs"))]
+    more = ("spec-jobtargetref-template", "spec-worker-spec", "spec-job-spec-template")
+    parts = ["denies", *(f"denies-{part}" for part in (*template, *more, "templates", "pod-specs"))]
     assert names == [
         *(pair for part in parts for pair in ((kind, part), (f"{kind}Binding", part))),
         (kind, "fails"),

@@ -79,7 +79,7 @@ CASES = [
             cluster={"spec": {"scheduler": {**POD}, "worker": {"replicas": 3, **POD}}},
         ),
         [
-            ("job", "spec.job", 1),
+            ("job", "spec.job.spec", 1),
             ("scheduler", "spec.cluster.spec.scheduler.spec", 1),
             ("worker", "spec.cluster.spec.worker.spec", 3),
         ],
