@@ -150,6 +150,9 @@ def check(
     that match nothing, conditions that never change, policies without a binding, and mutations that change their own
     result.
 
+    The objects of a custom kind follow from its CustomResourceDefinition, if that is beside the policies. Without it,
+    only metadata is known, and the kind is named.
+
     Also checks the PolicyExceptions of claimgate.dev in the files: their fields, rules and kinds, their last day, and
     the bounds of claimgate.yaml.
 

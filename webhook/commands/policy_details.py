@@ -27,7 +27,7 @@ from webhook.policy.type_check import sentences_about_types
 from webhook.policy.unconvertible import unconvertible_resources
 from webhook.policy.worst_case import WorstCaseCost, reasons_for_poor_readability, worst_case_cost
 from webhook.suites.idempotence import describe_repeated_change
-from webhook.suites.trials import sentences_about_errors
+from webhook.suites.trials import sentences_about_errors, untried_kinds
 from webhook.text import terminal
 from webhook.yamltext import input_files
 
@@ -84,6 +84,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "hardToRead": list(reasons_for_poor_readability(policy)),
         "fails": fails,
         "errors": [] if fails else _errors_on_valid_objects(policy, loaded, wrong_types),
+        "notTried": sorted(set(untried_kinds(policy, loaded))),
         "wrongTypes": wrong_types,
         "matchesNothing": list(sentences_about_rules_without_effect(policy)),
         "constant": list(sentences_about_constant_conditions(policy)),

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field, structs
 
 from webhook.apimachinery import releases
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import CRD, JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
@@ -357,6 +357,7 @@ class _PolicyLoader(Struct):
             validating=validating,
             mutating=mutating,
             params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
+            definitions=tuple(other for _, other in self.others if _group_and_kind(other) == (CRD.group, CRD.kind)),
             table=self.options.table,
             registry=self.options.registry,
             own_namespace=self.options.own_namespace,

@@ -64,12 +64,14 @@ class PolicySet:
     `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies of
     other projects that were read at the same time, "" if there are none. `misplaced` names the first PolicyException of
     claimgate that was read, because it has no effect there. `own_namespace` is where claimgate runs.
+    `definitions` are the CustomResourceDefinitions that were read at the same time.
     `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
     """
 
     validating: tuple[Policy, ...]
     mutating: tuple[Policy, ...]
     params: tuple[JSON, ...] = ()
+    definitions: tuple[JSON, ...] = ()
     table: Table
     registry: FactRegistry = SHIPPED
     foreign: str = ""

@@ -2,9 +2,9 @@
 
 kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
 policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the
-full one: each lacks one optional field that the policy reads. Of objects of custom kinds, only the metadata is known.
-Each report was observed. It does not check parts that no object reaches, other fields of custom kinds, and params
-outside the folder of the policies.
+full one: each lacks one optional field that the policy reads. Of a custom kind, the objects follow from its
+CustomResourceDefinition if the folder of the policies has it; otherwise only the metadata is known. Each report was
+observed. It does not check parts that no object reaches, and params outside the folder of the policies.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from webhook.policy.load import join_bindings
 from webhook.policy.matching import ResourceRule
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, ValidationAction
+from webhook.suites.custom_objects import custom_kinds, objects_of_custom_kind
 from webhook.suites.valid_objects import SET_BY_SERVER, ValidObjects, valid_objects
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
@@ -62,6 +63,8 @@ class _Sample(Struct, frozen=True):
 
     attributes: Attributes
     described: str
+    is_defined: bool = False
+    """Whether the object follows from a CustomResourceDefinition: its values may break rules that are not known."""
 
 
 def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
@@ -84,6 +87,24 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
         )
     if not (policy.expands or policy.enters or policy.facts):  # these read more of an object than its metadata
         yield from _sentences_of_samples(policy, alone, _samples_of_custom_kinds(policy, loaded.table), told, mistyped)
+        yield from _sentences_of_samples(policy, alone, _samples_of_definitions(policy, loaded), told, mistyped)
+
+
+def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """Yield the custom kinds whose fields a policy reads although no file defines them, as `trainjobs.GROUP`."""
+    if policy.reports_problems or policy.expands or policy.enters or policy.facts:
+        return
+    if all(_reads_metadata_alone(policy, expression.source) for expression in policy.expressions()):
+        return
+    defined = {(each.row.group, each.row.resource) for each in custom_kinds(loaded.definitions)}
+    for rule in policy.criteria.rules:
+        for group in rule.groups or ():
+            if not is_builtin_group(group) and group != "*":
+                yield from (
+                    f"{resource}.{group}"
+                    for resource, subresource in rule.resources
+                    if resource != "*" and not subresource and (group, resource) not in defined
+                )
 
 
 def _sentences_of_samples(
@@ -94,7 +115,10 @@ def _sentences_of_samples(
             place, source, error = _place_of_error(policy, message)
             if place.removesuffix(": ") in mistyped and not _NO_KEY.fullmatch(error):
                 continue
-            is_certain = not isinstance(sample.attributes.object or sample.attributes.old_object, PartialObject)
+            if sample.is_defined and not (_NO_KEY.fullmatch(error) or "missing path" in error):
+                continue
+            is_partial = isinstance(sample.attributes.object or sample.attributes.old_object, PartialObject)
+            is_certain = sample.is_defined or not is_partial
             if place not in told and (is_certain or (source and _reads_metadata_alone(policy, source))):
                 told.add(place)
                 yield f"{place}fails on {sample.described}: {_cause_and_fix(source, error, sample)}"
@@ -148,6 +172,38 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
             )
             on = "" if operation == Operation.CREATE else f" on {operation}"
             yield _Sample(attributes, f"{described} {row.kind}{on}")
+
+
+def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Sample]:
+    """Yield the requests about objects of the custom kinds whose CustomResourceDefinition is known."""
+    operations = [each for each in (Operation.CREATE, Operation.UPDATE, Operation.DELETE) if _matches(policy, each)]
+    names = frozenset(name for expression in policy.expressions() for name in _names_read(parse(expression.source)))
+    for custom in custom_kinds(loaded.definitions):
+        row = custom.row
+        if not operations or not any(_names_row(rule, row) for rule in policy.criteria.rules):
+            continue
+        objects, kind = objects_of_custom_kind(custom), custom.kind.kind
+        samples = [(f"the smallest {kind} that its definition allows", objects.smallest)]
+        samples += [(f"a {kind} that its definition allows, without {at}", obj) for at, obj in objects.variants(names)]
+        for operation, (described, obj) in product(operations, samples):
+            head = {name: obj[name] for name in ("apiVersion", "kind", "metadata")}
+            request = fixtures.attributes_of_object(head, lambda *_, row=row: row, operation=operation)
+            request = replace(
+                request,
+                object=request.object and _with_fields(obj, request.object),
+                old_object=request.old_object and _with_fields(obj, request.old_object),
+                is_decoded=True,  # there is nothing to decode
+            )
+            on = "" if operation == Operation.CREATE else f" on {operation}"
+            yield _Sample(request, f"{described}{on}", is_defined=True)
+
+
+def _with_fields(obj: JSON, head: JSON) -> JSON:
+    """Return an object with the metadata of another, and what a server adds; it may have unknown fields."""
+    metadata = head["metadata"] | SET_BY_SERVER
+    if isinstance(obj, PartialObject):
+        return obj.with_field("metadata", metadata)
+    return {**obj, "metadata": metadata}
 
 
 _METADATA: Final[Mapping[str, JSON]] = {

@@ -89,7 +89,7 @@ def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
         for each in value:
             yield from paths_of_fields(each, f"{at}[]")
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, each in dict.items(value):  # also of an object with unknown fields
             if "." not in key:
                 path = f"{at}.{key}" if at else key
                 yield path

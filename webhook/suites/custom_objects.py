@@ -1,0 +1,182 @@
+"""Valid objects of a custom kind, made from the schema of its CustomResourceDefinition.
+
+The schema does not say everything: a rule in CEL, `oneOf` or an operator's own webhook may require a field that is
+optional here. Fields that such a rule names are not known to be optional, and what is in an object without a schema is
+not known. Values may break a pattern or a bound, so only a field that is not set is a finding about these objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.evaluation.partial_objects import PartialObject
+from webhook.suites.valid_objects import ValidObjects
+from webhook.workloads.rows import Row
+
+_NAME: Final = re.compile(r"\w+", re.ASCII)
+_MOST_FIELDS: Final = 20_000
+"""How many fields of a schema are read: a PodSpec has 2,000, and the largest known kind about 12,000."""
+_FURTHER_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "not")
+_OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata", "status")
+_NOT_KNOWN: Final = "{} is not known"
+
+
+class CustomKind(Struct, frozen=True, kw_only=True):
+    """One served version of a custom kind: its resource, and the schema of its objects."""
+
+    row: Row
+    schema: JSON
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """Return the kind at this version."""
+        return self.row.gvk
+
+
+def custom_kinds(definitions: Iterable[JSON]) -> Iterator[CustomKind]:
+    """Yield the served versions of CustomResourceDefinitions; definitions of other shapes are left out."""
+    for each in definitions:
+        group, names = get(each, ("spec", "group")), get(each, ("spec", "names"))
+        versions = get(each, ("spec", "versions"))
+        if not (isinstance(group, str) and isinstance(names, dict) and isinstance(versions, list)):
+            continue
+        for version in versions:
+            schema = get(version, ("schema", "openAPIV3Schema"))
+            if isinstance(schema, dict) and get(version, ("served",)) is True:
+                row = Row(
+                    group=group,
+                    versions=(str(version.get("name")),),
+                    kind=str(names.get("kind")),
+                    resource=str(names.get("plural")),
+                    namespaced=get(each, ("spec", "scope")) != "Cluster",
+                )
+                yield CustomKind(row=row, schema=schema)
+
+
+def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
+    """Return the smallest and a full object that the schema allows, without metadata but a name."""
+    head = {"apiVersion": custom.kind.api_version, "kind": custom.kind.kind, "metadata": {"name": "x"}}
+    names = frozenset(_names_in_rules(custom.schema))
+    made = []
+    for is_full in (False, True):
+        obj = _ObjectMaker(is_full, names).value(custom.schema, "", skipped=_OF_EVERY_OBJECT)
+        if isinstance(obj, PartialObject):
+            obj.update(head)
+        made.append(obj if isinstance(obj, PartialObject) else {**head, **obj})
+    return ValidObjects(made[0], made[1], {}, tuple(_required_paths(custom.schema, names)))
+
+
+def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
+    """Yield the path, after a dot, of each field that may be required, or has a default."""
+    pending, left = [("", schema)], _MOST_FIELDS
+    while pending and left:
+        left -= 1
+        at, each = pending.pop()
+        if not isinstance(each, dict):
+            continue
+        pending.append((f"{at}[]", each.get("items")))
+        required, defaults = each.get("required") or (), each.get("default") or {}
+        for name, inner in (each.get("properties") or {}).items():
+            path = f"{at}.{name}"
+            is_kept = name in required or name in defaults or name in names or each.get("minProperties")
+            if is_kept or path == ".spec" or (isinstance(inner, dict) and "default" in inner):
+                yield path
+            pending.append((path, inner))
+
+
+def _names_in_rules(schema: Any) -> Iterator[str]:
+    """Yield the names in the rules of a schema, at any depth: rules in CEL, and schemas beside the properties."""
+    pending, left = [schema], _MOST_FIELDS
+    while pending and left:
+        left -= 1
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += each
+        elif isinstance(each, dict):
+            for rule in each.get("x-kubernetes-validations") or ():
+                yield from _NAME.findall(str(get(rule, ("rule",)) or ""))
+            for name in _FURTHER_SCHEMAS:
+                if name in each:
+                    yield from _required_names(each[name])
+            pending += each.values()
+
+
+def _required_names(schema: Any) -> Iterator[str]:
+    """Yield the names that schemas beside the properties require or exclude."""
+    pending, left = [schema], _MOST_FIELDS
+    while pending and left:
+        left -= 1
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += each
+        elif isinstance(each, dict):
+            yield from (name for name in each.get("required") or () if isinstance(name, str))
+            pending += each.values()
+
+
+class _ObjectMaker:
+    """Makes one object; `names` are fields that may be required although they are optional."""
+
+    def __init__(self, is_full: bool, names: frozenset[str]) -> None:
+        self._is_full = is_full
+        self._names = names
+        self._left = _MOST_FIELDS
+
+    def value(self, schema: Any, where: str, skipped: tuple[str, ...] = ()) -> Any:
+        """Return a value of a schema; reading inside a value without a schema is an error."""
+        self._left -= 1
+        if not isinstance(schema, dict) or self._left < 0:
+            return _unknown_object(where)
+        if "default" in schema and not schema.get("properties"):
+            return schema["default"]
+        if options := schema.get("enum"):
+            return options[0]
+        if schema.get("x-kubernetes-int-or-string"):
+            return 1
+        match schema.get("type"):
+            case "object":
+                return self._fields(schema, where, skipped)
+            case "array":
+                is_empty = not (self._is_full or schema.get("minItems"))
+                return [] if is_empty else [self.value(schema.get("items"), f"{where}[].")]
+            case "string":
+                return "x"
+            case "integer" | "number":
+                return 1
+            case "boolean":
+                return False
+        return _unknown_object(where)
+
+    def _fields(self, schema: JSON, where: str, skipped: tuple[str, ...]) -> Any:
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        if not properties:
+            return self._map(schema, where)
+        known: dict[str, Any] = {}
+        unknown: set[str] = set()
+        required, defaults = schema.get("required") or (), schema.get("default") or {}
+        for name, inner in properties.items():
+            if name in skipped:
+                continue
+            has_default = name in defaults or (isinstance(inner, dict) and "default" in inner)
+            is_spec = not where and name == "spec"  # everybody writes one, whatever the schema says
+            if self._is_full or name in required or has_default or is_spec:
+                known[name] = defaults[name] if name in defaults else self.value(inner, f"{where}{name}.")
+            elif name in self._names or schema.get("minProperties"):
+                unknown.add(name)
+        return PartialObject(known, lambda name: name not in unknown, where, _NOT_KNOWN) if unknown else known
+
+    def _map(self, schema: JSON, where: str) -> Any:
+        values = schema.get("additionalProperties")
+        if not isinstance(values, dict) or (schema.get("minProperties") and not self._is_full):
+            return _unknown_object(where)
+        return {"example.com/x": self.value(values, f"{where}x.")} if self._is_full else {}
+
+
+def _unknown_object(where: str) -> PartialObject:
+    return PartialObject({}, lambda _: False, where, _NOT_KNOWN)
