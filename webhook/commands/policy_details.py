@@ -156,7 +156,7 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     lines = [_sentence_about_all(described)]
     for one in described:
         wrong, details = (
-            [*lines_about_mistakes(one), *_lines_about_server_needs(one)],
+            [*lines_about_mistakes(one), *_lines_about_server_needs(one), *_lines_about_untried_kinds(one)],
             list(_lines_about_policy(one)) if verbose else [],
         )
         if wrong or details:
@@ -205,6 +205,14 @@ def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; {role}"
+
+
+def _lines_about_untried_kinds(one: dict[str, Any]) -> Iterator[str]:
+    if kinds := one["notTried"]:
+        yield (
+            f"not tried: fields of {', '.join(kinds)}; put the CustomResourceDefinition beside the policy, so that "
+            "the policy is evaluated on objects of the kind"
+        )
 
 
 def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:

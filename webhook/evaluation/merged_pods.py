@@ -218,6 +218,11 @@ class PartialObject(dict[str, Any]):
         self._where = where
         self._told = told
 
+    def with_field(self, name: str, value: JSON) -> PartialObject:
+        """Return a copy with another value of a field."""
+        fields = {**dict(dict.items(self)), name: value}
+        return PartialObject(fields, self._is_known, self._where, self._told)
+
     def _refuse(self, name: str) -> NoReturn:
         raise NoDecision(self._told.format(f"{self._where}{name}"))
 

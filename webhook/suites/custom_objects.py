@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
-from webhook.evaluation.partial_objects import PartialObject
+from webhook.evaluation.merged_pods import PartialObject
 from webhook.suites.valid_objects import ValidObjects
 from webhook.workloads.rows import Row
 
