@@ -191,7 +191,7 @@ def test_a_kind_of_several_groups_is_reported(verb, folder, capsys):
     told = capsys.readouterr().err
     assert "`Job` is a kind of 2 groups: write `Job.batch` or `Job.batch.volcano.sh`, or several of them" in told
     assert "claimgate.yaml:4:23" in told
-    assert "write `Service.core` or `Service.serving.knative.dev`" in told
+    assert "write `Service.core`, `Service.inference.llmaz.io` or `Service.serving.knative.dev`" in told
     assert "PyTorchJob` is" not in told
 
 
