@@ -17,7 +17,6 @@ from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.known_kinds import CLUSTER_SCOPED, KNOWN_KINDS
 from webhook.errors import InputProblem
-from webhook.facts.removed_versions import read_removed_versions
 from webhook.patch.schema import is_builtin, is_builtin_group
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
@@ -131,6 +130,8 @@ def _is_known_group(group: str) -> bool:
 
 
 def _is_served(kind: GroupVersionKind) -> bool:
+    from webhook.facts.removed_versions import read_removed_versions  # a table that few verbs need
+
     if (kind.group, kind.version, kind.kind) in read_removed_versions():
         return False
     return is_builtin(kind) or not any(is_builtin(kind._replace(version=each)) for each in _VERSIONS)
