@@ -16,7 +16,8 @@ def test_policies_of_init_pass_their_suites(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.count("wrote ") == len(names_of_policies()) == 10
     assert run_command_line(["policies", "check", str(tmp_path)]) == 0
-    assert "; nothing is wrong\n" in capsys.readouterr().out
+    # queue-required reads `spec` of kinds that are not built in
+    assert "; no mistake was seen; 1 not tried on every kind\n" in capsys.readouterr().out
     assert run_command_line(["test", "-v", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert " 0 failed\n" in out

@@ -8,6 +8,7 @@ import pytest
 
 from tests.literals import validating
 from tests.yamldata import documents
+from webhook.cli import run_command_line
 from webhook.policy.load import Options, load_policy_set
 from webhook.suites.custom_objects import custom_kinds, objects_of_custom_kind
 from webhook.suites.trials import sentences_about_errors, untried_kinds
@@ -72,6 +73,20 @@ def test_kinds_without_a_definition_are_named(expression: str, crd: str, expecte
     said(expression, tmp_path, crd)
     loaded = load_policy_set([tmp_path], Options(table=table.load_table()))
     assert list(untried_kinds(loaded.policies[0], loaded)) == expected
+
+
+def test_nothing_is_called_right_that_was_not_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said("object.spec.?trainer.?numNodes.orValue(1) <= 4", tmp_path, crd="")
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
+    first, _, line = capsys.readouterr().out.splitlines()
+    assert first.endswith("; no mistake was seen; 1 not tried on every kind")
+    assert line.strip() == (
+        "not tried on trainjobs.trainer.kubeflow.org, whose fields are not known: add its CustomResourceDefinition to "
+        "the files"
+    )
+    said("object.spec.?trainer.?numNodes.orValue(1) <= 4", tmp_path)
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("; nothing is wrong\n")
 
 
 def definition(schema: dict) -> dict:

@@ -6,7 +6,7 @@ The data about a policy are its actions and file, coverage, costs, and mistakes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -29,8 +29,10 @@ from webhook.policy.worst_case import WorstCaseCost, reasons_for_poor_readabilit
 from webhook.suites.idempotence import describe_repeated_change
 from webhook.suites.trials import sentences_about_errors, untried_kinds
 from webhook.text import terminal
+from webhook.text.wording import some_of
 from webhook.yamltext import input_files
 
+_MOST_KINDS: Final = 5
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """The policies that `export` rewrites, by kind and name, with the objects that the rewritten policies do not cover."""
 
@@ -176,12 +178,14 @@ def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     after = f", {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
     wrong = sum(any(lines_about_mistakes(one)) for one in described)
-    rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
+    untried = sum(bool(one["notTried"]) for one in described)
+    rest = f"{wrong} may be wrong" if wrong else "no mistake was seen" if untried else "nothing is wrong"
     if failing := sum(bool(one["fails"]) for one in described):
         rest = f"{failing} {'fails' if failing == 1 else 'fail'} for every object, {rest}"
     asking = sum(one["asksAuthorizer"] for one in described)
     asks = f"; {asking} only with `claimgate serve --authorizer`" if asking else ""
-    return f"{compiled}, {portable} portable{after}; {rest}{asks}"
+    unknown = f"; {untried} not tried on every kind" if untried else ""
+    return f"{compiled}, {portable} portable{after}; {rest}{unknown}{asks}"
 
 
 def lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
@@ -209,10 +213,8 @@ def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
 
 def _lines_about_untried_kinds(one: dict[str, Any]) -> Iterator[str]:
     if kinds := one["notTried"]:
-        yield (
-            f"not tried: fields of {', '.join(kinds)}; put the CustomResourceDefinition beside the policy, so that "
-            "the policy is evaluated on objects of the kind"
-        )
+        their = "its CustomResourceDefinition" if len(kinds) == 1 else "their CustomResourceDefinitions"
+        yield f"not tried on {some_of(kinds, _MOST_KINDS)}, whose fields are not known: add {their} to the files"
 
 
 def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
