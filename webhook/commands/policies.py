@@ -150,8 +150,8 @@ def check(
     that match nothing, conditions that never change, policies without a binding, and mutations that change their own
     result.
 
-    The objects of a custom kind follow from its CustomResourceDefinition, if that is beside the policies. Without it,
-    only metadata is known, and the kind is named.
+    Objects of a custom kind are made from its CustomResourceDefinition, which is read from the same files. Without the
+    definition, expressions that read more than metadata are not tried, and the kind is named.
 
     Also checks the PolicyExceptions of claimgate.dev in the files: their fields, rules and kinds, their last day, and
     the bounds of claimgate.yaml.
