@@ -135,6 +135,7 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
     assert "no caBundle yet" not in told
     until(lambda: failure_policies(server) == {"Fail"}, "it is enforced again")
     until(lambda: _is_registered(server, "eight-gpus"), "the policy is registered again")
+    go_on_in(made, "settling")  # API servers see that within a second
     go_on_in(made, "restored")
 
 
