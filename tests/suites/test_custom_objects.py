@@ -118,6 +118,19 @@ def test_definitions_of_odd_shapes_are_left_out() -> None:
     assert list(custom_kinds([{}, {"spec": {"group": 1}}, definition({}) | {"spec": {"group": "a"}}])) == []
 
 
+@pytest.mark.parametrize(
+    "key", ["required", "default", "properties", "x-kubernetes-validations", "enum", "items", "additionalProperties"]
+)
+@pytest.mark.parametrize("value", [5, True, "x", [1], [{}], {"a": 1}, None])
+def test_a_part_of_another_shape_counts_as_absent(key: str, value: object) -> None:
+    """An API server stores no such schema, but a file may hold it."""
+    spec = {"type": "array" if key == "items" else "object", "properties": {"a": {"type": "string"}}, key: value}
+    (custom,) = custom_kinds([definition({"type": "object", "properties": {"spec": spec}})])
+    objects = objects_of_custom_kind(custom)
+    assert "spec" in objects.full
+    assert [path for path, _ in objects.variants(["b"])] == []
+
+
 def test_all_definitions_of_the_tests_make_objects() -> None:
     for file in sorted(CRDS.glob("*.yaml")):
         for custom in custom_kinds(documents(file)):

@@ -8,8 +8,8 @@ not known. Values may break a pattern or a bound, so only a field that is not se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from webhook.evaluation.merged_pods import PartialObject
 from webhook.suites.valid_objects import ValidObjects
 from webhook.workloads.rows import Row
 
+_Shape = TypeVar("_Shape", list[Any], dict[str, Any])
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _MOST_FIELDS: Final = 20_000
 """How many fields of a schema are read: a PodSpec has 2,000, and the largest known kind about 12,000."""
@@ -72,6 +73,12 @@ def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
     return ValidObjects(made[0], made[1], {}, tuple(_required_paths(custom.schema, names)))
 
 
+def _part(schema: JSON, name: str, shape: type[_Shape]) -> _Shape:
+    """Return a part of a schema; empty if it is absent or of another shape, which no API server stores."""
+    part = schema.get(name)
+    return part if isinstance(part, shape) else shape()
+
+
 def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
     """Yield the path, after a dot, of each field that may be required, or has a default."""
     pending, left = [("", schema)], _MOST_FIELDS
@@ -81,8 +88,8 @@ def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
         if not isinstance(each, dict):
             continue
         pending.append((f"{at}[]", each.get("items")))
-        required, defaults = each.get("required") or (), each.get("default") or {}
-        for name, inner in (each.get("properties") or {}).items():
+        required, defaults = _part(each, "required", list), _part(each, "default", dict)
+        for name, inner in _part(each, "properties", dict).items():
             path = f"{at}.{name}"
             is_kept = name in required or name in defaults or name in names or each.get("minProperties")
             if is_kept or path == ".spec" or (isinstance(inner, dict) and "default" in inner):
@@ -99,7 +106,7 @@ def _names_in_rules(schema: Any) -> Iterator[str]:
         if isinstance(each, list):
             pending += each
         elif isinstance(each, dict):
-            for rule in each.get("x-kubernetes-validations") or ():
+            for rule in _part(each, "x-kubernetes-validations", list):
                 yield from _NAME.findall(str(get(rule, ("rule",)) or ""))
             for name in _FURTHER_SCHEMAS:
                 if name in each:
@@ -116,7 +123,7 @@ def _required_names(schema: Any) -> Iterator[str]:
         if isinstance(each, list):
             pending += each
         elif isinstance(each, dict):
-            yield from (name for name in each.get("required") or () if isinstance(name, str))
+            yield from (name for name in _part(each, "required", list) if isinstance(name, str))
             pending += each.values()
 
 
@@ -135,7 +142,7 @@ class _ObjectMaker:
             return _unknown_object(where)
         if "default" in schema and not schema.get("properties"):
             return schema["default"]
-        if options := schema.get("enum"):
+        if options := _part(schema, "enum", list):
             return options[0]
         if schema.get("x-kubernetes-int-or-string"):
             return 1
@@ -154,12 +161,12 @@ class _ObjectMaker:
         return _unknown_object(where)
 
     def _fields(self, schema: JSON, where: str, skipped: tuple[str, ...]) -> Any:
-        properties: Mapping[str, Any] = schema.get("properties") or {}
+        properties = _part(schema, "properties", dict)
         if not properties:
             return self._map(schema, where)
         known: dict[str, Any] = {}
         unknown: set[str] = set()
-        required, defaults = schema.get("required") or (), schema.get("default") or {}
+        required, defaults = _part(schema, "required", list), _part(schema, "default", dict)
         for name, inner in properties.items():
             if name in skipped:
                 continue
