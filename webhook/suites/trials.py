@@ -143,12 +143,11 @@ def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
 
 def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> Iterator[_Sample]:
     """Yield the requests about the objects of a kind: the smallest one first."""
-    operations = [each for each in (Operation.CREATE, Operation.UPDATE, Operation.DELETE) if _matches(policy, each)]
-    names = frozenset(name for expression in policy.expressions() for name in _names_read(parse(expression.source)))
+    operations, names = _operations(policy), _names_read(policy)
     for operation in operations:
-        on = "" if operation == Operation.CREATE else f" on {operation}"
-        yield _Sample(_attributes(objects, objects.smallest, operation, policy), f"the smallest valid {kind.kind}{on}")
-        yield _Sample(_attributes(objects, objects.full, operation, policy), f"a valid {kind.kind}{on}")
+        described = f"valid {kind.kind}{_on(operation)}"
+        yield _Sample(_attributes(objects, objects.smallest, operation, policy), f"the smallest {described}")
+        yield _Sample(_attributes(objects, objects.full, operation, policy), f"a {described}")
     for path, obj in objects.variants(names) if operations else ():
         yield _Sample(_attributes(objects, obj, operations[0], policy), f"a valid {kind.kind} without {path}")
 
@@ -157,7 +156,7 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
     """Yield the requests about objects of the custom kinds of the table that the rules name: one without optional
     metadata, and one with labels and annotations that no policy asks for.
     """
-    operations = [each for each in (Operation.CREATE, Operation.UPDATE, Operation.DELETE) if _matches(policy, each)]
+    operations = _operations(policy)
     for row in table.rows:
         if is_builtin_group(row.group) or not any(_names_row(rule, row) for rule in policy.criteria.rules):
             continue
@@ -170,14 +169,12 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
                 old_object=request.old_object and _with_metadata_alone(request.old_object),
                 is_decoded=True,  # there is nothing to decode
             )
-            on = "" if operation == Operation.CREATE else f" on {operation}"
-            yield _Sample(attributes, f"{described} {row.kind}{on}")
+            yield _Sample(attributes, f"{described} {row.kind}{_on(operation)}")
 
 
 def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Sample]:
     """Yield the requests about objects of the custom kinds whose CustomResourceDefinition is known."""
-    operations = [each for each in (Operation.CREATE, Operation.UPDATE, Operation.DELETE) if _matches(policy, each)]
-    names = frozenset(name for expression in policy.expressions() for name in _names_read(parse(expression.source)))
+    operations, names = _operations(policy), _names_read(policy)
     for custom in custom_kinds(loaded.definitions):
         row = custom.row
         if not operations or not any(_names_row(rule, row) for rule in policy.criteria.rules):
@@ -194,8 +191,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
                 old_object=request.old_object and _with_fields(obj, request.old_object),
                 is_decoded=True,  # there is nothing to decode
             )
-            on = "" if operation == Operation.CREATE else f" on {operation}"
-            yield _Sample(request, f"{described}{on}", is_defined=True)
+            yield _Sample(request, f"{described}{_on(operation)}", is_defined=True)
 
 
 def _with_fields(obj: JSON, head: JSON) -> JSON:
@@ -222,8 +218,19 @@ def _with_metadata_alone(obj: JSON) -> PartialObject:
     return PartialObject(known, known.__contains__, "", "{} is not known")
 
 
-def _matches(policy: Policy, operation: Operation) -> bool:
-    return any(rule.operations is None or operation in rule.operations for rule in policy.criteria.rules)
+def _operations(policy: Policy) -> list[Operation]:
+    """Return the operations with an object that the rules match."""
+    rules = policy.criteria.rules
+    return [
+        each
+        for each in (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
+        if any(rule.operations is None or each in rule.operations for rule in rules)
+    ]
+
+
+def _on(operation: Operation) -> str:
+    """Return what is added to the description of an object; nothing for a creation."""
+    return "" if operation == Operation.CREATE else f" on {operation}"
 
 
 def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: Policy) -> Attributes:
@@ -237,16 +244,18 @@ def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: 
     )
 
 
-def _names_read(node: Node) -> Iterator[str]:
-    """Yield the names of fields that an expression selects, and the texts by which it looks up keys."""
-    pending = [node]
+def _names_read(policy: Policy) -> frozenset[str]:
+    """Return the names of fields that the expressions select, and the texts by which they look up keys."""
+    names: set[str] = set()
+    pending: list[Node] = [parse(expression.source) for expression in policy.expressions()]
     while pending:
         each = pending.pop()
         if isinstance(each, Select | Has):
-            yield each.field
+            names.add(each.field)
         elif isinstance(each, Literal) and isinstance(each.value, str):
-            yield each.value
+            names.add(each.value)
         pending += children(each)
+    return frozenset(names)
 
 
 def _reads_metadata_alone(policy: Policy, source: str) -> bool:
