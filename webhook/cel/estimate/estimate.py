@@ -40,9 +40,6 @@ _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTA
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40)
 """The costs of creating a list, a map and a structure."""
-_STANDARD_STRUCTURES = frozenset(
-    ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat")
-)
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:

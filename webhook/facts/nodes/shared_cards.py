@@ -141,8 +141,6 @@ _KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
 _WHOLE: Final = 100
 _SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
 """Resources that are shares of cards, or are counted by one scheduler alone."""
-_FEWEST_FIELDS: Final = 5
-_FIELDS_WITH_MODE: Final = 8
 _MIG: Final = "mig"
 
 
