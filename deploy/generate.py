@@ -22,7 +22,7 @@ from typing import Any
 from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.export.webhook_rules import matched_resources_of_policies
-from webhook.manifests.configuration_model import configuration_schema
+from webhook.manifests.configuration import configuration_schema
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table

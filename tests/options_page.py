@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from webhook.settings.doors import NOT_OF_SERVER, REPORT_FLAGS, Door, reason_left_out
 from webhook.settings.setting import declared_settings
-from webhook.settings.shared import ReportSettings, ReviewSettings
+from webhook.settings.shared import NOT_OF_SERVER, REPORT_FLAGS, Door, ReportSettings, ReviewSettings, reason_left_out
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 DOORS: tuple[Door, ...] = get_args(Door)

@@ -15,10 +15,9 @@ from webhook.admission import fixtures
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
-from webhook.evaluation.object_decoding import decode_patched_object
 from webhook.evaluation.request_context import request_context
 from webhook.evaluation.request_objects import RequestObjects
-from webhook.evaluation.typed_input import decode_request_objects
+from webhook.evaluation.typed_input import decode_patched_object, decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.check import problems_of_group
 from webhook.facts.dra.requests import read_requests

@@ -18,7 +18,7 @@ from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.input import documents, shipped
 from webhook.manifests.authorizer_answers import read_authorizer_file
-from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.leave_alone import describe_end
 from webhook.policy.configured_rules import apply_configuration_to_policies, refuse_unknown_rules
 from webhook.policy.load import (

@@ -12,7 +12,7 @@ from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import LookupFailed
-from webhook.manifests.configuration_model import FileConfiguration
+from webhook.manifests.configuration import FileConfiguration
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "new"}, "spec": {"containers": []}}
 NOT_IN = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}

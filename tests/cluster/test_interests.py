@@ -7,7 +7,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import interest, packed
 from webhook.cluster.decoding import DEEPEST
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
-from webhook.cluster.projection import TooDeepObject, projection_of_fields, with_shared_keys
+from webhook.cluster.packed import TooDeepObject, projection_of_fields, with_shared_keys
 from webhook.cluster.view_memory import SharedKeys
 from webhook.errors import LookupFailed
 

@@ -11,9 +11,9 @@ import pytest
 from tests.rows import all_rows
 from webhook.cli import run_command_line
 from webhook.input import shipped
-from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.formats import writers_of_cases
+from webhook.report.results import CaseResult
 from webhook.report.writer import Totals
 from webhook.yamltext import yamlfile
 

@@ -14,8 +14,7 @@ from webhook.cli import run_command_line
 from webhook.commands import config as commands_config
 from webhook.errors import ConfigurationError, InputError
 from webhook.manifests import leave_alone
-from webhook.manifests.configuration_file import read_configuration
-from webhook.manifests.configuration_model import FileConfiguration, configuration_schema
+from webhook.manifests.configuration import FileConfiguration, configuration_schema, read_configuration
 from webhook.settings.configured import read_settings
 from webhook.settings.shared import Settings
 

@@ -20,7 +20,7 @@ from tests.rows import some_quickly
 from webhook import __version__
 from webhook.apimachinery.attributes import JSON
 from webhook.export.exemptions import exemption_conditions
-from webhook.manifests.configuration_file import read_configuration
+from webhook.manifests.configuration import read_configuration
 
 OVERLAPS = {
     "base": (),

@@ -22,9 +22,9 @@ from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.cost_budget import CostBudget, LazyVariables
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.mutations import refresh_target, with_changed_pod
-from webhook.evaluation.object_decoding import UndecodableObject, decode_patched_object
 from webhook.evaluation.request_context import request_context
 from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.evaluation.typed_input import UndecodableObject, decode_patched_object
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.compiled import Expression
 from webhook.policy.matching import match_of_unconverted

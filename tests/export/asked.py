@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tests.literals import GROUP, policies
 from webhook import assembly
+from webhook.admission import fixtures
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
@@ -77,12 +78,11 @@ def asked(attributes: Attributes, phase: Phase) -> bool:
 
 def main(paths: list[str]) -> None:
     """Count objects of files."""
-    from webhook.admission import submitted
     from webhook.input import documents
 
     counts: Counter[str] = Counter()
     inputs = documents.read_documents(paths)
-    submissions = submitted.Submissions(assembly.assemble_policies_and_context(Settings()).files, SHIPPED.table.row)
+    submissions = fixtures.Submissions(assembly.assemble_policies_and_context(Settings()).files, SHIPPED.table.row)
     for document in inputs.documents:
         try:
             attributes = replace(submissions.of(document).attributes, is_decoded=True)

@@ -16,7 +16,7 @@ from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT
 from webhook.export.condition_costs import most_cost_of_condition
 from webhook.export.exemptions import exemption_conditions, expired_exemptions
 from webhook.manifests import leave_alone
-from webhook.manifests.configuration_model import Exemption, FileConfiguration
+from webhook.manifests.configuration import Exemption, FileConfiguration
 from webhook.manifests.webhook_configurations import parse_webhook_configuration
 
 LAST = dt.date(2027, 1, 31)

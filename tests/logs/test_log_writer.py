@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.logs.structured import Log
-from webhook.logs.writer import MOST_LINES, REMARK_S, LogWriter
+from webhook.logs.structured import MOST_LINES, REMARK_S, Log, LogWriter
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,7 +169,7 @@ ENDINGS = {"normal": "", "a crash": "raise KeyError('x')"}
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
 def test_the_last_lines_are_flushed_when_the_process_ends(ending: str) -> None:
     code = (
-        "from webhook.logs.writer import LogWriter; from webhook.logs.structured import Log\n"
+        "from webhook.logs.structured import LogWriter; from webhook.logs.structured import Log\n"
         f"Log(writer=LogWriter.to_stderr()).info('last')\n{ending}"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -179,7 +178,7 @@ def test_the_last_lines_are_flushed_when_the_process_ends(ending: str) -> None:
 
 def test_a_process_without_stderr_logs_into_nothing() -> None:
     code = (
-        "import sys; from webhook.logs.writer import LogWriter; from webhook.logs.structured import Log\n"
+        "import sys; from webhook.logs.structured import LogWriter; from webhook.logs.structured import Log\n"
         "writer = LogWriter.to_stderr(); Log(writer=writer).info('lost'); writer.stop(); print(writer.dropped)"
     )
     done = subprocess.run(

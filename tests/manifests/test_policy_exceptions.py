@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.manifests.configuration_model import FileConfiguration
+from webhook.manifests.configuration import FileConfiguration
 from webhook.manifests.models import ShapeError
 from webhook.manifests.policy_exceptions import (
     MOST_BYTES,

@@ -10,7 +10,7 @@ import pytest
 from tests.golden import ROOT
 from tests.playground.asking import ASKING, HOST, answers, evaluated
 from webhook.cli import run_command_line
-from webhook.playground.denials import rules_of_denial
+from webhook.playground.evaluation import rules_of_denial
 from webhook.rules import pages
 from webhook.yamltext import yamlfile
 

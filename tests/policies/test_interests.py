@@ -14,7 +14,7 @@ from webhook.apimachinery.attributes import CRD, JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import namespace_and_name
-from webhook.cluster.projection import projection_of_fields
+from webhook.cluster.packed import projection_of_fields
 from webhook.suites import own
 from webhook.suites.case import Case, Request, answer_of_case
 from webhook.suites.expectation import Expectation

@@ -7,7 +7,7 @@ import pytest
 from tests.literals import policies, validating
 from tests.rows import all_rows
 from webhook.errors import PolicyError
-from webhook.policy.compile_hints import HABITS, hints_for_habits
+from webhook.policy.expressions import HABITS, hints_for_habits
 
 PYTHON = {
     "len(object.spec.containers) > 0": "`size(x)`",

@@ -3,7 +3,7 @@ before the first review."""
 
 from tests.literals import policies, shipped_policies, validating
 from tests.rows import all_rows
-from webhook.policy.unconvertible import unconvertible_resources
+from webhook.policy.pitfalls import unconvertible_resources
 
 WIDGETS = ("example.com", "widgets")
 CLAIMS = ("resource.k8s.io", "resourceclaims")

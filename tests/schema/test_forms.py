@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.schema.forms import is_duration
+from webhook.schema.values import is_duration
 
 
 @pytest.mark.parametrize("text", ["0", "1s", "-2m", ".5s", "1.s", "1.5h30m", "1ms5us"])

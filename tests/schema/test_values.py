@@ -12,10 +12,9 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.deadline import Deadline
 from webhook.facts.dra import claim_values, nvidia_device_config
 from webhook.facts.shapes import object_shape
-from webhook.schema import forms
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
-from webhook.schema.values import ValueDeclarations, read_data_file
+from webhook.schema.values import FORMS, ValueDeclarations, read_data_file
 from webhook.text.wording import shown
 
 OBJECTS = {
@@ -64,10 +63,10 @@ def test_a_valid_value_gets_no_note(value: dict) -> None:
 @all_rows(
     ("value", "note"),
     [
-        ({"name": None}, ("missing", "name", "", forms.FORMS["label"][1], "")),
-        ({"name": ""}, ("missing", "name", "", forms.FORMS["label"][1], "")),
+        ({"name": None}, ("missing", "name", "", FORMS["label"][1], "")),
+        ({"name": ""}, ("missing", "name", "", FORMS["label"][1], "")),
         ({"whole": None}, ("missing", "whole", "", "a part", "")),
-        ({"name": "A"}, ("badName", "name", "A", forms.FORMS["label"][1], "")),
+        ({"name": "A"}, ("badName", "name", "A", FORMS["label"][1], "")),
         ({"name": 1}, ("wrongType", "name", "1", "a string", "")),
         ({"mode": "all"}, ("notOneOf", "mode", "all", "All, Some", "")),
         ({"mode": "Somme"}, ("notOneOf", "mode", "Somme", "All, Some", "Some")),
@@ -88,8 +87,8 @@ def test_a_valid_value_gets_no_note(value: dict) -> None:
         ({"tags": ["a", "b", "a"]}, ("duplicate", "tags[2]", "a", "0", "")),
         ({"tags": [{"a": 1}]}, ("wrongType", "tags[0]", '{"a": 1}', "a string", "")),
         ({"labels": ["a"]}, ("wrongType", "labels", '["a"]', "an object", "")),
-        ({"labels": {"a b": "c"}}, ("badName", 'labels["a b"]', "a b", forms.FORMS["labelKey"][1], "")),
-        ({"amounts": {"a-b": 1}}, ("noCapacity", "amounts.a-b", "a-b", forms.FORMS["capacity"][1], "")),
+        ({"labels": {"a b": "c"}}, ("badName", 'labels["a b"]', "a b", FORMS["labelKey"][1], "")),
+        ({"amounts": {"a-b": 1}}, ("noCapacity", "amounts.a-b", "a-b", FORMS["capacity"][1], "")),
         ({"old": "x"}, ("forbidden", "old", "x", "it is gone", "")),
         ({"mode": "All", "some": 1}, ("excluded", "some", "mode All", "mode Some", "")),
         ({"colour": "red"}, ("unknownField", "colour", "colour", "labels", "")),
@@ -154,7 +153,7 @@ def test_every_named_object_is_declared(file: Path) -> None:
             of = held["object"]
             assert {of} <= set(objects) if isinstance(of, str) else set(of.values()) <= set(objects)
         if "text" in held and isinstance(held["text"], str):
-            assert held["text"] in forms.FORMS
+            assert held["text"] in FORMS
     assert seen
 
 
@@ -181,7 +180,7 @@ def test_every_named_object_is_declared(file: Path) -> None:
     ],
 )
 def test_names_have_these_forms(form: str, good: str, bad: str | None) -> None:
-    is_good, words = forms.FORMS[form]
+    is_good, words = FORMS[form]
     assert is_good(good)
     assert bad is None or not is_good(bad)
     assert words[0].islower()

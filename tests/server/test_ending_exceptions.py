@@ -7,7 +7,7 @@ import io
 import json
 
 from webhook.logs.structured import Log
-from webhook.manifests.configuration_file import configuration_of_documents
+from webhook.manifests.configuration import configuration_of_documents
 from webhook.server import exception_notices
 from webhook.server.counters import Counters
 from webhook.server.exception_notices import EndingExceptions

@@ -24,8 +24,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.logs.structured import Log
 from webhook.server.counters import Counters
-from webhook.server.tls import TlsFiles
-from webhook.server.tls_stream import HandshakeLog, certificate_names
+from webhook.server.tls import HandshakeLog, TlsFiles, certificate_names
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:

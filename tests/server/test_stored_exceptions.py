@@ -22,7 +22,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
-from webhook.manifests.configuration_file import NO_FILE
+from webhook.manifests.configuration import NO_FILE
 from webhook.manifests.policy_exceptions import MOST_IN_NAMESPACE
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import ValidationAction

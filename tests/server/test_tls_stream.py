@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.serving import Pki
-from webhook.server.tls import Certificates
-from webhook.server.tls_stream import TlsStream
+from webhook.server.tls import Certificates, TlsStream
 
 
 class Client:

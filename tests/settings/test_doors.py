@@ -26,10 +26,9 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.logs.structured import Log
 from webhook.server.served_state import ServedState
 from webhook.settings import values
-from webhook.settings.doors import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door, settings_of_door
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import Setting, declare_option, declare_setting, declared_settings
-from webhook.settings.shared import ReviewSettings
+from webhook.settings.shared import LEFT_OUT, NOT_OF_SERVER, REPORT_FLAGS, Door, ReviewSettings, settings_of_door
 from webhook.typer_application import create_typer_application
 
 
@@ -120,7 +119,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
     assert seen
     assert {name for name in lost if (door, name) not in ELSEWHERE} == set(), (
         f"`{door}` reviews objects without these options: take the options of its reviews from "
-        "assembly.review_options_of_settings, or say in LEFT_OUT of webhook/settings/doors.py why it has no such option"
+        "assembly.review_options_of_settings, or say in LEFT_OUT of webhook/settings/shared.py why it has no such option"
     )
 
 
@@ -141,7 +140,7 @@ def test_a_case_has_every_option_that_is_not_left_out() -> None:
         field.name for field in fields(ReviewOptions)
     }
     assert names == {"advice"}, (
-        "cases of suites do not have these options: take them from OF_TEST in webhook/settings/doors.py, or give them "
+        "cases of suites do not have these options: take them from OF_TEST in webhook/settings/shared.py, or give them "
         "to answer_of_case in webhook/suites/case.py"
     )
 
@@ -174,7 +173,9 @@ def test_every_reason_in_the_table_belongs_to_an_option() -> None:
     of_server = {each.name for each in declared_settings(ServerSettings)}
     assert set(LEFT_OUT) <= names
     assert set(NOT_OF_SERVER) == {each.name for each in declared_settings(ReviewSettings) if not each.has_variable}
-    assert names - of_server - set(NOT_OF_SERVER) == set(), "say in doors.py why the server does not have the option"
+    assert names - of_server - set(NOT_OF_SERVER) == set(), (
+        "say in `LEFT_OUT` of webhook/settings/shared.py why the server does not have the option"
+    )
 
 
 def test_the_page_is_as_the_declarations_say() -> None:

@@ -11,8 +11,7 @@ from webhook.apimachinery.attributes import POD
 from webhook.cli import run_command_line
 from webhook.cluster.files import FilesCluster
 from webhook.status.owned_objects import owned_objects
-from webhook.status.refused_creation import why_refused
-from webhook.status.scheduling import why_unschedulable
+from webhook.status.refusals import why_refused, why_unschedulable
 from webhook.status.sources import ClusterReading, FileSource
 
 WHY = Path(__file__).parents[1] / "data" / "why"

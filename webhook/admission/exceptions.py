@@ -20,7 +20,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, LookupFailed
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.manifests.claimgate_kinds import GROUP
-from webhook.manifests.configuration_model import EMPTY, FileConfiguration, IgnoredObjects
+from webhook.manifests.configuration import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.manifests.leave_alone import ANNOTATION, ObjectExceptions, current_day, is_exempt, is_ignored
 from webhook.manifests.policy_exceptions import (

@@ -39,7 +39,7 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_not_from_api_server
 from webhook.evaluation.validating import validating_decisions
-from webhook.manifests.configuration_model import EMPTY
+from webhook.manifests.configuration import EMPTY
 from webhook.patch.diff import operations_between
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision, DenialStatus, Verdict

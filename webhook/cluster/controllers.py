@@ -20,8 +20,8 @@ from webhook.apimachinery.paths import get
 from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.kustomizations import FILES as KUSTOMIZATIONS
+from webhook.cluster.kustomizations import NEVER_APPLIED
 from webhook.cluster.naming import FileObject
-from webhook.cluster.units import NEVER_APPLIED
 
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 CHART: Final = "Chart.yaml"

@@ -24,6 +24,7 @@ from webhook.cluster.controllers import (
     is_test_or_vendored_file,
 )
 from webhook.cluster.interest import Index, objects_by_key
+from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
     NAMELESS,
@@ -34,7 +35,6 @@ from webhook.cluster.naming import (
     group_kind,
     objects_with_final_names,
 )
-from webhook.cluster.units import FilesAppliedTogether, Unit, normalize_path
 from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 
 

@@ -17,8 +17,15 @@ from webhook.cluster.decoding import decode_value_at, is_too_deep
 from webhook.cluster.discovery import ServedResource
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import OMITTED
-from webhook.cluster.packed import LARGEST_HELD, SMALL, PackedObject, encode_kept
-from webhook.cluster.projection import TooDeepObject, projection_of_fields, with_shared_keys
+from webhook.cluster.packed import (
+    LARGEST_HELD,
+    SMALL,
+    PackedObject,
+    TooDeepObject,
+    encode_kept,
+    projection_of_fields,
+    with_shared_keys,
+)
 from webhook.cluster.store import HeldObject, Place, UnreadableObject
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed

@@ -1,26 +1,103 @@
-"""Holds the larger objects of a view as JSON text, a quarter of the memory of their values.
-
-A user may write objects of 1.5 MB, a few each second. Sharing their keys, counting their values and comparing them took
-the interpreter 0.1 s for each megabyte, and the event loop waited for it. A text is encoded, counted and compared in
-short calls. Forked processes share a text as long as it exists, but copy each page of values that one of them reads. A
-lookup decodes the text, of LARGEST_HELD bytes at most.
+"""Reduces the objects of a view to the fields that are read, and holds the larger ones as JSON text, a quarter of the
+memory of their values.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sys import getsizeof
-from typing import Final, overload
+from typing import Any, Final, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import parse_path
+from webhook.cluster.decoding import DEEPEST, TOO_DEEP
+from webhook.cluster.interest import Fields
 from webhook.cluster.lookup import namespace_and_name
-from webhook.cluster.projection import TooDeepObject
-from webhook.cluster.view_memory import PLACE_BYTES
+from webhook.cluster.view_memory import PLACE_BYTES, SharedKeys
 from webhook.deadline import Deadline
+
+Tree: TypeAlias = Mapping[str, "Tree"]
+"""Fields by their names; a field without any below it is kept whole."""
+_Share: TypeAlias = Callable[[str], str]
+
+_ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
+_UNREAD: Final = "managedFields"
+"""The field that is never kept: half of an object's size, and no rule reads it."""
+
+
+class TooDeepObject(ValueError):
+    """The error for an object with a field that is read and is nested deeper than DEEPEST."""
+
+    def __init__(self) -> None:
+        super().__init__(f"is nested deeper than {DEEPEST} levels and cannot be read")
+
+
+def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
+    """Return a function that reduces an object to these fields, name and namespace; None keeps all but field
+    managers.
+
+    The function raises TooDeepObject if a field itself is too deep. A value below a field may still be too deep
+    (`with_shared_keys`, `is_too_deep`). Other fields may have any depth.
+    """
+    if fields is None:
+        return _without_managed_fields
+    tree = _tree_of_fields(fields | _ALWAYS)
+    return lambda obj: _kept_fields(obj, tree, 0)
+
+
+def _tree_of_fields(fields: frozenset[str]) -> Tree:
+    tree: dict[str, Any] = {}
+    for path in sorted(fields, key=len, reverse=True):  # a field is cut if a shorter path keeps all of it
+        *above, last = map(str, parse_path(path))
+        place = tree
+        for name in above:
+            place = place.setdefault(name, {})
+        place[last] = {}
+    return tree
+
+
+def _kept_fields(value: JSON, tree: Tree, depth: int) -> JSON:
+    if not tree:
+        return value
+    if depth > DEEPEST or value is TOO_DEEP:
+        raise TooDeepObject
+    if isinstance(value, dict):
+        return {name: _kept_fields(value[name], below, depth + 1) for name, below in tree.items() if name in value}
+    if isinstance(value, list):
+        return [_kept_fields(each, tree, depth + 1) for each in value]
+    return value
+
+
+def _without_managed_fields(obj: JSON) -> JSON:
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != _UNREAD}}
+
+
+def with_shared_keys(obj: JSON, keys: SharedKeys) -> JSON:
+    """Return an object with the keys that the objects of the view share, so that these take memory once.
+
+    Raises:
+        TooDeepObject: it is nested deeper than DEEPEST.
+    """
+    return _with_shared_keys(obj, keys.share, 0)
+
+
+def _with_shared_keys(value: JSON, share: _Share, depth: int) -> JSON:
+    if isinstance(value, dict):
+        if depth >= DEEPEST:
+            raise TooDeepObject
+        return {share(key): _with_shared_keys(below, share, depth + 1) for key, below in value.items()}
+    if isinstance(value, list):
+        if depth >= DEEPEST:
+            raise TooDeepObject
+        return [_with_shared_keys(each, share, depth + 1) for each in value]
+    if value is TOO_DEEP:
+        raise TooDeepObject
+    return value
+
 
 SMALL: Final = 8 << 10
 """Bytes of JSON up to which an object is held as values: nearly all that people write, and what caches keep by identity

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from webhook import assembly
-from webhook.admission import submitted
+from webhook.admission import fixtures
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
@@ -94,7 +94,7 @@ class FilesAudit:
                 (*stream.not_read, *stream.hidden_manifests(), *stream.unread_folders_with_manifests())
             )
         totals.add_ignored_files(self._stream.ignored)
-        notes = submitted.notes_on_context(self._assembled.files, self._settings)
+        notes = fixtures.notes_on_context(self._assembled.files, self._settings)
         totals.finish(notes, is_interrupted=is_interrupted)
 
 

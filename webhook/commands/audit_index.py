@@ -22,7 +22,7 @@ from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.controllers import find_releases_in_document, may_state_release
 from webhook.cluster.naming import NAMELESS, group_kind
-from webhook.cluster.projection import projection_of_fields
+from webhook.cluster.packed import projection_of_fields
 from webhook.facts.removed_versions import read_removed_versions
 from webhook.input import document_stream
 from webhook.input.document_stream import SourcePart

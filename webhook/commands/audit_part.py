@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, field, structs
 
 from webhook import assembly
-from webhook.admission import fixtures, submitted
+from webhook.admission import fixtures
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
@@ -159,7 +159,7 @@ class PartAudit:
         self._row = assembled.table.row
         self._policies = assembled.policies
         self._files = assembled.files
-        self._submissions = submitted.Submissions(
+        self._submissions = fixtures.Submissions(
             assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults
         )
         self._audit = ObjectAudit(assembled.policies, options.reviewed, options.details)

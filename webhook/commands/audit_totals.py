@@ -11,8 +11,7 @@ from msgspec import structs
 from webhook.commands.audit_part import PartResult
 from webhook.commands.report_options import exit_code_of_results
 from webhook.errors import InputProblem
-from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
-from webhook.manifests.configuration_model import FailOn
+from webhook.manifests.configuration import NO_FILE, ConfigurationFile, FailOn
 from webhook.manifests.leave_alone import current_day
 from webhook.report.counts import ObjectCounts
 from webhook.report.filters import ALL, Filters, FindingFilter

@@ -28,7 +28,7 @@ from webhook.commands.ray_cluster import count_logs_on_ray
 from webhook.errors import InputProblem
 from webhook.input import log_lines, object_store
 from webhook.input.log_lines import LogPart
-from webhook.manifests.configuration_model import FailOn
+from webhook.manifests.configuration import FailOn
 from webhook.settings.shared import ReviewSettings
 from webhook.text import terminal
 from webhook.text.wording import counted

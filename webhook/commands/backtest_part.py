@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.errors import InputProblem
 from webhook.input.log_lines import LogPart
-from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.configuration import EMPTY, FileConfiguration
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import LeftOut, left_out_by_configuration

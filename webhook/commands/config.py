@@ -14,7 +14,7 @@ import typer
 from webhook import assembly
 from webhook.commands import options
 from webhook.errors import ConfigurationError
-from webhook.manifests.configuration_model import configuration_schema, configuration_template
+from webhook.manifests.configuration import configuration_schema, configuration_template
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings

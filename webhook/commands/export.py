@@ -15,9 +15,8 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.errors import InputError, InputProblem
 from webhook.input import documents
-from webhook.manifests.annotations import expand_updates_annotation
+from webhook.manifests.annotations import expand_updates_annotation, unexportable_obstacles
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
-from webhook.manifests.portability import unexportable_obstacles
 from webhook.policy.compiled import Policy
 from webhook.policy.load import object_in_own_namespace
 from webhook.policy.policy_set import PolicySet

@@ -27,8 +27,7 @@ from webhook.cluster.lookup import namespace_and_name
 from webhook.cluster.site_params import CONFIG_MAP, NAME, data_of_site, is_below_site
 from webhook.errors import InputError, LookupFailed
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
-from webhook.manifests.configuration_file import configuration_of_documents
-from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.configuration import EMPTY, FileConfiguration, configuration_of_documents
 from webhook.manifests.leave_alone import NOTICE_DAYS, describe_end
 from webhook.manifests.models import ShapeError
 from webhook.manifests.policy_exceptions import effect_of_exception, parse_policy_exception, sentences_about_mistakes

@@ -23,9 +23,8 @@ from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.rules import pages
 from webhook.settings.configured import read_settings
-from webhook.settings.doors import Door, settings_of_door, without_left_out
 from webhook.settings.setting import REQUIRED, Setting, declared_settings
-from webhook.settings.shared import Settings
+from webhook.settings.shared import Door, Settings, settings_of_door, without_left_out
 from webhook.text import terminal
 
 
@@ -105,7 +104,7 @@ def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[
 
 
 def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a verb that reviews objects the flag of every option that it has (settings/doors.py), as its argument
+    """Give a verb that reviews objects the flag of every option that it has (settings/shared.py), as its argument
     `settings`.
     """
     return _add_flags(kind, settings_of_door(kind, door), door)

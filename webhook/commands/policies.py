@@ -20,7 +20,7 @@ from webhook.cluster.lookup import namespace_and_name
 from webhook.commands import init_policy, new_policy, options, output, policy_details
 from webhook.commands.options import complete_output, complete_rule
 from webhook.errors import ConfigurationError, InputError, InputProblem
-from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.leave_alone import current_day
 from webhook.manifests.models import ShapeError
 from webhook.manifests.policy_exceptions import effect_of_exception, is_policy_exception, parse_policy_exception

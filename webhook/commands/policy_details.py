@@ -15,16 +15,20 @@ from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
 from webhook.facts.pods.unread_pods import has_pods_in_parts
-from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
-from webhook.policy.constant_conditions import sentences_about_constant_conditions
-from webhook.policy.expanded_facts import sentences_about_expanded_facts
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import Options
+from webhook.policy.pitfalls import (
+    sentences_about_certain_failures,
+    sentences_about_expanded_facts,
+    unconvertible_resources,
+)
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.rules_without_effect import sentences_about_rules_without_effect
+from webhook.policy.rules_without_effect import (
+    sentences_about_constant_conditions,
+    sentences_about_rules_without_effect,
+)
 from webhook.policy.type_check import sentences_about_types
-from webhook.policy.unconvertible import unconvertible_resources
 from webhook.policy.worst_case import WorstCaseCost, reasons_for_poor_readability, worst_case_cost
 from webhook.suites.idempotence import describe_repeated_change
 from webhook.suites.trials import sentences_about_errors, untried_kinds

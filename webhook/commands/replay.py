@@ -14,7 +14,7 @@ import typer
 from msgspec import Struct
 
 from webhook import assembly
-from webhook.admission import fixtures, respond, submitted
+from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, ReviewAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
@@ -23,12 +23,12 @@ from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output, report_options
 from webhook.errors import CallError, ConfigurationError, InputError, InputProblem
 from webhook.input import documents
-from webhook.manifests.configuration_model import FailOn
+from webhook.manifests.configuration import FailOn
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
-from webhook.report.answer import Answer
 from webhook.report.finding import subject_of_request
+from webhook.report.results import Answer
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import RunDescription, Totals
 from webhook.settings.setting import declared_settings
@@ -151,12 +151,12 @@ def _local_backend(
     records: bool,
 ) -> Iterator[ReplayBackend]:
     assembled = assembly.assemble_policies_and_context(
-        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs)
+        settings, objects=objects_after_replay(inputs), is_complete=fixtures.is_complete(inputs)
     )
     options.print_policy_notes(settings, assembled.policies)
     if explains:
         assembled.policies.compile_ahead_of_requests()  # so that compiling counts for no policy
-    submissions = submitted.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
+    submissions = fixtures.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
         each = submissions.of(document)
@@ -171,7 +171,7 @@ def _local_backend(
         assembled.policies.policies, assembled.policies.registry, own_namespace=assembled.policies.own_namespace
     )
     problems = assembly.check_rule_names_in_params(checker, inputs)
-    notes = partial(submitted.notes_on_context, assembled.files, settings)
+    notes = partial(fixtures.notes_on_context, assembled.files, settings)
     known = RulesOfPolicies(assembled.policies, settings.docs_address)
     yield ReplayBackend(sent, assembled.table, known, problems, notes, assembled.policies)
 
@@ -185,7 +185,7 @@ def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
-            yield each.source, submitted.object_in_request_namespace(obj, each.value)
+            yield each.source, fixtures.object_in_request_namespace(obj, each.value)
 
 
 @contextmanager

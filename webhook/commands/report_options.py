@@ -10,7 +10,7 @@ import typer
 from msgspec import Struct
 
 from webhook.errors import ConfigurationError
-from webhook.manifests.configuration_model import FailOn, Severity
+from webhook.manifests.configuration import FailOn, Severity
 from webhook.policy.configured_rules import refuse_unknown_rules
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline

@@ -14,8 +14,7 @@ from webhook.cluster.connection import connect_to_cluster
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.logs import structured
-from webhook.logs.structured import LEVELS, Log
-from webhook.logs.writer import LogWriter
+from webhook.logs.structured import LEVELS, Log, LogWriter
 from webhook.server import memory_bounds
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.application import ReviewEndpointOptions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from webhook import assembly
-from webhook.admission import fixtures, submitted
+from webhook.admission import fixtures
 from webhook.apimachinery.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
@@ -27,8 +27,7 @@ from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReviewSettings
 from webhook.simulation import text
-from webhook.simulation.outcome import Simulation, failure_moment_of_rule
-from webhook.simulation.simulated_job import ObjectPlace, simulate_job
+from webhook.simulation.outcome import ObjectPlace, Simulation, failure_moment_of_rule, simulate_job
 from webhook.text import terminal
 from webhook.workloads.table import Table
 
@@ -124,10 +123,10 @@ def _simulations(
     """Yield the answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
     assembled = assembly.assemble_policies_and_context(
-        settings, objects=objects, is_complete=submitted.is_complete(inputs)
+        settings, objects=objects, is_complete=fixtures.is_complete(inputs)
     )
     options.print_policy_notes(settings, assembled.policies)
-    submissions = submitted.Submissions(
+    submissions = fixtures.Submissions(
         assembled.files, assembled.table.row, namespace=namespace, fills_defaults=assembled.fills_defaults
     )
     when = partial(failure_moment_of_rule, assembled.policies)
@@ -150,7 +149,7 @@ def _simulations(
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
                 located = ObjectPlace(each.place(), each.locator(fixtures.object_path(each.value)))
                 yield simulate_job(sent.attributes, located, RecordingCluster(cluster), assembled, when)
-    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
+    sys.stderr.write(terminal.lines(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings)))
 
 
 @contextmanager
@@ -166,8 +165,8 @@ def _cluster_of_simulation(
 
 
 def _requests_of_documents(
-    inputs: Iterable[documents.InputDocument], submissions: submitted.Submissions
-) -> tuple[list[tuple[documents.InputDocument, submitted.SubmittedObject]], list[InputProblem]]:
+    inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
+) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
     """Return the objects with their documents, and the documents that hold no Kubernetes object."""
     requests, problems = [], []
     for each in inputs:

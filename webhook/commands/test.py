@@ -25,8 +25,8 @@ from webhook.errors import ClaimgateError, ConfigurationError, InputError, Input
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
-from webhook.report.case import CaseResult
 from webhook.report.finding import Result
+from webhook.report.results import CaseResult
 from webhook.report.writer import RunDescription, Totals
 from webhook.settings.shared import ReviewSettings
 from webhook.suites import find, golden

@@ -24,7 +24,7 @@ from webhook.settings.shared import Settings
 from webhook.yamltext.yamlfile import dump
 
 if TYPE_CHECKING:
-    from webhook.playground.question import Question
+    from webhook.playground.exchange import Question
 
 HOST: Final = "127.0.0.1"
 

@@ -33,7 +33,7 @@ from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_regis
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, POLICY_EXCEPTION, VERSION
-from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.leave_alone import current_day
 from webhook.policy.policy_set import PolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function

@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct
 
 from webhook import assembly
-from webhook.admission import fixtures, submitted
+from webhook.admission import fixtures
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
@@ -26,12 +26,10 @@ from webhook.errors import CallError, ConfigurationError
 from webhook.report.records import indented_json
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
-from webhook.simulation.outcome import Simulation, failure_moment_of_rule
-from webhook.simulation.simulated_job import ObjectPlace, simulate_job
+from webhook.simulation.outcome import ObjectPlace, Simulation, failure_moment_of_rule, simulate_job
 from webhook.simulation.why import Why, why_as_json, why_as_text, without_waiting
 from webhook.status.explanation import explain
-from webhook.status.named_objects import find_named_object, split_object_name
-from webhook.status.owned_objects import OwnedObjects
+from webhook.status.owned_objects import OwnedObjects, find_named_object, split_object_name
 from webhook.status.sources import ClusterReading, FileSource, ObjectSource
 from webhook.text import terminal
 from webhook.yamltext.source_line import Place
@@ -103,7 +101,7 @@ def command(
         "json": lambda: indented_json([why_as_json(answer)]) + "\n",
     }
     output.write_to_outputs(outputs, texts)
-    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
+    sys.stderr.write(terminal.lines(f"note: {each}" for each in fixtures.notes_on_context(assembled.files, settings)))
     return answer.exit_code
 
 
@@ -115,7 +113,7 @@ def _opened_cluster(
         view = assembled.files.cluster_view_of_file()
         yield _ReadCluster(FileSource(view), ClusterWithAssumedNamespaces(view))
         return
-    from webhook.status.server_source import ServerSource
+    from webhook.status.sources import ServerSource
 
     with open_live_cluster(assembled.policies, kubeconfig, kube_context) as live:
         yield _ReadCluster(ServerSource(live.connection), live.view)

@@ -15,7 +15,6 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
 from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.text import string_literal
-from webhook.conversion.expressions import parsed_or_none
 from webhook.conversion.native import (
     NAMESPACE_IN_CEL,
     binding_of_policy,
@@ -25,6 +24,7 @@ from webhook.conversion.native import (
     maps_at,
     name_of,
     native_policy,
+    parsed_or_none,
 )
 from webhook.errors import NotConverted
 from webhook.manifests.models import VALIDATING

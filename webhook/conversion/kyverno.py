@@ -13,16 +13,18 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON, NAME_LABEL
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.conversion.expressions import adds_empty_value, inline_variables, with_plain_functions
 from webhook.conversion.native import (
+    adds_empty_value,
     binding_of_policy,
     check_known_fields,
     check_shape,
     conditions_with_valid_names,
+    inline_variables,
     list_at,
     maps_at,
     name_of,
     native_policy,
+    with_plain_functions,
 )
 from webhook.conversion.pod_controllers import variants_for_controllers
 from webhook.errors import NotConverted

@@ -55,10 +55,10 @@ from webhook.evaluation.not_evaluated import (
     sentence_about_other_version,
     undecided_decision,
 )
-from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.patch_values import JsonPartTracker
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.trace import ReviewTrace
+from webhook.evaluation.typed_input import UndecodableObject
 from webhook.patch.diff import operations_between
 from webhook.patch.write_back import write_back_changes
 from webhook.policy.candidates import Candidate

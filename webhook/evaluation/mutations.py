@@ -25,9 +25,8 @@ from webhook.errors import LookupFailed, PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.invocations import Invocation
-from webhook.evaluation.object_decoding import convert_applied_object, decode_patched_object
 from webhook.evaluation.request_objects import EvaluationTarget, metadata_of, pod_of_template
-from webhook.evaluation.typed_input import decode_unless_decoded
+from webhook.evaluation.typed_input import convert_applied_object, decode_patched_object, decode_unless_decoded
 from webhook.patch import configuration, jsonpatch, structural
 from webhook.patch.schema import is_builtin_group, schema_of_definition
 from webhook.policy.compiled import Mutation

@@ -22,7 +22,7 @@ from webhook.cluster.packed import charge_for_objects
 from webhook.cluster.site_params import SITE, is_below_site, site_keys_of, with_keys
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, MissingParams, UnknownNamespaceOrName
-from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.configuration import EMPTY, FileConfiguration
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param, create_param, is_static

@@ -1,30 +1,240 @@
-"""Decodes the objects of a request by their kinds, so that policies never see a null field or a value of a wrong type.
-
-An object of a built-in kind that an API server has decoded is used unchanged. Every other object is decoded by its
-declared type; for a kind without a declared type, only its pod templates. Values of a wrong type are kept as
-mismatches: only the policies about them are evaluated on such an object or template.
+"""Decodes objects by their kinds, submitted and patched ones, so that policies never see a null field or a value of a
+wrong type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
-from webhook.apimachinery import paths
+from webhook.apimachinery import paths, quantity
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded
-from webhook.patch.schema import is_builtin
+from webhook.errors import BudgetExceeded, PatchError
+from webhook.patch.schema import Node, is_builtin, schema_of_kind, shape_of_node
 from webhook.schema import DecodedValue, Mismatch, decode, decode_object, has_undeclared_field, kubernetes_type, type_of
 from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.kinds import type_at_path
 from webhook.schema.sent import as_sent_by_api_server, pod_as_sent
 from webhook.schema.types import Type
 from webhook.workloads.podsets import PodSet
+
+_INT64 = frozenset(
+    (
+        *("activeDeadlineSeconds", "deletionGracePeriodSeconds", "generation", "gracePeriodSeconds"),
+        *("observedGeneration", "terminationGracePeriodSeconds", "expirationSeconds", "tolerationSeconds"),
+        *("fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"),
+    )
+)
+"""The integer fields that are int64 in k8s.io/api v0.36; all others of these kinds are int32."""
+_WORDS = {str: "string", bool: "bool", list: "array", dict: "object"}
+_ABSENT = object()
+_QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
+
+
+class UndecodableObject(PatchError):
+    """The error for a patched object that cannot be decoded; the request fails with any failurePolicy."""
+
+
+def decode_patched_object(
+    patched: JSON, before: JSON, kind: GroupVersionKind, deadline: Deadline | None = None
+) -> JSON:
+    """Return the object of a JSON patch after decoding.
+
+    Raises:
+        Undecodable: no object of a kind, a value of the wrong type, or unknown fields.
+    """
+    if not isinstance(patched, dict) or not patched.get("kind"):
+        text = json.dumps(patched, separators=(",", ":"), sort_keys=True, default=str)
+        raise UndecodableObject(f"Object 'Kind' is missing in '{text}'")
+    node = schema_of_kind(kind)
+    if not isinstance(node, str):
+        return patched
+    until = deadline or Deadline()
+    for wrong in _decoding_errors(patched, before, node, kind.kind, "", deadline=until):
+        raise UndecodableObject(wrong)
+    if unknown := [f'unknown field "{path}"' for path in _unknown_fields(patched, before, node, "", until)]:
+        raise UndecodableObject(f"strict decoding error: {', '.join(unknown)}")
+    return _without_empty_values(patched, before, node, until)
+
+
+def convert_applied_object(
+    merged: JSON, before: JSON, kind: GroupVersionKind, deadline: Deadline | None = None
+) -> JSON:
+    """Return the object of an ApplyConfiguration after the conversion to Go's types.
+
+    Raises:
+        PatchError: a number with a fraction in a field for an integer.
+    """
+    node = schema_of_kind(kind)
+    if not isinstance(node, str):
+        return merged
+    until = deadline or Deadline()
+    for path in _integer_fields_with_fractions(merged, before, node, "", until):
+        wanted = "int64" if path in _INT64 else "int32"
+        raise PatchError(
+            f"unable to convert unstructured object to {kind.api_version}, Kind={kind.kind}: "
+            f"cannot convert float64 to {wanted}"
+        )
+    return _without_empty_values(merged, before, node, until)
+
+
+def _integer_fields_with_fractions(
+    value: JSON, before: JSON, node: Node, name: str, deadline: Deadline
+) -> Iterator[str]:
+    """Yield the names of integer fields that a change set to fractions."""
+    if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
+        if isinstance(value, float) and not value.is_integer():
+            yield name
+        return
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
+        yield from _integer_fields_with_fractions(item, old, inner, key if isinstance(key, str) else name, deadline)
+
+
+def _changed_parts(
+    value: JSON, before: JSON, node: Node, deadline: Deadline
+) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
+    """Yield the parts of a value that a change replaced, in the order of Go's JSON: key, new value, old value, schema
+    node.
+    """
+    if value is before or node is None:
+        return
+    deadline.spend(1)
+    shape = shape_of_node(node)
+    if shape.map and isinstance(value, dict):
+        known: Mapping[str, JSON] = before if isinstance(before, dict) else {}
+        fields, other = shape.map.fields, shape.map.other
+        changed = [
+            name for name, item in deadline.charge_for_items(value.items()) if known.get(name, _ABSENT) is not item
+        ]
+        for name in sorted(changed):
+            yield name, value[name], known.get(name, _ABSENT), fields.get(name, other)
+    elif shape.list and isinstance(value, list):
+        for index, item in enumerate(deadline.charge_for_items(value)):
+            old = before[index] if isinstance(before, list) and index < len(before) else _ABSENT
+            if item is not old:
+                yield index, item, old, shape.list.element
+
+
+def _decoding_errors(
+    value: JSON, before: JSON, node: Node, struct: str, path: str, *, deadline: Deadline
+) -> Iterator[str]:
+    """Yield Go's decoding errors for values of the wrong type. `struct` is the Go type around the field."""
+    if value is None or node is None:
+        return
+    if complaint := _decoding_error_of_value(value, node, struct, path):
+        yield complaint
+        return
+    own = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
+    fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
+        inside = f"{path}.{key}" if key in fields else path
+        yield from _decoding_errors(item, old, inner, own, inside, deadline=deadline)
+
+
+def _decoding_error_of_value(value: JSON, node: Node, struct: str, path: str) -> str:
+    if node == _QUANTITY:
+        return _error_of_quantity(value)
+    expected = _expected_go_type(value, node, path)
+    if not expected:
+        return ""
+    return f"json: cannot unmarshal {_value_in_error(value)} into Go struct field {struct}{path} of type {expected}"
+
+
+def _error_of_quantity(value: JSON) -> str:
+    try:
+        quantity.parse_quantity(value if isinstance(value, str) else json.dumps(value))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _expected_go_type(value: JSON, node: Node, path: str) -> str:
+    """Return the Go type that a value does not fit, or "" if it fits."""
+    shape = shape_of_node(node)
+    if shape.map or shape.list:
+        fits = isinstance(value, dict if shape.map else list)
+    elif node == _INT_OR_STRING:
+        fits = isinstance(value, str) or type(value) is int
+    elif shape.scalar == "numeric":
+        fits = type(value) is int
+    elif shape.scalar in _PLAIN:
+        fits = isinstance(value, _PLAIN[shape.scalar])
+    else:
+        fits = True
+    return "" if fits else _go_type_of_node(node, path)
+
+
+_PLAIN: dict[str | None, type] = {"string": str, "boolean": bool}
+
+
+def _go_type_of_node(node: Node, path: str) -> str:
+    shape = shape_of_node(node)
+    if shape.scalar:
+        name = path.rpartition(".")[2]
+        return {"string": "string", "boolean": "bool"}.get(shape.scalar, "int64" if name in _INT64 else "int32")
+    if shape.list:
+        return f"[]{_go_type_of_node(shape.list.element, path)}"
+    if named := _go_struct_of_node(node):
+        return f"v1.{named}"
+    return (
+        f"map[string]{_go_type_of_node(shape.map.other, path)}"
+        if shape.map and shape.map.other
+        else "map[string]string"
+    )
+
+
+def _go_struct_of_node(node: Node) -> str:
+    """Return the name of the Go struct that a schema node describes: PodSpec for `#core.v1.PodSpec`."""
+    name = node.get("ref", "") if isinstance(node, dict) else node if node.startswith("#") else ""
+    return str(name).rpartition(".")[2]
+
+
+def _value_in_error(value: JSON) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _WORDS.get(type(value), "object")
+    return f"number {json.dumps(value)}" if isinstance(value, float) else "number"
+
+
+def _unknown_fields(value: JSON, before: JSON, node: Node, path: str, deadline: Deadline) -> Iterator[str]:
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
+        where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+        if inner is None:
+            yield where
+        else:
+            yield from _unknown_fields(item, old, inner, where, deadline)
+
+
+def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadline) -> JSON:
+    """Return the value without its nulls and without the lists and maps that a change left empty."""
+    changed = list(_changed_parts(value, before, node, deadline))
+    if not changed:
+        return value
+    if isinstance(value, list):
+        result = list(value)
+        for key, item, old, inner in changed:
+            result[int(key)] = _without_empty_values(item, old, inner, deadline)
+        return result
+    settled: dict[str, Any] = dict(value)
+    for name, item, old, inner in changed:
+        new = _without_empty_values(item, old, inner, deadline)
+        if new is None and inner == "string" and not _go_struct_of_node(node):
+            settled[str(name)] = ""  # a null among the texts of a map is an empty text
+        elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
+            del settled[str(name)]
+        elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
+            settled[str(name)] = int(new)
+        elif inner == _QUANTITY and not isinstance(new, str):
+            settled[str(name)] = json.dumps(new)
+        else:
+            settled[str(name)] = new
+    return settled
+
 
 TEMPLATE: Final = "core.v1.PodTemplateSpec"
 _POD_SPEC: Final = "core.v1.PodSpec"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.cel.syntax.text import string_literal
-from webhook.manifests.configuration_model import Exemption
+from webhook.manifests.configuration import Exemption
 from webhook.manifests.leave_alone import MOST_GROUPS
 from webhook.manifests.webhook_configurations import WebhookConfiguration
 

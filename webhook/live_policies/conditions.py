@@ -10,8 +10,8 @@ from webhook.apimachinery.paths import get
 from webhook.live_policies.combine import LivePolicies
 from webhook.live_policies.compile import CompiledObject
 from webhook.live_policies.objects import StoredPolicy
+from webhook.manifests.annotations import unexportable_obstacles
 from webhook.manifests.claimgate_kinds import POLICY_BINDING
-from webhook.manifests.portability import unexportable_obstacles
 from webhook.text.wording import counted
 
 _MOST_ERRORS: Final = 20

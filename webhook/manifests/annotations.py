@@ -1,11 +1,8 @@
-"""The annotations by which a policy asks for what Kubernetes does not have: prefix `claimgate.dev/`.
-
-Knows their names and values, not what is done with them.
-"""
+"""The annotations `claimgate.dev/` of policies, for what Kubernetes does not have, and whether a cluster needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
@@ -14,6 +11,8 @@ from msgspec import Struct
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.manifests.field_errors import FieldError, invalid_error
+from webhook.manifests.models import MutatingPolicyManifest, PolicyManifest
+from webhook.manifests.validation import OWN_REASONS
 from webhook.rules.decisions import SEVERITIES
 
 PREFIX = "claimgate.dev/"
@@ -173,3 +172,49 @@ def _unknown_annotation_error(name: str) -> FieldError:
     close = get_close_matches(name, _NAMES, n=1)
     hint = f"did you mean `{PREFIX}{close[0]}`?" if close else f"known ones: {', '.join(_NAMES)}"
     return invalid_error(_path_of_annotation(name), PREFIX + name, f"unknown annotation; {hint}")
+
+
+EXPANDS = "expands to the pod templates of workloads"
+LEAVES = "leaves out updates that do not change the spec"
+
+
+def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
+    """Return the obstacles that `claimgate policies export` cannot express in the API server's own terms, either."""
+    if kind == "validating":
+        return tuple(each for each in of_policy if not each.startswith((EXPANDS, LEAVES)))
+    return tuple(
+        f"{each}, which is rewritten for validating policies only" if each.startswith(EXPANDS) else each
+        for each in of_policy
+        if not each.startswith(LEAVES)
+    )
+
+
+def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> tuple[str, ...]:
+    """Return why the API server would refuse the policy or read it differently; () for a portable one."""
+    texts = []
+    if settings.facts:
+        texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
+    if settings.checks:
+        texts.append(f"uses checks ({', '.join(settings.checks)}), which only claimgate makes")
+    if settings.expands:
+        texts.append(f"{EXPANDS} ({PREFIX}expand)")
+    if settings.is_about_specs:
+        texts.append(f"{LEAVES} ({PREFIX}updates)")
+    if settings.reads_resources:
+        texts.append(f"is evaluated on resources outside pod templates ({PREFIX}expand)")
+    if settings.enters:
+        texts.append(f"is evaluated on objects inside others ({PREFIX}expand)")
+    if not isinstance(manifest, MutatingPolicyManifest):
+        if settings.phase != "validate":
+            texts.append(f"is evaluated in the mutating phase ({PREFIX}phase: {settings.phase})")
+        reasons = sorted({v.reason for v in manifest.spec.validations if v.reason in OWN_REASONS})
+        texts += [f"denies with reason {reason}, which the API server does not know" for reason in reasons]
+    return tuple(texts)
+
+
+def matches_pods(manifest: PolicyManifest) -> bool:
+    """Say whether a resource rule of the policy covers pods of the core group."""
+    rules = manifest.spec.match_constraints.resource_rules if manifest.spec.match_constraints else []
+    return any(
+        {"", "*"} & set(rule.api_groups) and {"pods", "*", "*/*", "pods/*"} & set(rule.resources) for rule in rules
+    )

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, UserInfo
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, InputError, UnreadPartError
-from webhook.manifests.configuration_model import (
+from webhook.manifests.configuration import (
     ExceptionRecord,
     Exemption,
     FileConfiguration,

@@ -23,7 +23,7 @@ from webhook.cluster.interest import Interest, interest_in_fields
 from webhook.cluster.lookup import OMITTED, namespace_and_name
 from webhook.errors import UnreadPartError
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, POLICY_EXCEPTION, VERSION
-from webhook.manifests.configuration_model import ExceptionRecord, FileConfiguration
+from webhook.manifests.configuration import ExceptionRecord, FileConfiguration
 from webhook.manifests.label_selectors import Labels, compile_selector
 from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.manifests.models import LabelSelector, ShapeError, without_nulls

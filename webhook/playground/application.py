@@ -19,11 +19,9 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from webhook import __version__
 from webhook.admission.respond import encode_failure_status
 from webhook.errors import CallError, ClaimgateError
-from webhook.playground import question as questions
-from webhook.playground.answer import input_errors_as_json
 from webhook.playground.evaluation import Check, answer_question
+from webhook.playground.exchange import MOST_BYTES, Question, input_errors_as_json, read_question
 from webhook.playground.measured_engine import MeasuredEngine
-from webhook.playground.question import Question
 from webhook.playground.words import fields_of_kind, words_of_expressions
 from webhook.playground.worker import Workers
 from webhook.policy.load import Options
@@ -126,12 +124,12 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
     @app.post("/case")
     async def drafted(request: Request) -> Response:
-        made = await playground.files_of_case(questions.read_question(await _read_bounded_body(request)))
+        made = await playground.files_of_case(read_question(await _read_bounded_body(request)))
         return Response(made, media_type="application/json")
 
     @app.post("/evaluate")
     async def evaluated(request: Request) -> Response:
-        answered = await playground.answer(questions.read_question(await _read_bounded_body(request)))
+        answered = await playground.answer(read_question(await _read_bounded_body(request)))
         return Response(answered, media_type="application/json")
 
     return app
@@ -177,10 +175,8 @@ async def _read_bounded_body(request: Request) -> bytes:
     received = bytearray()
     async for chunk in request.stream():
         received += chunk
-        if len(received) > questions.MOST_BYTES:
-            text = (
-                f"the texts have more than {questions.MOST_BYTES >> 20} MiB together, which is more than is evaluated"
-            )
+        if len(received) > MOST_BYTES:
+            text = f"the texts have more than {MOST_BYTES >> 20} MiB together, which is more than is evaluated"
             raise CallError(413, "RequestEntityTooLarge", text)
     return bytes(received)
 

@@ -6,12 +6,13 @@ may take as long and as much as that is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from webhook.admission import fixtures, submitted
+from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON
@@ -20,21 +21,115 @@ from webhook.cel import compiled_engine
 from webhook.cluster.file_tree import FileTree
 from webhook.errors import CallError, ClaimgateError, InputError, InputProblem
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.input import documents
+from webhook.input import documents, shipped
 from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import GROUP, MODELS, VALIDATING
-from webhook.playground import answer
-from webhook.playground.answer import describe_queues
-from webhook.playground.denials import pages_of_rules, rules_of_denial
+from webhook.playground.exchange import Question, describe_queues, input_errors_as_json, review_of_object_as_json
 from webhook.playground.measured_engine import MeasuredEngine
-from webhook.playground.question import Question
 from webhook.policy import unbound
 from webhook.policy.compiled import Policy
-from webhook.policy.load import Options, load_documents
+from webhook.policy.load import Options, PolicyDocuments, load_documents, read_policy_documents
 from webhook.policy.policy_set import PolicySet
+from webhook.rules import pages
 from webhook.settings.shared import Settings
 from webhook.text.wording import counted
 from webhook.yamltext import yamlfile
+
+_OBJECT_KEYS: Final = ("apiVersion", "kind")
+_WORDS_OF_DENIAL: Final = ("Error from server", "denied the request", " is invalid:", " is forbidden:")
+_POLICY: Final = "- Policy `"
+"""How a line of a page begins that names a policy with the rule."""
+_MOST_RULES: Final = 20
+_NO_RULE: Final = (
+    "the denial names no shipped rule: a policy of the site, another webhook, a quota or the API server denied"
+)
+
+
+def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
+    """Return the shipped rules that a denial names, and [] for a text that is no denial.
+
+    Args:
+        text: what may be a denial: an answer with `status: Failure` or `allowed: false`, or a text without an object.
+        name: the name of the text in an error.
+
+    Returns:
+        at most 20 rules, each with `rule`; `title`; `page`, the rest of its page in Markdown; `lines` of the denial
+        that name it; `example`, an object that breaks it, or ""; and `policies`, each with its `name` and the `text` of
+        its folder.
+
+    Raises:
+        InputError: it is a denial, and names no shipped rule.
+    """
+    is_object = _has_keys_of_object(text)
+    message = (_message_of_answers(text) if is_object else text).strip()
+    sections = pages.shipped_sections() if message else {}
+    if names := pages.names_in_message(message, sections):
+        read = read_policy_documents([shipped.policies_folder()])
+        lines = [(line.strip(), pages.names_in_message(line, sections)) for line in message.splitlines()]
+        return [
+            _rule_as_json(each, sections[each], [line for line, named in lines if each in named], read)
+            for each in names[:_MOST_RULES]
+        ]
+    if message and (is_object or any(words in message for words in _WORDS_OF_DENIAL)):
+        raise InputError(InputProblem(message=_NO_RULE, file=name))
+    return []
+
+
+def pages_of_rules(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the `title` and the `page`, in Markdown, of each name that is a shipped rule."""
+    wanted = dict.fromkeys(names)
+    sections = pages.shipped_sections() if wanted else {}
+    parts = {each: sections[each].split("\n\n", 2) for each in wanted if each in sections}
+    return {each: {"title": title, "page": page.strip()} for each, (_, title, page) in parts.items()}
+
+
+def _has_keys_of_object(text: str) -> bool:
+    if text.lstrip().startswith("{"):
+        return True
+    return any(line.lstrip(" \t-\"'").startswith(_OBJECT_KEYS) for line in text.splitlines())
+
+
+def _message_of_answers(text: str) -> str:
+    """Return the messages of denials of an API server or a webhook, and "" for other objects."""
+    return "\n".join(map(_message_of_answer, (each.value for each in documents.documents_of_text(text, "").documents)))
+
+
+def _message_of_answer(value: JSON) -> str:
+    kind = get(value, ("kind",), None)
+    if kind == "Status" and value.get("status") == "Failure":
+        return str(get(value, ("message",), ""))
+    if kind == "AdmissionReview" and get(value, ("response", "allowed"), None) is False:
+        return str(get(value, ("response", "status", "message"), ""))
+    return ""
+
+
+def _rule_as_json(rule: str, section: str, lines: Sequence[str], read: PolicyDocuments) -> dict[str, Any]:
+    _, title, page = section.split("\n\n", 2)
+    bad = page.partition("\nBad: ")[2]
+    names = dict.fromkeys(line.split("`")[1] for line in page.splitlines() if line.startswith(_POLICY))
+    return {
+        "rule": rule,
+        "title": title,
+        "page": page.strip(),
+        "lines": lines,
+        "example": bad.partition("```yaml\n")[2].partition("```")[0],
+        "policies": [{"name": each, "text": _text_of_folder(each, read)} for each in names],
+    }
+
+
+def _text_of_folder(policy: str, read: PolicyDocuments) -> str:
+    """Return the policies of the folder with a policy, then their bindings, parameters and declared rules."""
+    owner = next(each.file for each in read.documents if _is_policy(each.value, policy))
+    folder = Path(owner).parent
+    files = dict.fromkeys(each.file for each in (*read.documents, *read.rules) if Path(each.file).parent == folder)
+    ordered = (owner, *(each for each in files if each != owner))
+    return "---\n".join(yamlfile.text(each) for each in ordered)
+
+
+def _is_policy(value: JSON, name: str) -> bool:
+    is_policy = str(get(value, ("kind",), "")).endswith("AdmissionPolicy")
+    return is_policy and get(value, ("metadata", "name"), "") == name
+
 
 OBJECT, CLUSTER = "object", "cluster"
 """The names of the two texts, as messages have them."""
@@ -67,7 +162,7 @@ def answer_question(
             return {"denial": rules}
         return _answer_with_documents(question, standing, options, engine, check)
     except ClaimgateError as error:
-        return {"errors": answer.input_errors_as_json(error)}
+        return {"errors": input_errors_as_json(error)}
 
 
 def _answer_with_documents(
@@ -105,11 +200,11 @@ def _answer_with_documents(
     files = FileTree(
         ((OBJECT, obj) for obj in _objects_of_documents(asked)), context=context, is_whole=question.is_whole
     )
-    submissions = submitted.Submissions(files, options.table.row)
+    submissions = fixtures.Submissions(files, options.table.row)
     reviews = [_review_one_object(each, submissions, policies, question, engine) for each in asked.documents]
     if foreign := describe_foreign_policies(each.value for each in listed):
         notes.append(foreign)
-    notes += [*submitted.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
+    notes += [*fixtures.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
     notes += [told for each in asked.documents if (told := _mistake_in_kind(each, options))]
     return {
         "reviews": reviews,
@@ -172,7 +267,7 @@ def _objects_of_documents(asked: documents.InputDocuments) -> Iterator[JSON]:
     for each in asked.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
-            yield submitted.object_in_request_namespace(obj, each.value)
+            yield fixtures.object_in_request_namespace(obj, each.value)
 
 
 def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str:
@@ -182,7 +277,7 @@ def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str
 
 def _review_one_object(
     document: documents.InputDocument,
-    submissions: submitted.Submissions,
+    submissions: fixtures.Submissions,
     policies: PolicySet,
     question: Question,
     engine: MeasuredEngine,
@@ -196,4 +291,4 @@ def _review_one_object(
     engine.evaluations.clear()
     door = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
     outcome = run_phases(each.attributes, question.phase, door)
-    return answer.review_of_object_as_json(document, each, outcome, policies, tuple(engine.evaluations))
+    return review_of_object_as_json(document, each, outcome, policies, tuple(engine.evaluations))

@@ -22,6 +22,7 @@ from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
+from webhook.manifests.annotations import export_obstacles, matches_pods
 from webhook.manifests.field_errors import FieldError, duplicate_error, invalid_error, required_error, unsupported_error
 from webhook.manifests.models import (
     AuditAnnotationManifest,
@@ -36,7 +37,6 @@ from webhook.manifests.models import (
     ValidatingSpec,
     ValidationManifest,
 )
-from webhook.manifests.portability import export_obstacles, matches_pods
 from webhook.policy.compiled import (
     BOOKKEEPING,
     AuditAnnotation,

@@ -11,7 +11,7 @@ from webhook.apimachinery.attributes import CORE_GROUP
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.errors import ConfigurationError, InputError, InputProblem
-from webhook.manifests.configuration_file import ConfigurationFile
+from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.policy_exceptions import EVERY_RULE, PolicyException
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action

@@ -1,30 +1,241 @@
-"""Compiles one expression of a policy with the variables of its place, and words errors as the API server does.
-
-Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
+"""Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds a
+hint: the probable name, the missing annotation, or a habit of Python, jq, Rego or JavaScript.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.cel import Engine
+from webhook.cel import Engine, library
 from webhook.cel.check.checked import result_type_error
 from webhook.cel.check.reads import WHOLE
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
+from webhook.cel.syntax.lexer import END, tokenize
 from webhook.cel.types import Type
-from webhook.errors import CompileError
-from webhook.facts.subject import Fact
+from webhook.errors import CompileError, CompileIssue
+from webhook.facts.subject import SHIPPED, Fact
+from webhook.manifests.annotations import PREFIX
 from webhook.manifests.field_errors import FieldError, internal_error, invalid_error, required_error
 from webhook.policy import declarations
-from webhook.policy.compile_hints import hints_for_issues
 from webhook.policy.compiled import Expression, Reads
 from webhook.rules.catalogue import Catalogue
 from webhook.rules.declarations import PROBLEMS
+from webhook.text.similar_names import nearest_name
+
+_HAS: Final = "a field that is not set is absent, not null: ask `has(x.field)`, or read `x.?field.orValue(…)`"
+_OR_VALUE: Final = "write `x[?'key'].orValue(…)` for an entry that may be absent"
+_CHOICE: Final = "write `condition ? a : b` for a choice"
+_WALK: Final = "write `list.all(x, …)`, `.exists(x, …)`, `.map(x, …)` or `.filter(x, …)` to walk a list"
+_SIZE: Final = "write `size(x)` for a length"
+_FORMAT: Final = "write `'%s of %d'.format([x, y])`, or `'a' + string(x)`, for a text with values in it"
+_TEXT_OF_NUMBER: Final = "a text and a number do not add: write `string(…)` around the number"
+_ASSIGN: Final = "nothing is assigned in an expression: declare `variables.NAME` in `spec.variables`; `==` compares"
+_CLOCK: Final = "an expression has no clock, because it must say the same when it is evaluated again"
+_PIPE: Final = "there are no pipes: call functions one after the other, as in `list.filter(x, …).map(x, …)`; `||` is or"
+_MATCHES: Final = "write `x.matches('…')` for a regular expression"
+_OBJECT: Final = "the object is `object`, its former state `oldObject`, and the rest of the request is below `request`"
+_PARAMS: Final = "data of a policy comes from `params`, an object that its binding names, or from `spec.variables`"
+
+HABITS: Final[Mapping[str, str]] = {
+    # Python
+    "and": "write `&&` for and",
+    "or": "write `||` for or",
+    "not": "write `!x` for not",
+    "not in": "write `!(x in y)` for not in",
+    "None": _HAS,
+    "is None": _HAS,
+    "is not None": _HAS,
+    "is": "write `==` to compare",
+    "is not": "write `!=` to compare",
+    "True": "write `true`",
+    "False": "write `false`",
+    "if": _CHOICE,
+    "elif": _CHOICE,
+    "else": _CHOICE,
+    "for": _WALK,
+    "lambda": "there are no functions of your own: write `list.filter(x, …)` or `list.map(x, …)`",
+    "len (": _SIZE,
+    "any": _WALK,
+    "any (": _WALK,
+    "all (": _WALK,
+    "sum (": "write `list.sum()`",
+    "min (": "write `list.min()`",
+    "max (": "write `list.max()`",
+    "sorted (": "write `list.sort()`",
+    "str (": "write `string(x)`",
+    "float (": "write `double(x)`",
+    "isinstance (": "write `type(x) == string` to ask for a type",
+    "f STRING": _FORMAT,
+    "STRING + INT": _TEXT_OF_NUMBER,
+    "INT + STRING": _TEXT_OF_NUMBER,
+    "STRING %": _FORMAT,
+    "* *": "there is no power: multiply",
+    "[ INT :": "write `x.substring(1, 3)` for a part of a text, or `list.slice(1, 3)` for a part of a list",
+    ". get (": _OR_VALUE,
+    ". items (": "write `map.all(key, value, …)` to walk a map",
+    ". keys (": "a map is walked by its keys: write `map.all(key, …)`",
+    ". values (": "write `map.all(key, value, …)` to walk a map",
+    ". lower (": "write `x.lowerAscii()`",
+    ". upper (": "write `x.upperAscii()`",
+    ". strip (": "write `x.trim()`",
+    ". startswith (": "write `x.startsWith('…')`",
+    ". endswith (": "write `x.endsWith('…')`",
+    # Rego
+    ": =": _ASSIGN,
+    "=": _ASSIGN,
+    "some": _WALK,
+    "every": _WALK,
+    "[ _ ]": _WALK,
+    "count (": _SIZE,
+    "startswith (": "write `x.startsWith('…')`",
+    "endswith (": "write `x.endsWith('…')`",
+    "contains (": "write `x.contains('…')` of a text, or `x in list`",
+    "lower (": "write `x.lowerAscii()`",
+    "upper (": "write `x.upperAscii()`",
+    "concat (": "write `list.join(', ')`",
+    "sprintf (": _FORMAT,
+    "to_number (": "write `int(x)`, or `quantity(x)` for an amount",
+    "regex . match (": _MATCHES,
+    "re . match (": _MATCHES,
+    "object . get (": _OR_VALUE,
+    "input": _OBJECT,
+    "data": _PARAMS,
+    ";": "write `&&` between conditions",
+    # jq
+    "|": _PIPE,
+    "NAME [ ]": _WALK,
+    "START . NAME": "write `object` in front: `object.spec`",
+    "select (": "write `list.filter(x, …)`",
+    "map (": "write `list.map(x, …)`",
+    "test (": _MATCHES,
+    "length": _SIZE,
+    "tostring": "write `string(x)`",
+    # JavaScript
+    "== =": "write `==` to compare",
+    "!= =": "write `!=` to compare",
+    "=>": "write the variable and the expression as arguments: `list.filter(x, x.name == 'a')`",
+    "? ?": "write `.?field.orValue(…)` for a value in place of an absent one",
+    "? .": "write `object.spec.?field` for a field that may be absent",
+    "undefined": _HAS,
+    ". includes (": "write `x in list`, or `x.contains('…')` of a text",
+    ". some (": _WALK,
+    ". every (": _WALK,
+    ". toLowerCase (": "write `x.lowerAscii()`",
+    ". test (": _MATCHES,
+    # the rules of CustomResourceDefinitions, and the rest
+    "self": _OBJECT,
+    "oldSelf": _OBJECT,
+    "request . object": _OBJECT,
+    "request . oldObject": _OBJECT,
+    "now": _CLOCK,
+    "now (": _CLOCK,
+    "time . now (": _CLOCK,
+    "datetime . now (": _CLOCK,
+    "=~": _MATCHES,
+    "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
+}
+"""Habits of users, in tokens, and the form in CEL."""
+_LONGEST: Final = max(len(habit.split()) for habit in HABITS)
+_LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
+_UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
+_UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
+
+
+def hints_for_issues(
+    issues: Iterable[CompileIssue], place: Environment, source: str, facts: Iterable[str] = SHIPPED.fact_names
+) -> tuple[str, ...]:
+    """Return the hints for some issues, each hint once.
+
+    Args:
+        issues: the message of the checker about the expression.
+        source: the expression.
+        place: the names that the expression may use.
+        facts: the names of all facts, declared or not.
+    """
+    declared = frozenset(facts)
+    habits = {habit: text for habit, text in hints_for_habits(source) if habit not in place.variables}
+    explained = frozenset(token for habit in habits for token in habit.split())
+    told = [_hint_for_message(each.message, place, declared, explained) for each in issues]
+    return tuple(dict.fromkeys(text for text in (*told, *habits.values()) if text))
+
+
+def _hint_for_message(message: str, place: Environment, facts: frozenset[str], explained: frozenset[str]) -> str:
+    """Return the hint for one issue; "" for a name that already has a hint."""
+    if match := _UNDECLARED.match(message):
+        if match[1] in explained:
+            return ""
+        return _hint_for_name(match[1], place, facts)
+    if match := _UNDEFINED.match(message):
+        fields = {name for structure in place.structures.values() for name in structure.fields}
+        return _did_you_mean(match[1], fields)
+    return ""
+
+
+def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
+    if name in facts:
+        return f"`{name}` is a fact, which a policy has to ask for: add the annotation `{PREFIX}facts: {name}`"
+    if name == PROBLEMS:
+        return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
+    if name == "params":
+        return "`params` exists only with `spec.paramKind`: add it, or remove `params`"
+    return _did_you_mean(name, {*place.variables, *facts, *_function_names(place)})
+
+
+def _function_names(place: Environment) -> Iterator[str]:
+    """Yield the names of functions, without operators."""
+    named = (*library.overloads_of_version(place.version), *place.functions)
+    yield from (each.name for each in named if each.name[:1].isalpha())
+
+
+def _did_you_mean(name: str, others: Iterable[str]) -> str:
+    near = nearest_name(name, sorted(others))
+    return f"did you mean `{near}`?" if near else ""
+
+
+def hints_for_habits(source: str) -> Iterator[tuple[str, str]]:
+    """Yield each habit of another language in an expression that does not compile, and the CEL replacement."""
+    tokens = ["START", *_tokens(source)]
+    at = 0
+    while at < len(tokens):
+        habit = _habit_at(tokens, at)
+        if habit:
+            yield habit, HABITS[habit]
+        at += len(habit.split()) or 1
+
+
+def _habit_at(tokens: list[str], at: int) -> str:
+    """Return the longest habit that begins at a token; "" if there is none."""
+    is_field = at > 0 and tokens[at - 1] == "."
+    for length in range(_LONGEST, 0, -1):
+        part = tokens[at : at + length]
+        habit = " ".join(part)
+        if habit in HABITS and not (is_field and _is_name(part[0])):
+            return habit
+        shape = " ".join("NAME" if _is_name(token) else token for token in part)
+        if shape in HABITS:
+            return shape
+    return ""
+
+
+def _is_name(token: str) -> bool:
+    return token.isidentifier() and token not in ("START", *_LITERALS.values())
+
+
+def _tokens(source: str) -> Iterator[str]:
+    """Yield the tokens of an expression in their order, including tokens that CEL does not have."""
+    columns = tokenize(source)
+    read = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
+    known = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in read if text != END]
+    others = [(offset, text if text in ("=>", "=~") else text[:1]) for text, offset in columns.unread]
+    yield from (token for _, token in sorted(known + others))
+
 
 _NOT_INSTANTIATED = "program instantiation failed: "
 """The beginning of cel-go's error for a program that it cannot create, such as a constant pattern that is invalid."""

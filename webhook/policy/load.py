@@ -26,7 +26,7 @@ from webhook.cluster.site_params import CONFIG_MAP, OWN_NAMESPACE
 from webhook.errors import InputError, InputProblem, PolicyError
 from webhook.facts.subject import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
-from webhook.manifests.configuration_file import NAME as CONFIGURATION
+from webhook.manifests.configuration import NAME as CONFIGURATION
 from webhook.manifests.field_errors import FieldError, join_errors
 from webhook.manifests.foreign_kinds import describe_foreign_policies
 from webhook.manifests.models import (

@@ -18,7 +18,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.cluster.site_params import OWN_NAMESPACE
 from webhook.facts.subject import SHIPPED, FactRegistry
-from webhook.manifests.configuration_model import EMPTY, FileConfiguration
+from webhook.manifests.configuration import EMPTY, FileConfiguration
 from webhook.manifests.policy_exceptions import INTEREST
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from webhook.manifests.configuration_model import FileConfiguration
+from webhook.manifests.configuration import FileConfiguration
 from webhook.manifests.leave_alone import may_have_comments
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result

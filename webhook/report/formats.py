@@ -13,11 +13,10 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from webhook.report.answer import Answer
-from webhook.report.case import CaseResult
 from webhook.report.copies import CopiesWriter, RenderedTexts
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
+from webhook.report.results import Answer, CaseResult
 from webhook.report.writer import FindingsAdapter, RowFilter, Writer
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.report.answer import Answer
-from webhook.report.case import CaseResult
 from webhook.report.counts import FINDINGS
 from webhook.report.finding import Finding, Result
 from webhook.report.records import (
@@ -21,6 +19,7 @@ from webhook.report.records import (
     record_of_not_evaluated,
     record_of_place,
 )
+from webhook.report.results import Answer, CaseResult
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 

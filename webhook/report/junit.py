@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from webhook.report.answer import Answer
-from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
+from webhook.report.results import Answer, CaseResult
 from webhook.report.rule import Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals

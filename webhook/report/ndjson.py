@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook.report.answer import Answer
-from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
 from webhook.report.records import (
     SCHEMA_VERSION,
@@ -17,6 +15,7 @@ from webhook.report.records import (
     record_of_not_evaluated,
     record_of_place,
 )
+from webhook.report.results import Answer, CaseResult
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 

@@ -12,10 +12,9 @@ import msgspec
 
 from webhook.admission.respond import json_of_unread_part
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.report.answer import Answer
-from webhook.report.case import CaseResult
 from webhook.report.counts import NotEvaluated
 from webhook.report.finding import Copy, Finding, Result, Subject
+from webhook.report.results import Answer, CaseResult
 from webhook.rules.decisions import Decision, Explanation
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text import terminal

@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.report.answer import Answer
 from webhook.report.records import compact_json
+from webhook.report.results import Answer
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, Style
 from webhook.report.writer import Totals

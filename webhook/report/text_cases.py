@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.report.case import CaseResult
 from webhook.report.finding import Result
+from webhook.report.results import CaseResult
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen
 from webhook.report.writer import Totals

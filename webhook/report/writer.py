@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.errors import InputProblem
-from webhook.manifests.configuration_model import FileConfiguration, lowering_settings
+from webhook.manifests.configuration import FileConfiguration, lowering_settings
 from webhook.manifests.policy_exceptions import is_description_of_object
 from webhook.report.commented import OF_COMMENT
 from webhook.report.counts import FINDINGS, ObjectCounts

@@ -26,8 +26,7 @@ from webhook.live_policies.objects import StoredPolicy
 from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, POLICY_EXCEPTION
-from webhook.manifests.configuration_file import ConfigurationFile
-from webhook.manifests.configuration_model import TimeLimit
+from webhook.manifests.configuration import ConfigurationFile, TimeLimit
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
 from webhook.manifests.models import ShapeError
 from webhook.manifests.policy_exceptions import (

@@ -19,8 +19,7 @@ from webhook.server.client_clock import CLOCK, ClientClock, ConnectionTimeouts
 from webhook.server.http_exchange import PATHS, AsgiApp, Exchange, RequestParser, refusal
 from webhook.server.request_body import FREE_BYTES
 from webhook.server.server_parts import ServerParts
-from webhook.server.tls import Certificates
-from webhook.server.tls_stream import HandshakeLog, TlsStream, certificate_names
+from webhook.server.tls import Certificates, HandshakeLog, TlsStream, certificate_names
 from webhook.server.usage import handshake_tenant
 
 CLIENT_GONE: Final = "the client is gone"

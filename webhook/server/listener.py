@@ -31,8 +31,7 @@ from webhook.server.http_connection import HttpConnection, Port
 from webhook.server.http_exchange import AsgiApp
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.server_parts import ServerParts
-from webhook.server.tls import Certificates
-from webhook.server.tls_stream import HandshakeLog
+from webhook.server.tls import Certificates, HandshakeLog
 from webhook.settings.serving import DEFAULTS
 
 _OTHER_FILES: Final = 200

@@ -41,7 +41,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import watch_stored_policies
 from webhook.logs.structured import Log
-from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
+from webhook.manifests.configuration import NO_FILE, ConfigurationFile
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet

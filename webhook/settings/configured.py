@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from webhook.apimachinery import releases
 from webhook.errors import ConfigurationError
-from webhook.manifests.configuration_file import NAME, ConfigurationFile, read_configuration
+from webhook.manifests.configuration import NAME, ConfigurationFile, read_configuration
 from webhook.settings import setting
 from webhook.settings.shared import ReviewSettings, Settings
 from webhook.yamltext.input_files import InputFile

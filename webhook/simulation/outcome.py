@@ -1,24 +1,33 @@
-"""The result for one job: the answer in a word, and the obstacles in each part of the cluster.
+"""Runs one job through both phases of admission as if it were created now, and gives the answer in a word, with the
+obstacles in each part of the cluster.
 
-Nothing is found out here: policies decide as at admission, and each rule has the moment when an object that breaks it
-fails (rules/rule.py). A rule that could not be evaluated leaves the answer open.
+Policies decide as at admission, and each rule has the moment when an object that breaks it fails (rules/rule.py). A
+rule that could not be evaluated leaves the answer open.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
+from webhook.admission.exceptions import is_ignored_by_configuration
+from webhook.admission.phases import LocalAnswerer, run_phases
+from webhook.apimachinery.attributes import Attributes
+from webhook.assembly import ReviewAssembly
 from webhook.cluster.recording import RecordingCluster
 from webhook.policy.policy_set import PolicySet
-from webhook.report.finding import Finding, Result, Subject
-from webhook.report.writer import LeftOut
+from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
+from webhook.report.rule import RulesOfPolicies
+from webhook.report.writer import LeftOut, left_out_by_configuration
 from webhook.rules.rule import Moment
-from webhook.simulation.asked import JobRequest
+from webhook.simulation.asked import JobRequest, read_job_request, subject_of_job
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
-from webhook.simulation.open_questions import OpenQuestion
-from webhook.yamltext.source_line import Place
+from webhook.simulation.open_questions import OpenQuestion, open_questions
+from webhook.yamltext.source_line import Locate, Place
 
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "nothing-found", "can-start"]
 ANSWERS: Final[Mapping[Answer, str]] = {
@@ -200,3 +209,53 @@ def _told(finding: Finding) -> str:
     """Return why a rule without a missing object was not evaluated."""
     message = " ".join(finding.message.split())
     return message.partition("not evaluated: ")[2] or message
+
+
+class ObjectPlace(Struct, frozen=True):
+    """The place of a job, and of each of its fields."""
+
+    place: Place
+    locate: Locate
+
+
+def simulate_job(
+    attributes: Attributes, located: ObjectPlace, cluster: RecordingCluster, assembled: ReviewAssembly, when: Moments
+) -> Simulation:
+    """Run one job through both phases, and return the result.
+
+    Args:
+        attributes: of the request that creates it.
+        located: its place.
+        cluster: the other objects of the cluster.
+        assembled: the policies and the workload table.
+        when: the moments at which objects that break rules go wrong.
+    """
+    admin = replace(assembled.options, sees_all_namespaces=True)
+    door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
+    outcome = run_phases(attributes, "auto", door)
+    about = subject_of_request(attributes)
+    told = tuple(
+        findings_of_object(
+            (*outcome.decisions, *outcome.further), about, located.locate, RulesOfPolicies(assembled.policies)
+        )
+    )
+    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    subject = subject_of_job(attributes, made, cluster, assembled.policies)
+    made_simulation = simulation(
+        told,
+        when,
+        about=about,
+        place=located.place,
+        operation=attributes.operation,
+        asked=read_job_request(subject),
+        questions=open_questions(subject, cluster, {each.rule.id for each in told}),
+        looked_at=cluster,
+    )
+    configuration = assembled.policies.configuration
+    excepted = tuple(each for each in told if each.exception_reason)
+    left_out = left_out_by_configuration(
+        configuration,
+        Counter(each.exception_reason for each in excepted),
+        objects=int(is_ignored_by_configuration(attributes, configuration, cluster)),
+    )
+    return replace(made_simulation, left_out=left_out, excepted=excepted)

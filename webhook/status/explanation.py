@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.naming import group_kind
-from webhook.status import gangs, jobs, kueue, ray, servers
+from webhook.status import gangs, kueue, ray, workloads
 from webhook.status.owned_objects import MOST_OBJECTS, OwnedObjects, owned_objects
 from webhook.status.pods import explain_pod, is_ready, read_pod, read_volume_claim, without_replaced_pods
 from webhook.status.sources import ClusterReading
@@ -38,13 +38,13 @@ _IN_PART: Final = "runs in part"
 _ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
-    ("apps", "DaemonSet"): servers.read_pods_of_set,
-    ("apps", "Deployment"): servers.read_deployment,
-    ("apps", "ReplicaSet"): servers.read_pods_of_set,
-    ("apps", "StatefulSet"): servers.read_pods_of_set,
-    ("batch", "Job"): jobs.read_job,
+    ("apps", "DaemonSet"): workloads.read_pods_of_set,
+    ("apps", "Deployment"): workloads.read_deployment,
+    ("apps", "ReplicaSet"): workloads.read_pods_of_set,
+    ("apps", "StatefulSet"): workloads.read_pods_of_set,
+    ("batch", "Job"): workloads.read_job,
     ("batch.volcano.sh", "Job"): gangs.read_volcano_job,
-    ("jobset.x-k8s.io", "JobSet"): jobs.read_job_set,
+    ("jobset.x-k8s.io", "JobSet"): workloads.read_job_set,
     ("kueue.x-k8s.io", "Workload"): kueue.read_workload,
     ("ray.io", "RayCluster"): ray.read_ray_cluster,
     ("ray.io", "RayJob"): ray.read_ray_job,
@@ -52,8 +52,8 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     ("scheduling.run.ai", "PodGroup"): gangs.read_kai_group,
     ("scheduling.volcano.sh", "PodGroup"): gangs.read_volcano_group,
     ("scheduling.x-k8s.io", "PodGroup"): gangs.read_plugin_group,
-    ("trainer.kubeflow.org", "TrainJob"): jobs.read_train_job,
-    **{("kubeflow.org", kind): jobs.read_training_job for kind in _TRAINING},
+    ("trainer.kubeflow.org", "TrainJob"): workloads.read_train_job,
+    **{("kubeflow.org", kind): workloads.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
 """The number of different statements about pods for which one pod is examined more closely."""
@@ -140,7 +140,7 @@ def _statements_of_object(obj: JSON, reading: ClusterReading) -> Iterator[Statem
     elif kind == ("resource.k8s.io", "ResourceClaim"):
         yield from _statements_of_claim(obj)
     else:
-        yield from _READERS.get(kind, servers.read_conditions_of_server)(obj, reading)
+        yield from _READERS.get(kind, workloads.read_conditions_of_server)(obj, reading)
 
 
 def _statements_of_claim(claim: JSON) -> Iterator[Statement]:

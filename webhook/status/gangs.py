@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.status.owned_objects import VOLCANO_GROUP
-from webhook.status.scheduling import gang_reason
+from webhook.status.refusals import gang_reason
 from webhook.status.sources import ClusterReading, event_words
 from webhook.status.statement import (
     Standing,

@@ -20,7 +20,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster.naming import group_kind
 from webhook.status.owned_objects import OwnedObjects
-from webhook.status.scheduling import why_unschedulable
+from webhook.status.refusals import why_unschedulable
 from webhook.status.sources import ClusterReading, event_words
 from webhook.status.statement import (
     Standing,

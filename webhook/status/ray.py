@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
-from webhook.status.refused_creation import read_refused_creation
+from webhook.status.refusals import read_refused_creation
 from webhook.status.sources import ClusterReading
 from webhook.status.statement import Statement, Turn, conditions_of, map_at, statement_about, text_at
 

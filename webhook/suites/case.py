@@ -21,8 +21,8 @@ from webhook.errors import ClaimgateError, InputProblem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
-from webhook.report.case import CaseResult
 from webhook.report.finding import Result
+from webhook.report.results import CaseResult
 from webhook.yamltext import yamlfile
 
 _ADVICE: Final = ReviewOptions(advice=True)

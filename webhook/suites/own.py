@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import NO_ENTRY
 from webhook.errors import CallError, InputError, InputProblem, PolicyError, UnknownRule
-from webhook.manifests.configuration_file import NAME, read_configuration
+from webhook.manifests.configuration import NAME, read_configuration
 from webhook.manifests.model_fields import describe_mistake_of_model
 from webhook.policy.compiled import Policy
 from webhook.policy.configured_rules import apply_configuration_to_policies

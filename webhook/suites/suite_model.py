@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webhook.admission.phases import PhaseName
 from webhook.manifests.authorizer_answers import AuthorizerAnswer
-from webhook.manifests.configuration_model import CamelCaseModel
+from webhook.manifests.configuration import CamelCaseModel
 
 
 class ExpectModel(CamelCaseModel):

@@ -5,8 +5,7 @@ The only room that knows the YAML library. Knows which files are opened, and no 
 
 from webhook.yamltext.documents import read_documents, split_documents
 from webhook.yamltext.dumping import dump
-from webhook.yamltext.json_places import JsonPlaces
-from webhook.yamltext.places import Places
+from webhook.yamltext.places import JsonPlaces, Places
 from webhook.yamltext.reading import YamlError
 
 __all__ = ["JsonPlaces", "Places", "YamlError", "dump", "read_documents", "split_documents"]

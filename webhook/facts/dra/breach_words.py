@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.dra.requests import JudgedSelector
-from webhook.schema.forms import fault_of_name
-from webhook.schema.values import Breach
+from webhook.schema.values import Breach, fault_of_name
 from webhook.text.wording import counted, shown
 
 

@@ -26,8 +26,7 @@ from webhook.facts.dra.types import (
     ResourceClaimTemplate,
 )
 from webhook.facts.view import ClusterView
-from webhook.schema.forms import FORMS
-from webhook.schema.values import Breach, declarations_of_file, read_data_file
+from webhook.schema.values import FORMS, Breach, declarations_of_file, read_data_file
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Toleration

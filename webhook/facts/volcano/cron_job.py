@@ -19,7 +19,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_CRON_JOB
 from webhook.facts.volcano_objects.types import CronJob, CronJobSpec
 from webhook.rules.problem import Problem
-from webhook.schema.forms import is_duration
+from webhook.schema.values import is_duration
 from webhook.text.caches import cache_for_short_texts
 from webhook.text.wording import counted
 from webhook.yamltext.placeholders import is_placeholder

@@ -1,17 +1,17 @@
-"""The answers of a replay: one for each review, with its findings. Knows neither formats nor how answers are
-computed.
+"""The results that a report writes besides findings: the answers of a replay, and the cases of a suite. Knows neither
+formats nor how they are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from webhook.admission.enforce import warnings_of_decisions
 from webhook.apimachinery.attributes import JSON, Phase
-from webhook.report.finding import Finding, Subject, findings_of_object
+from webhook.report.finding import Finding, Result, Subject, findings_of_object
 from webhook.report.rule import Rules
 from webhook.rules.decisions import NO_REASON, Decision, DenialReason, Explanation, ValidationAction, Verdict
 from webhook.rules.text import problem_as_sentence
@@ -115,3 +115,48 @@ def _decision_of_server(action: ValidationAction, message: str, denial: DenialRe
         message=message,
         denial=denial,
     )
+
+
+_Evaluation: TypeAlias = Literal["admit", "deny", "error", "unknown"]
+
+_EVALUATIONS: Final[Mapping[Result, _Evaluation]] = {
+    Result.PASS: "admit",
+    Result.FAIL: "deny",
+    Result.ERROR: "error",
+    Result.SKIP: "unknown",
+}
+
+
+class CaseResult(Struct, frozen=True, kw_only=True):
+    """The result of a case: `fail` if something differs, `skip` if it was not run, `error` if it has mistakes.
+
+    `why` is "" for a pass. `line` is its line in the suite, from 1; 0 if it is not known. `elapsed_s` is how long it
+    took. `is_told`: a person wants it named though nothing is wrong with it.
+    """
+
+    id: str
+    suite: str
+    result: Result = Result.PASS
+    why: str = ""
+    notes: tuple[str, ...] = ()
+    line: int = 0
+    elapsed_s: float = 0.0
+    is_told: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Return the place of the case in its file."""
+        return Place(file=self.suite, line=self.line)
+
+    def findings(self, rules: Rules) -> tuple[Finding, ...]:
+        """Return the case as a finding, for formats that know only findings: the suite replaces the policy."""
+        subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
+        outcome = Decision(
+            policy=self.suite,
+            binding="",
+            evaluation=_EVALUATIONS[self.result],
+            lets_pass=self.result is Result.SKIP,
+            actions=(ValidationAction.DENY,),
+            message=self.why,
+        )
+        return findings_of_object([(Phase.VALIDATE, outcome)], subject, lambda _, __: self.place, rules)

@@ -1,7 +1,5 @@
-"""Finds mistakes that make a policy fail on every object, although it compiles.
-
-An API server accepts such a policy and reports the failure only at admission, by its failurePolicy: with `Fail`, users
-cannot create any object that it matches. Knows the kinds of Kubernetes; the fields of custom kinds are not known.
+"""Finds mistakes in policies that compile: policies that fail on every object, that get objects which cannot be
+converted, or that read facts which say less about a pod template than about the whole object.
 """
 
 from __future__ import annotations
@@ -9,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.apimachinery.attributes import GroupVersionKind
+from msgspec.structs import replace
+
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.cel.check.reads import WHOLE
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import (
     Call,
@@ -26,10 +27,14 @@ from webhook.cel.syntax.tree import (
     children,
 )
 from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
+from webhook.facts.subject import FactRegistry
+from webhook.manifests.label_selectors import EVERYTHING
 from webhook.patch import schema
 from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import named_kinds, undefined_fields, undefined_fields_of_params
+from webhook.policy.matching import ResourceRule, match_request
+from webhook.policy.policy_set import PolicySet
 from webhook.text.similar_names import nearest_name
 
 _LISTS: Final = frozenset(("map", "filter", "transformList", "sortBy"))
@@ -161,3 +166,85 @@ def _is_list_expression(node: Node) -> bool:
 
 def _is_map_expression(node: Node) -> bool:
     return isinstance(node, MapNode | StructNode) or (isinstance(node, Macro) and node.name in _MAPS)
+
+
+def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """Yield a sentence for each version that reaches the webhook but cannot be converted to the version that a policy
+    names.
+    """
+    criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
+    told: set[GroupVersionResource] = set()
+    for other in loaded.policies:
+        for attributes in _requests_that_policy_names(other):
+            if attributes.resource in told or not _may_be_served(attributes.resource, loaded):
+                continue
+            match = match_request(criteria, attributes, dict, loaded.equivalents)
+            if match is not None and match.conversion == "impossible":
+                told.add(attributes.resource)
+                yield _sentence_about_version(other, attributes.resource, match.resource.version)
+
+
+def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
+    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
+    asked = f"because of policy {other.name}, API servers send {name} in version {sent.version}"
+    return f"{asked}, which claimgate cannot convert to {wanted}: also name {sent.version} in matchConstraints"
+
+
+def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
+    """Return whether a resource may have this version; a rule may name versions that only some of its resources
+    have.
+    """
+    equal = loaded.equivalents
+    return resource in equal.others or (resource.group, resource.resource) not in equal.groups
+
+
+def _requests_that_policy_names(policy: Policy) -> Iterator[Attributes]:
+    """Yield a request for each group, version and resource that a policy names in full."""
+    for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
+        yield from _requests_of_rule(rule)
+
+
+def _requests_of_rule(rule: ResourceRule) -> Iterator[Attributes]:
+    for operation in Operation if rule.operations is None else sorted(rule.operations):
+        for group in sorted(rule.groups or ()):
+            for version in sorted(rule.versions or ()):
+                for plural, sub in rule.resources:
+                    resource = GroupVersionResource(group, version, plural)
+                    kind = GroupVersionKind(group, version, "")
+                    yield Attributes(
+                        uid="",
+                        kind=kind,
+                        resource=resource,
+                        operation=Operation(operation),
+                        request_kind=kind,
+                        request_resource=resource,
+                        sub_resource=sub,
+                        namespace="" if rule.scope == "Cluster" else "default",
+                    )
+
+
+def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
+    """Yield a sentence for each field of a fact that says less about a pod template than about the whole object; none
+    if the policy does not expand.
+    """
+    if not policy.expands:
+        return
+    read = _fields_read_by_variable(policy)
+    for name in policy.facts:
+        for field, meaning in registry.fact(name).expanded.items():
+            if name in read and (field == WHOLE or field in read[name]):
+                path = f"{name}.{field}" if field else name
+                yield (
+                    f"with `expand: pods`, `{path}` is {meaning}: to judge a workload as a whole, remove `expand` and "
+                    "name its kinds in matchConstraints"
+                )
+
+
+def _fields_read_by_variable(policy: Policy) -> dict[str, frozenset[str]]:
+    """Return the variables that the expressions read, with the fields that they select from each."""
+    read: dict[str, frozenset[str]] = {}
+    for expression in policy.expressions():
+        if expression.program is not None:
+            for name, fields in expression.program.paths_read().fields_by_variable.items():
+                read[name] = read.get(name, frozenset()) | fields
+    return read

@@ -1,25 +1,21 @@
-"""Answers as plain JSON for the page: the text of kubectl, the changes, the policies with a result, and the costs.
-
-The page draws two parts next to a verdict: the pod sets of an object, and the queues of its cluster. Texts stay
-unchanged: the page shows them as text and never as markup. Decides nothing.
-"""
+"""The exchange with the page as plain JSON: a question, checked before anything reads it, and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import to_builtins
 
 from webhook.admission import fixtures
+from webhook.admission.fixtures import SubmittedObject
 from webhook.admission.phases import PhasesOutcome
-from webhook.admission.submitted import SubmittedObject
 from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.errors import ClaimgateError, InputError, InputProblem, PolicyError
+from webhook.errors import CallError, ClaimgateError, InputError, InputProblem, PolicyError
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -33,6 +29,70 @@ from webhook.report.rule import RulesOfPolicies
 from webhook.schema import decode_object
 from webhook.workloads.table import Table
 from webhook.yamltext import yamlfile
+from webhook.yamltext.jsontext import decode_any_json
+
+MOST_BYTES: Final = 4 << 20
+"""For one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
+PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
+_PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
+_TEXTS: Final = ("object", "cluster")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Two texts in YAML or JSON, and their roles.
+
+    Args:
+        object: objects, requests or AdmissionReviews to be reviewed.
+        cluster: policies with their bindings, their params, and other objects of the cluster. Without a policy in it,
+            the policies of the command line are evaluated, or the shipped policies.
+        phase: the phase to run.
+        is_whole: objects that `cluster` does not have do not exist.
+    """
+
+    object: str = ""
+    cluster: str = ""
+    phase: PhaseChoice = "auto"
+    is_whole: bool = False
+
+
+def read_question(body: bytes) -> Question:
+    """Return the question of a request's body.
+
+    Raises:
+        CallError: 400 if it is not a question.
+    """
+    try:
+        value = decode_any_json(body, Deadline())
+    except ValueError:
+        raise _bad_question_error("the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise _bad_question_error("the body must be an object")
+    return question_of_mapping(value)
+
+
+def question_of_mapping(value: Mapping[str, Any]) -> Question:
+    """Return the question in a mapping, such as a sample or a shared file.
+
+    Raises:
+        CallError: 400 if a field has another type.
+    """
+    texts = {name: value.get(name) or "" for name in _TEXTS}
+    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
+    if wrong:
+        raise _bad_question_error(f"`{wrong[0]}` must be a string")
+    phase = next((each for each in _PHASES if each == (value.get("phase") or "auto")), None)
+    is_whole = value.get("isWhole") or False
+    if phase is None:
+        raise _bad_question_error(f"`phase` must be one of {', '.join(_PHASES)}")
+    if not isinstance(is_whole, bool):
+        raise _bad_question_error("`isWhole` must be true or false")
+    return Question(**texts, phase=phase, is_whole=is_whole)
+
+
+def _bad_question_error(text: str) -> CallError:
+    return CallError(400, "BadRequest", text)
+
 
 WEBHOOK: Final = "validate.claimgate.dev"
 """The name of the webhook in deploy/base, which kubectl prints."""
