@@ -77,9 +77,9 @@ class _Graph:
     Attributes:
         free: for each state, states that are reached without reading.
         begins: the same, at the beginning of the text alone.
-        asks: the same if another property of the text decides, with this property if it is known.
-        takes_all: the same after a possessive repeat, with the characters that must not follow the repeat.
-        reads: for each state, the characters that it reads and the state then.
+        asks: the same under a condition on the text; None if the analysis does not know the condition.
+        takes_all: the same after a possessive repeat, with the condition on the character after the repeat.
+        reads: for each state, the characters that it reads and the next state.
     """
 
     free: list[list[int]] = field(default_factory=list)
@@ -163,7 +163,7 @@ class _Reader:
         if _is_one_character(items):
             characters = self._characters(*items[0])
             return self._ask(at, _Condition(characters, before=not ahead, after=ahead, negated=negated))
-        if ahead:  # the characters inside are a way that ends there
+        if ahead:  # the pattern may read the characters inside, and then fail
             self.sequence(items, self._ask(at, None))
         return self._ask(at, None)
 

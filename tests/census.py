@@ -90,12 +90,12 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
         yield from (("", each) for each in value.__mro__)
     elif issubclass(kind, FunctionType):
         yield from _parts_of_function(value)
-    elif issubclass(kind, FrameType):  # which tells the garbage collector nothing while it runs
+    elif issubclass(kind, FrameType):  # while it runs, gc lists nothing for it
         yield from ((f"{value.f_code.co_qualname}<{name}>", each) for name, each in list(value.f_locals.items()))
     elif issubclass(kind, (dict, *_SEQUENCES)):
         inner = label if label.endswith(_DEEPEST) else f"{label}[]"
         if issubclass(kind, dict):
-            items = list(dict.items(value))  # a class of its own may refuse to list what it does not know
+            items = list(dict.items(value))  # `items` of a subclass may fail
             yield from ((inner, each) for pair in items for each in pair)
         else:
             yield from ((inner, each) for each in list(value))

@@ -16,6 +16,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the variables for the width of a screen, which the caller of the tests may have set."""
+    """Remove variables for the width of the screen, which the environment of the tests may have."""
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

@@ -17,7 +17,7 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def flat(request: JSON) -> JSON:
-    """A request in the form of v1beta1: its fields are at the level of its name."""
+    """A request in the form of v1beta1: its fields are beside its name, without `exactly`."""
     if not isinstance(request, dict) or not isinstance(request.get("exactly"), dict):
         return request
     return {key: value for key, value in request.items() if key != "exactly"} | request["exactly"]

@@ -1,4 +1,4 @@
-"""From decisions to what is enforced: k8s.io/apiserver v0.36 validating/dispatcher.go, filters/warning.go."""
+"""How decisions are enforced: k8s.io/apiserver v0.36 validating/dispatcher.go, filters/warning.go."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Fixtures as people keep them: reviews, bare requests and plain objects become the same attributes."""
+"""Fixtures may be reviews, bare requests or plain objects: each form becomes the same attributes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_review_request_and_object_give_the_same_attributes() -> None:
     assert whole == bare
     for name in ("kind", "resource", "request_kind", "request_resource", "operation", "name", "namespace"):
         assert getattr(plain, name) == getattr(bare, name)
-    assert plain.object["spec"]["restartPolicy"] == "Always"  # as an API server sends a plain object
+    assert plain.object["spec"]["restartPolicy"] == "Always"  # a plain object gets the defaults of an API server
 
 
 def test_a_plain_object_has_a_stable_uid() -> None:

@@ -22,7 +22,8 @@ from webhook.facts.nodes.node_offers import HAMI_CARDS
 POLICIES = shipped_policies()
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
 SHORT = {"workload": 60, "Pod": 240, "devices": 240}
-"""Items of the shorter list: many, because work is charged in hundreds; few if an item is a whole template."""
+"""The number of items in the shorter list. Work is charged in hundreds, so the lists are long; a list of whole
+templates is short."""
 MOST = 5.0
 """Four times the items need four times the work, and at most a quarter more for logarithms and copies of pointers."""
 

@@ -1,4 +1,4 @@
-"""One request through the phases in this process: bounded as a webhook call is."""
+"""One request goes through the phases in this process, with the time limit of a webhook call."""
 
 from tests.literals import pod, policies, request, validating
 from webhook.admission.phases import LocalAnswerer, run_phases

@@ -55,7 +55,7 @@ _VALUES = {"a b": "it contains a space", "-": "it begins with `-`", "a/b": "it c
 )
 def test_the_wrong_part_is_reported(fault, check, expected):
     assert {name: fault(name) for name in expected} == expected
-    assert all(map(check, expected))  # each is a name that Kubernetes refuses
+    assert all(map(check, expected))  # Kubernetes refuses each of these names
 
 
 def test_a_label_of_a_service_begins_with_a_letter():

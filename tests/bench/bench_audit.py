@@ -1,7 +1,8 @@
-"""An audit of many objects: `python -m tests.bench.bench_audit` prints objects a second, memory, and the same of gator.
+"""An audit of many objects: `python -m tests.bench.bench_audit` prints objects a second and memory, for claimgate and
+for gator.
 
 The objects are the public manifests of tests/data/manifests, repeated with unique names, as files of a thousand
-documents. The policies are 16 of three validations each, in CEL, about every kind. gator (GATOR names it, or PATH) gets
+documents. The 16 CEL policies have three validations each, and match every kind. gator (GATOR names it, or PATH) gets
 the same expressions as constraint templates with K8sNativeValidation; gator holds all objects in memory, so it gets
 fewer objects. gator reports only violations. So it is compared with the format text, which lists findings and only
 counts passes; the other rows are for ndjson, which lists 16 results for each object.

@@ -3,9 +3,9 @@
     python -m tests.bench.bench_cel            prints a table
     python -m tests.bench.bench_cel --max 4    exits 1 when all eight together take more than 4 times the plain Python
 
-Times are medians over interleaved rounds. "plain" is the same question asked by hand in Python, without cost accounting,
-without CEL's errors: no engine in Python can be faster. Ratios can be compared between machines, times
-cannot. Checker and cost accounting are on.
+Times are medians over interleaved rounds. "plain" is the same expression as a Python function, without cost accounting
+and CEL's errors. No CEL engine in Python can be faster. Ratios can be compared between machines, times cannot. Checker
+and cost accounting are on.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def review() -> dict[str, Any]:
 
 
 def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
-    """The same questions in Python."""
+    """The same expressions as Python functions."""
     name = re.compile("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     image = re.compile("^registry[.]example[.]com/.+:[0-9.]+$")
     limit = parse_quantity("512Gi")

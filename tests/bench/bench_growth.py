@@ -34,7 +34,7 @@ from webhook.workloads import table
 GOAL = 5.0
 SIZE = 400_000
 LONGEST_S = 20.0
-"""A run that takes longer is stopped: its ratio is not known, but is too high."""
+"""A run that takes longer is stopped, and its ratio counts as too high."""
 
 
 def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:

@@ -1,4 +1,5 @@
-"""Memory of an audit of a cluster: `python -m tests.bench.bench_live --objects 50000` prints the peak and the rate.
+"""Measures the memory of an audit of a cluster: `python -m tests.bench.bench_live --objects 50000` prints the peak and
+the rate.
 
 The cluster is the API server of the tests. The API server and the audit are separate processes: the peak of a process
 includes the memory of its parent at the start, so the parent must not hold the objects. The objects are Pods of five

@@ -1,12 +1,12 @@
-"""How long one long text holds the loop, at any place: `python -m tests.bench.bench_long_texts` prints a table.
+"""How long one long text blocks the event loop, at any place: `python -m tests.bench.bench_long_texts` prints a table.
 
 It takes one object of each kind in the public manifests of tests/data and examples, and makes each of its texts and
 keys long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its
-slice and leaves the rest to a worker. The table shows the reviews that held the loop longest; the slice itself is 10
-ms. Beside it, bench_many_elements makes lists and maps long.
+slice and leaves the rest to a worker. The table shows the reviews that blocked the loop longest; the slice itself is 10
+ms. bench_many_elements does the same with long lists and maps.
 
     --size 300000     characters of the text
-    --seed 1          which texts are drawn for which place
+    --seed 1          the seed of the random texts
     --texts 4         texts for each place
     --over 18         milliseconds from which a review is shown
 """
@@ -62,7 +62,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """The places of texts and keys, with True for a key. Of a list, only the places in its first item."""
+    """The places of texts and keys, with True for a key. In a list, only the first item is searched."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if at or key not in ("apiVersion", "kind"):

@@ -1,16 +1,16 @@
-"""How long one long list or map holds the loop, at any place: `python -m tests.bench.bench_many_elements` prints a
-table.
+"""How long one long list or map blocks the event loop, at any place: `python -m tests.bench.bench_many_elements` prints
+a table.
 
 It takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
 type with as many elements as fit: the existing element, and small elements with one field or none. bench_long_texts has
-one long text where this benchmark has many elements. It shows the reviews that held the loop longest, or ran longest
-without a check of the clock, one for each place in the code; the slice itself is 10 ms.
+one long text where this benchmark has many elements. For each place in the code, it shows the review that blocked the
+loop longest, or ran longest without a check of the clock. The slice itself is 10 ms.
 
     --size 100000     bytes of the list
-    --seed 1          which elements are drawn for which place
+    --seed 1          the seed of the random elements
     --elements 2      small elements a place, each for both phases
     --over 18         milliseconds from which a review is shown
-    --unchecked 8     milliseconds without a look at the clock from which a review is shown
+    --unchecked 8     milliseconds without a check of the clock from which a review is shown
     --only PyTorchJob kinds and places that have this in them
 """
 

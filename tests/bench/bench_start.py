@@ -1,8 +1,8 @@
-"""From nothing to ready, as a rollout waits for it: `python -m tests.bench.bench_start` prints a table.
+"""How long a server starts until it is ready, as in a rollout: `python -m tests.bench.bench_start` prints a table.
 
 `claimgate serve` starts with 100 policies, the shipped ones among them, beside an API server that has 5,000 objects of
 the kinds that they look up. It measures the seconds until `/readyz` answers 200, the processor seconds in this time,
-and the most memory of the process until then. Linux alone says the last two (`/proc`).
+and the most memory of the process until then. The last two need Linux (`/proc`).
 
     python -m tests.bench.bench_start --check    exits 1 when it takes over 3 s or 250 MB
 """
@@ -107,7 +107,7 @@ def start_once(folder: Path, port: int, policies: Path) -> Start:
 
 
 def _is_ready(log: Path) -> bool:
-    """Ask as a kubelet does, after the log has named the port."""
+    """Send a probe as a kubelet does, after the log has named the port."""
     found = re.search(r'"probe_port": (\d+)', log.read_text())
     if found is None:
         return False

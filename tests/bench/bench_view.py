@@ -1,8 +1,8 @@
 """The memory of the live view of a large cluster: `python -m tests.bench.bench_view` prints a table.
 
-One process plays an API server, which creates every object when it sends it, and holds none; another holds the view of
-the shipped policies and says how far its resident set grew: at most, from before the first list until all is synced and
-followed, and in the end. Linux alone says this (`/proc`, `VmHWM`).
+One process simulates an API server: it creates each object when it sends the object, and keeps none. Another process
+holds the view of the shipped policies, from the first list until it watches all kinds. It prints by how much its
+resident set grew at most, and at the end. This needs Linux (`/proc`, `VmHWM`).
 
     python -m tests.bench.bench_view --check    exits 1 when a goal is missed
 """
@@ -42,7 +42,7 @@ KINDS = {
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
 }
 LISTED = "200 of 1 MB, one field of each held"
-"""In addition to the lookups of the shipped policies: shows that a list is decoded object by object."""
+"""A kind in addition to the lookups of the shipped policies. It shows that a list is decoded object by object."""
 CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "an empty cluster": ({}, None),
     "1,000 ConfigMaps of 1 MB": ({"ConfigMap": 1000}, 20.0),
@@ -139,7 +139,7 @@ def _silence() -> Iterator[bytes]:
 
 
 class Server(ThreadingHTTPServer):
-    """Ignores clients that disconnected: each measurement ends with its connections open."""
+    """Clients may disconnect: each measurement ends with open connections."""
 
     daemon_threads = True
 
@@ -150,7 +150,7 @@ class Server(ThreadingHTTPServer):
 
 
 def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) -> None:
-    """Serve until killed; prepared objects take memory here, and no time on a request."""
+    """Serve until killed. Objects that are created in advance take memory here, but no time of a request."""
     Handler.counts = counts
     if is_prepared:
         Handler.prepared.update(
@@ -176,7 +176,7 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
     config_map = interest_in_fields(GroupVersionKind("", "v1", "ConfigMap"), "data.field")
     interests = (*policies.interests(), *((config_map,) if lists else ()))
     view = WatchCluster(connect_to_cluster(kubeconfig), interests, Log(level="error"))
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, began = memory("VmRSS"), time.perf_counter()
     view.start()
     if not view.wait_until_synced(600):

@@ -1,10 +1,11 @@
-"""Two checkouts compared in one run: processor time a review, and reviews a second, as ratios of this one to the other.
+"""Two checkouts compared in one run: processor time for each review, and reviews a second, as ratios of this checkout
+to the other.
 
     python -m tests.bench.compare OTHER_TREE [--quick] [--only TEXT]
 
 Every round starts a server of both trees and sends both the same reviews, first to one and then to the other; the first
-server alternates between rounds. Each ratio is of one round, so that both servers were measured within seconds of each
-other; the table shows the median of the rounds, the least and the largest. Processor time includes all processes of a
+server alternates between rounds. Each ratio is of one round, so both servers are measured within seconds of each other.
+The table shows the median, the least and the largest ratio of the rounds. Processor time includes all processes of a
 server.
 """
 

@@ -1,8 +1,8 @@
 """How much code one review passes through: `python -m tests.bench.count_calls` prints modules, functions and changes.
 
-A warm review of a recorded Pod by the shipped policies, from its bytes to the bytes of the answer. A change is a call
-that leads into another module, or a return to one: the amount of code that a person must read to follow one review.
-Frames are those on the stack when the first check runs, from the core (`answer_request`) to the check.
+It counts a warm review of a recorded Pod by the shipped policies, from its bytes to the bytes of the answer. A change
+is a call into another module, or the return from it. The figures show how much code a person reads to follow one
+review. Frames are those on the stack when the first check runs, from the core (`answer_request`) to the check.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def counted(run: Callable[[], object]) -> Counts:
 
 
 def plain_pod(phase: Phase) -> Callable[[], bytes]:
-    """Answer a review of the recorded Pod that was answered before."""
+    """Answer a review of the recorded Pod, which was answered once before."""
     policies, body = (
         load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
         RECORDED.read_bytes(),

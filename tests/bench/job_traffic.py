@@ -25,7 +25,7 @@ def claim_template(namespace: str, name: str, count: int) -> JSON:
 
 
 def runtime() -> JSON:
-    """A torch runtime of three steps with eight GPUs for its node by a claim."""
+    """A torch runtime of three steps, with a claim for eight GPUs for its node."""
     label = "trainer.kubeflow.org/trainjob-ancestor-step"
     steps = (
         ("dataset-initializer", "dataset-initializer"),
@@ -52,7 +52,7 @@ def runtime() -> JSON:
 def trainjob(number: int = 0, namespace: str = "team") -> JSON:
     """A TrainJob of 60 KB that breaks no rule, as Kubeflow's SDK writes one: its program is part of the command.
 
-    It has as many variables as a trainer may have, and a patch of the node by two managers.
+    It has as many variables as a trainer may have, and two managers patch its node.
     """
     env = [{"name": f"VARIABLE_{i}", "value": f"some value of {number + i * 7919}"} for i in range(128)]
     patches = []

@@ -1,4 +1,4 @@
-"""How long one review holds the event loop, and how long it runs without a check of the clock."""
+"""How long one review blocks the event loop, and how long it runs without a check of the clock."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTim
     with suppress(InlineBudgetSpent):
         answer_request(attributes, policies, cluster, phase=phase, deadline=time_slice)
     time_slice.note()
-    del attributes  # freeing the objects also holds the loop
+    del attributes  # freeing the objects also blocks the loop
     return LoopTime((thread_time() - begun) * 1000, time_slice.longest * 1000, time_slice.where)

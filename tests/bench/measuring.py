@@ -74,7 +74,7 @@ def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
 
 
 def calls_of(seconds: float, server: Server, scenario: Scenario, numbers: Numbers, count: int) -> int:
-    """How many calls take a server about this long. This also sends the first calls, which are slower."""
+    """How many calls a server answers in about this time. This also sends the first calls, which are slower."""
     measured = Measured(0, 0, 0, 0)
     for _ in range(2):
         measured = measure(server, requests(scenario, numbers.take(64)), count)

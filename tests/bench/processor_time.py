@@ -13,7 +13,7 @@ def spent_s(pid: int) -> float:
     """Processor seconds of a process and its descendants, including ended ones."""
     seconds = 0.0
     for number in (pid, *_descendants(pid)):
-        with suppress(OSError):  # ended meanwhile: its parent counts it
+        with suppress(OSError):  # a child that ended meanwhile counts with its parent
             seconds += time.clock_gettime(_clock(number)) + _ended_children_s(number)
     return seconds
 

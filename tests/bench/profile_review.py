@@ -1,10 +1,10 @@
 """Where one review spends its time: `make profile REVIEW=file`, or `python -m tests.bench.profile_review FILE`.
 
-FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server does it,
-from the bytes of the review to the bytes of the answer, by the shipped policies or those of --only, warm and many times.
-It prints the time without a profiler; how many modules, functions and calls of the project one review passes through,
-and how often a call leads into another module than the previous call; and the functions with the most own time,
-measured with cProfile, which exaggerates the cost of calls.
+FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server
+answers it: from the bytes of the review to the bytes of the answer, warm and many times, by the shipped policies or
+those of --only. It prints the time without a profiler; how many modules, functions and calls of the project one review
+passes through, and how often a call leads into another module than the previous call; and the functions with the most
+own time, measured with cProfile, which exaggerates the cost of calls.
 
     --phase mutate        the other phase
     --context DIR         objects that the cluster holds

@@ -33,8 +33,8 @@ def _recorded() -> JSON:
 
 
 def pod(number: int) -> JSON:
-    """The Pod of a Deployment as a controller creates it, with so many environment variables that its review has 6
-    KB."""
+    """The Pod of a Deployment as a controller creates it, with as many environment variables as a review of 6 KB
+    needs."""
     recorded = _recorded()["object"]
     application, hash_of_template = f"app-{number % 97}", f"{number * 2_654_435_761 % 16**10:010x}"
     labels = {"app": application, "pod-template-hash": hash_of_template, "team": namespace(number)}

@@ -1,5 +1,5 @@
-"""The checker types every expression as cel-go does in Kubernetes, and refuses with the same messages at the same
-places."""
+"""The checker gives every expression the type that cel-go gives it in Kubernetes, or the same error at the same
+place."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""The corpora of tests/data/cel: every value, every refusal, nearly every cost. This file has a reason for each
-difference."""
+"""claimgate gives every value, every error and nearly every cost of the corpora in tests/data/cel. Each difference has
+its reason here."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Estimates: equal to cel-go's on recorded expressions, and no less than what evaluations were seen to cost."""
+"""Estimates equal those of cel-go for recorded expressions, and are never below the cost of an evaluation."""
 
 import json
 from pathlib import Path

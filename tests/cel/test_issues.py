@@ -1,4 +1,4 @@
-"""The issues of one expression are few and short, however many mistakes it has."""
+"""The issues of one expression are few and short, with any number of mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optionals that are never made: their values and costs are those of the Kubernetes 1.36 environment."""
+"""claimgate creates no object for these optionals; values and costs are those of the Kubernetes 1.36 environment."""
 
 import pytest
 

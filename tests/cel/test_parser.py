@@ -1,4 +1,4 @@
-"""The parser reads all of CEL's grammar, and refuses the rest with cel-go's messages at cel-go's places."""
+"""The parser reads all of CEL's grammar. For any other text it gives the error of cel-go, at the same place."""
 
 import contextlib
 

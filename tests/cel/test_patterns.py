@@ -31,7 +31,7 @@ TOO_LARGE = r"(\pL{900}|\PN{900})"
 
 
 class Asked(Deadline):
-    """Records the announced times, and stops work above a limit."""
+    """A deadline that records the times that are reserved, and stops work above a limit."""
 
     def __init__(self, most_s: float) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def test_a_text_may_take_long_to_be_searched() -> None:
 
 
 def test_random_patterns_stay_within_the_bounds() -> None:
-    """RE2 itself stops at its bound; tests/bench/bounds measures that it does so in time."""
+    """RE2 stops at its memory bound; tests/bench/bounds measures that it stops in time."""
     chosen, counts = random.Random(11), {"small": 0, "large": 0, "refused": 0}
     for _ in range(1000):
         text, asked = random_pattern(chosen, chosen.randrange(2, 7)), Asked(0.1)

@@ -232,7 +232,7 @@ def test_matching_of_catastrophic_patterns_ends():
 
 
 def test_the_limit_is_exact_where_a_loop_ends_early():
-    """A loop with a full range above the limit that stops at once does not fail."""
+    """A loop that stops at once does not fail, even if its whole range is above the limit."""
     meter = CostMeter()
     assert evaluate("lists.range(400000).exists(i, i == 2)", meter=meter) is True
     assert meter.spent == 400_011 + 3 * 6 + 3 + 1

@@ -1,4 +1,5 @@
-"""The second engine reports what it cannot evaluate. Otherwise it agrees with the first, except where it is wrong."""
+"""cel-python reports what it cannot evaluate. Otherwise it agrees with the compiled engine, except for its known
+mistakes."""
 
 import threading
 

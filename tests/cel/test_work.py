@@ -1,7 +1,7 @@
 """Work is charged while it is done: a long walk is interrupted, and linear work needs linear time.
 
-Nothing here reads a real clock: a deadline that has passed stops at the first check, and a `Counted` deadline counts
-the units.
+No test here reads a real clock. A deadline that has passed stops at the first check, and a `Counted` deadline counts
+units of work.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def test_a_nested_loop_checks_the_clock_about_every_hundred_iterations():
 
 
 def test_a_long_loop_that_ends_early_leaves_no_gap():
-    """The count for the first inner loop must not let later loops run without a check of the clock."""
+    """Work that is counted for the first inner loop must not let later loops run without a check of the clock."""
     deadline = Counted()
     assert evaluate("ints.all(a, ints.exists(b, b == a))", {"ints": list(range(1000))}, deadline)
     assert deadline.looks >= 500_000 / (2 * STEP)

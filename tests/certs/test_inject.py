@@ -1,4 +1,4 @@
-"""The bundle in webhook configurations: the operations, and no write without a change."""
+"""The CA bundle is written into webhook configurations, and only if it changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RELEASE = {"apiVersion": "example.com/v1", "kind": "Release", "name": "r", "uid"
     [
         (None, [NAMESPACE]),
         ([RELEASE], [RELEASE, NAMESPACE]),
-        ([BEFORE], [NAMESPACE]),  # deleted and made again: the garbage collector would delete the configuration
+        ([BEFORE], [NAMESPACE]),  # the namespace was created again: with the old uid, garbage collection would follow
         ([RELEASE, NAMESPACE], None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rotation: the plan as a table, and the whole life of a store without a gap in trust."""
+"""Rotation: a table of plans, and the life of a store, in which clients always trust the certificate."""
 
 from __future__ import annotations
 

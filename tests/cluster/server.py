@@ -49,7 +49,7 @@ class AsText(dict):
 
 
 def encoded(value):
-    """JSON of an answer; an item of a list that has a text is written as this text."""
+    """The JSON of an answer; an `AsText` in a list is written as its text."""
     if isinstance(value, AsText):
         return value.text
     if isinstance(value, dict) and any(isinstance(each, AsText) for each in value.get("items") or ()):

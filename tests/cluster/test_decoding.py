@@ -169,7 +169,7 @@ def test_a_forked_child_can_read_during_a_write():
 
 
 def functions_entered(work):
-    """How many Python functions some work calls; only at a call can another thread run."""
+    """How many Python functions are called. Another thread can run only at a call."""
     count = 0
 
     def note(_frame, what, _arg):

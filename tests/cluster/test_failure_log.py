@@ -133,7 +133,7 @@ def test_kinds_that_become_forbidden_together_are_one_line():
 
 
 def test_a_kind_that_is_not_found_is_not_called_unreadable_before_it_is_known_to_be_gone(monkeypatch):
-    """The objects of a deleted definition are not found some seconds before discovery lacks it."""
+    """After a definition is deleted, its objects get 404 some seconds before discovery drops the kind."""
     monkeypatch.setattr("webhook.cluster.failure_log._TOGETHER_S", 0.01)
     written = Written()
     written.failures.note_list(RUNTIME)

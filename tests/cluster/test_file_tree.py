@@ -65,8 +65,8 @@ DIFFERS = "ClusterQueue c is defined differently in a/one.yaml and a/two.yaml"
         ("./a/job.yaml", "own", "two"),
         ("a/below/job.yaml", "own", None),  # a subfolder is a separate unit
         ("b/job.yaml", "own", None),
-        ("b/job.yaml", "c", "b"),  # the same object twice
-        ("b/job.yaml", "${NAME}", None),  # still to be filled in
+        ("b/job.yaml", "c", "b"),  # two files with the same object
+        ("b/job.yaml", "${NAME}", None),  # a placeholder
         ("vendor/x/job.yaml", "far", None),
         ("pkg/testdata/job.yaml", "far", None),
         ("pkg/testdata/job.yaml", "near", "own file"),

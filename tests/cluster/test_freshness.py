@@ -1,4 +1,4 @@
-"""A silent watch is given up and started again; until then the age of the view shows it."""
+"""The view ends a silent watch and starts it again; until then, the age of the view grows."""
 
 import threading
 
@@ -33,7 +33,7 @@ def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     assert view.failure_count == 1
 
     def is_followed():
-        """Silent watches also get events, because the server does not know that nobody reads them."""
+        """Silent watches also get events, because the server does not know that no client reads them."""
         server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
         return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
 
@@ -60,7 +60,7 @@ def test_a_view_without_messages_is_reported_as_stale(server, started):
     eventually(lambda: view.age_s > QUICK.stale_s)
     eventually(lambda: " does not answer: timed out; reviews are still answered, from " in watched.describe_failures())
     assert watched.describe_failures().endswith(" s ago")
-    assert watched.why_not_ready() == ""  # reviews are answered from what is known
+    assert watched.why_not_ready() == ""  # reviews are answered from the view as it was
     server.is_silent = False
     eventually(lambda: watched.describe_failures() == "")
 

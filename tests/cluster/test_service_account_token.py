@@ -1,4 +1,4 @@
-"""What to do about refused credentials: the names are those of the token, and no others."""
+"""The fix for refused credentials names only the ServiceAccount of the token."""
 
 from __future__ import annotations
 

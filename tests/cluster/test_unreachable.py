@@ -1,4 +1,4 @@
-"""The reason why an API server does not answer is reported in words, and once."""
+"""The reason why an API server does not answer is reported as a sentence, and only once."""
 
 import socket
 import ssl

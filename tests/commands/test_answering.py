@@ -1,4 +1,4 @@
-"""The text about the answer to a dry run; a real API server gives it in tests/e2e/test_operation.py and
+"""The text about the answer to a dry run. Answers of a real API server are in tests/e2e/test_operation.py and
 test_install.py.
 """
 

@@ -131,7 +131,7 @@ POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n"
 
 @pytest.fixture
 def tree(tmp_path):
-    """A repository as people have them: a chart, a kustomization, values, and one manifest."""
+    """A typical repository: a chart, a kustomization, values, and one manifest."""
     files = {
         "charts/web/Chart.yaml": "apiVersion: v2\nname: web\n",
         "charts/web/values.yaml": "replicas: 1\n",

@@ -67,7 +67,7 @@ def test_flags_choose_what_is_reported_and_what_fails(audit, tmp_path, flags, co
     "flags", [(), ("--rule", "denies"), ("--skip", "warns"), ("--min-severity", "high"), ("--jobs", "2")]
 )
 def test_formats_without_passes_have_the_same_counts(tmp_path, flags):
-    """If no output lists passes, no finding is created for a pass, and the sums stay the same."""
+    """If no output lists passes, a pass creates no finding, and the sums stay the same."""
     file = objects(tmp_path, "deny", "warn", "none")
     arguments = ["audit", *POLICIES, str(file), *flags, "-o"]
     run_command_line([*arguments, f"text={tmp_path / 'listed'}", "-o", f"ndjson={tmp_path / 'listing'}"])

@@ -42,7 +42,7 @@ def test_a_certificate_that_is_not_valid_now_is_named(
 
 
 def test_what_to_do_first_about_a_certificate_depends_on_the_direction() -> None:
-    """A node with a clock that is years ahead is rare, and one with a certificate of tomorrow needs a clock."""
+    """The clock is rarely the cause of an expired certificate, and often the cause of one that is not valid yet."""
     now = datetime(2026, 11, 28, 12, tzinfo=UTC)
     begins, ends = datetime(2026, 7, 26, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     assert describe_wrong_period(begins, ends, now) == (

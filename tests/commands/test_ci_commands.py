@@ -1,8 +1,8 @@
-"""No text of an object, of a policy or of a file's name is obeyed by a CI system, in any format and for any width.
+"""No CI system obeys a text of an object, a policy or a file name, in any format and for any width.
 
 GitHub Actions obeys `::` at the start of a line, after blanks too, and `##[` anywhere in it; Azure Pipelines and TeamCity
-obey `##vso[` and `##teamcity[`. Buildkite folds logs at `---`, `+++` and `~~~` in the first column: no line of a report
-for people begins there with a word of an object.
+obey `##vso[` and `##teamcity[`. Buildkite folds logs at `---`, `+++` and `~~~` in the first column: no line of a text
+report begins with a word of an object.
 """
 
 from __future__ import annotations
@@ -133,13 +133,13 @@ def test_every_format(verb: str, objects: Path, tmp_path: Path, capsys: pytest.C
     assert obeyed(out + err) == []
     for name in format_names():
         text = (tmp_path / name).read_text()
-        if name == "github":  # the lines are commands, and claimgate wrote each of them
+        if name == "github":  # claimgate wrote each of these commands
             lines = text.split("\n")
             assert {line.split(" ")[0] for line in lines if line} <= {"::error", "::warning", "::notice"}
             assert [line for line in lines if OBEYED.search(line.removeprefix("::"))] == []
         else:
             assert obeyed(text) == [], name
-    for name in ("policyreport", "openreports"):  # an escaped text reads as the original text
+    for name in ("policyreport", "openreports"):  # unescaped, each text is the original text
         kept = (tmp_path / name).read_text()
         assert not kept or any(
             "\n::error" in json.dumps(each.value).replace("\\n", "\n") for each in yamlfile.load(kept)

@@ -1,4 +1,4 @@
-"""The command line promises: one exit-code table, one form of error, imports only of the verb that is used."""
+"""What holds for every verb: one table of exit codes, one form of errors, and no imports of other verbs."""
 
 import os
 import re
@@ -187,7 +187,7 @@ def test_an_internal_error_exits_with_70_and_its_place(capsys):
 
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
-    """One line, instead of every mistake that an older CEL finds in the policies."""
+    """The error is one line, and not every mistake that an older CEL finds in the policies."""
     assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -271,7 +271,7 @@ def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypa
         assert (code, out) == (2, ""), verb
         assert f"`{file}` is " in err
         assert "and also the name of a file in this folder" in err
-    # the fix of the message
+    # the fix that the message names
     whole = [str(Path.cwd() / each) if each == "-" else f"./{each}" for each in named]
     assert run_command_line(["audit", *whole]) == 0
     if file not in ("-", "--"):

@@ -94,7 +94,7 @@ def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_a_comment_is_about_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comment of one document excepts nothing in the next document."""
+    """A comment in one document makes no exception in the next document."""
     Path("claimgate.yaml").write_text("ignoreComments: [research]\n")
     written(COMMENT)
     Path("job.yaml").write_text(f"{Path('job.yaml').read_text()}---\n{BROKEN.read_text()}")

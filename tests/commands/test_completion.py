@@ -1,4 +1,4 @@
-"""Completion as a shell requests it: bash runs the printed script, and other shells set the same variables."""
+"""Completion in a shell: bash runs the printed script, and other shells set the same variables."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from webhook.cli import run_command_line
 
 FOUND = ("  ✖ fail", "  ⚠ warn")
-"""How a finding of an audit begins."""
+"""The beginning of an audit finding."""
 KUBE_SYSTEM = "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}"
 DEFAULT = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}"
 QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: team}, spec: {weight: 1}}"
@@ -163,7 +163,7 @@ CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": j
     [
         ({}, ["kueue-never/exceeds-max-quota"]),
         ({"other/queues.yaml": (local_queue(), cluster_queue(64), FLAVOR)}, ["kueue-never/exceeds-max-quota"]),
-        ({"again.yaml": cluster_queue(64)}, []),  # it is not known which of the two objects is meant
+        ({"again.yaml": cluster_queue(64)}, []),  # two objects have this name
         ({"queues.yaml": (local_queue(), cluster_queue(4, cohort="x"), FLAVOR)}, []),  # other queues may lend quota
         ({"job.yaml": job(namespace="team")}, []),  # the LocalQueue may be in another namespace
         ({"queues.yaml": local_queue(), "vendor/queues.yaml": (cluster_queue(4), FLAVOR)}, []),

@@ -9,9 +9,9 @@ import pytest
 from webhook.cli import run_command_line, run_with_traceback
 
 DEEP = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": ' + '{"a":' * 5000 + "1" + "}" * 5001
-"""Below what Python's own reader accepts, too."""
+"""Deeper than Python's own JSON reader accepts."""
 FEW = DEEP.replace('{"a":' * 5000, '{"a":' * 300).replace("}" * 5001, "}" * 301)
-"""Which Python's own reader accepts."""
+"""Python's own JSON reader accepts this depth."""
 
 
 @pytest.mark.parametrize("text", [DEEP, FEW], ids=["5,000 levels", "300 levels"])

@@ -1,4 +1,4 @@
-"""A job with ten mistakes, one of which the mutating phase denies: all are reported at once, and the denial stays the
+"""A job has ten mistakes, and the mutating phase denies one of them: all are reported at once, and the denial stays the
 same.
 """
 
@@ -43,7 +43,7 @@ def test_the_page_shows_the_result_of_replay(capsys):
 
 
 def test_a_translated_gpu_is_not_reported_as_a_problem(tmp_path, capsys):
-    """In a container other than the refused container, `gpu: 1` is changed before the other checks."""
+    """If another container is refused, `gpu: 1` is still translated before the other checks."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
     assert run_command_line(["replay", str(file), "-o", "ndjson"]) == 1

@@ -1,4 +1,4 @@
-"""`claimgate replay --explain`: why each policy decided or did not, as the evaluation itself reports."""
+"""`claimgate replay --explain`: why each policy decided or did not, as the evaluation reports."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_the_name_of_a_folder_is_never_an_option_of_a_program(tmp_path, capsys, 
     write_files(tmp_path / "tree" / name / "chart", CHART)
     write_files(tmp_path / "tree" / name / "k", {"kustomization.yaml": "resources: []\n"})
     monkeypatch.chdir(tmp_path / "tree")
-    # the folder itself, as a shell or `find` passes it; a name like an option comes after `--`
+    # the folder as a shell or `find` passes it, after `--`
     audit(capsys, "--render", "--", name if is_relative else tmp_path / "tree")
     started = record()
     kinds = "--api-versions", started[0][0][5]
@@ -225,7 +225,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
         assert "1 file or folder is not read" in err, target
     (tree / "chart" / "token").unlink()
     (tree / "chart" / "token").symlink_to(secret / "token")
-    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout  # the reason for the copy
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stdout  # so claimgate renders a copy
     (tree / "chart" / "token").unlink()
     (tree / "chart" / "token").symlink_to("../shared/_x.tpl")  # a link inside is followed
     (tree / "chart" / "templates" / "x").symlink_to("../../shared")
@@ -235,7 +235,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
 
 
 def run_as_it_is(*command):
-    """Start a program directly, to show the effect of an attack without the bounds: the control."""
+    """The control: start a program directly, to show the effect of an attack without the bounds."""
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
@@ -282,7 +282,7 @@ def test_files_outside_the_kustomization_are_audited_too(tmp_path, capsys):
 
 @needs_helm
 def test_a_folder_that_is_called_like_an_option_of_helm_is_rendered(tmp_path, capsys, monkeypatch):
-    """Before, a folder named `--post-renderer=/bin/sh` was read as an option, which starts a program."""
+    """helm would read a folder named `--post-renderer=/bin/sh` as an option that starts a program."""
     ran = tmp_path / "ran"
     write_program(tmp_path / "evil", f"#!/bin/sh\ntouch {ran}\ncat\n")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -351,7 +351,7 @@ def test_a_kustomization_uses_nothing_outside_its_folder(tmp_path, capsys, text,
 @needs_kubectl
 @pytest.mark.parametrize("key", ["resources", "RESOURCES", "reſources"])
 def test_kustomize_itself_accepts_folders_from_elsewhere(tmp_path, key):
-    """The reason for the check."""
+    """This is why claimgate checks the paths in a kustomization."""
     write_files(tmp_path / "outside", OUTSIDE)
     write_files(tmp_path / "k", {"kustomization.yaml": f"{key}: [../outside]\n"})
     assert "name: outside" in run_as_it_is("kubectl", "kustomize", tmp_path / "k").stdout

@@ -1,4 +1,5 @@
-"""No terminal or CI system obeys a name of an object, policy, suite or file, with any content and at any place.
+"""No terminal or CI system obeys a name of an object, policy, suite or file, with any content, at any place of the
+output.
 
 Every text output is tried, with a name that would clear the screen, reverse the line, and forge an error line.
 """
@@ -147,12 +148,10 @@ def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [str(path) for path in sorted((folder / "objects").iterdir())]
     code, said = door(["replay", *objects, "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # for a document that is not an object
+    assert code == 2  # a document is not an object
     if format_ == "text":
         assert re.search(r"warning:\s+\\x3a:error::a", said)
-        assert re.search(
-            r"\*\s+(::|\\x3a:)error::a", said
-        )  # which is not a command, because it is not at the start of the line
+        assert re.search(r"\*\s+(::|\\x3a:)error::a", said)  # not at the start of the line, so not a command
 
 
 @pytest.mark.parametrize("format_", format_names())
@@ -241,7 +240,7 @@ def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]
     log = folder / f"{IN_FILE.replace('/', '')}.log"
     log.write_text(f"{json.dumps(event)}\n{HOSTILE!a}\n")
     code, said = door(["backtest", str(log), "--only", str(folder / "policies"), "-o", format_], capsys)
-    assert code == 2  # for the line that is not an event
+    assert code == 2  # a line is not an event
     assert "stop-commands" in said
 
 

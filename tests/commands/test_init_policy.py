@@ -1,5 +1,5 @@
-"""`claimgate policies init`: each policy compiles without mistakes, and passes its own suite, which tries every part of
-it."""
+"""`claimgate policies init`: each policy compiles without mistakes, and passes its own suite. The suite tries every
+part of the policy."""
 
 from pathlib import Path
 

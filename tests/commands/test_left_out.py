@@ -1,5 +1,5 @@
-"""The findings that configuration and annotations remove from an audit are counted in every format with sums, and
---no-config removes nothing.
+"""Every format with sums counts the findings that configuration and annotations remove from an audit. --no-config
+removes nothing.
 """
 
 from __future__ import annotations

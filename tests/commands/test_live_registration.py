@@ -1,4 +1,4 @@
-"""Registration follows stored policies: only rules and conditions change, and no policy makes the webhook block its
+"""Registration follows stored policies. It changes only rules and conditions, and no policy makes the webhook block its
 cluster.
 """
 

@@ -1,4 +1,4 @@
-"""What `webhook-config --check --live` says of parameters that have no effect."""
+"""`webhook-config --check --live` reports parameters that have no effect."""
 
 from __future__ import annotations
 

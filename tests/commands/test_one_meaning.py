@@ -109,7 +109,7 @@ UNKNOWN = {
     "a validation": validating("namespaceObject.metadata.labels['gpu'] == 'true'"),
     "an answer": ASKS,
 }
-"""Policies that need labels which no file has, or an answer that nobody knows."""
+"""Policies that need labels which no file has, or an answer of an authorizer that is not known."""
 
 
 @pytest.mark.parametrize("door", DOORS)

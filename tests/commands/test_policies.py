@@ -173,7 +173,7 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
     assert run_command_line(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
-    for verb in ("replay", "audit"):  # an input that is a param; the other inputs are still reviewed
+    for verb in ("replay", "audit"):  # this file is a param; the other files are still reviewed
         assert run_command_line([verb, str(context)]) == 2
         assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
@@ -406,7 +406,7 @@ def test_export_includes_the_params_of_bindings(selector, tmp_path, capsys):
     ],
 )
 def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path, capsys):
-    """kube-apiserver 1.36 accepts such a policy, and answers 403 to every request that it changes."""
+    """kube-apiserver 1.36 accepts such a policy, and answers 403 to every request that the policy changes."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(mutation))))
     fails = bool(told) and "has(" not in mutation
     run_command_line(["policies", "check", str(tmp_path)])

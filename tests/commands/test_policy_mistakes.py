@@ -21,7 +21,7 @@ NO_REFERENCE = "binding v-b has no paramRef, so `params` is null and reading it 
 
 
 def checked(manifests, folder, capsys):
-    """The output about policies, and the exit code."""
+    """The lines about policies, and the exit code."""
     (folder / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
     code = run_command_line(["policies", "check", str(folder)])
     told, errors = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_a_policy_that_may_work_passes_the_check(manifests, tmp_path, capsys):
 @pytest.mark.parametrize(
     "expression",
     [
-        "object.spec.suspend == true",  # whether it is set is not known
+        "object.spec.suspend == true",  # the field may be set or not
         "has(object.spec.suspend) || object.metadata.labels.team != ''",
         "object.metadata.labels.team != '' || has(object.spec.suspend)",
         "object.metadata.labels.team != '' || variables.suspended",
@@ -128,7 +128,7 @@ def test_a_mutation_under_a_condition_is_idempotent(tmp_path, capsys):
 
 
 def test_the_cases_of_the_suite_are_samples(tmp_path, capsys):
-    """A mutation that no small object reaches."""
+    """The small objects of the check never reach this mutation."""
     manifests = mutating(SIDECAR, matchConditions=[{"name": "b", "expression": "object.metadata.name == 'big'"}])
     assert "not idempotent" not in checked(manifests, tmp_path, capsys)[1]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big"}, "spec": {"containers": [{"name": "a"}]}}

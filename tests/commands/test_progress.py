@@ -30,7 +30,7 @@ class Terminal:
 
 
 def written(monkeypatch: pytest.MonkeyPatch, elapsed_s: float, ci: str = "") -> str:
-    """The output of a command that counts once after some seconds."""
+    """The output of a command that reports its progress once, after some seconds."""
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("CI", ci)

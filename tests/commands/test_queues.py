@@ -77,7 +77,7 @@ def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_workloads_say_what_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Workloads count in place of the status of the ClusterQueues, which may be older, or missing in the files."""
+    """Usage comes from Workloads. The status of the ClusterQueues may be older, or missing in the files."""
     file = tmp_path / "workloads.yaml"
     file.write_text("""
 apiVersion: kueue.x-k8s.io/v1beta2

@@ -1,4 +1,4 @@
-"""`--ray` on a local Ray with two workers and from an object store writes what a single process writes, byte for byte.
+"""With `--ray`, a local Ray with two workers writes the same bytes as a single process, also from an object store.
 
 `make ray` installs Ray into .venv-ray and runs these. Ray and the object store listen only on the loopback address.
 """
@@ -37,8 +37,7 @@ def claimgate(*arguments, environment=None, timeout=600):
 
 
 def ray_processes():
-    """The processes of Ray below the children of this process, and remaining processes: names and listening
-    addresses."""
+    """The `ps` lines of Ray's running processes."""
     listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if "/ray/core/src/" in line or "ray::" in line]
 

@@ -122,7 +122,7 @@ POD = attributes_of_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"nam
 
 
 def answered(code=200, text=None, **response):
-    """The result of a verb for a given answer of a server."""
+    """The result of a review for a given answer of a server."""
     body = json.dumps({"response": {"uid": POD.uid, **response}}) if text is None else text
     client = httpx.Client(
         base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(code, text=body))

@@ -1,4 +1,4 @@
-"""`claimgate replay`: every kind of fixture gets its answer, and the exit code says what happened."""
+"""`claimgate replay`: the answer and the exit code for each kind of fixture."""
 
 import base64
 import io
@@ -141,7 +141,7 @@ def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, caps
     assert jsonpatch.apply_operations(sent, line["patch"]) == line["patchedObject"]
     assert [(made["policy"], made["phase"]) for made in line["decisions"]] == [
         ("marks", "mutate"),
-        ("denies", "validate"),  # once, although the policy expands: a Pod is not a template of itself
+        ("denies", "validate"),  # reported once, although the policy expands: a Pod is not its own template
         ("warns", "validate"),
     ]
 
@@ -256,7 +256,7 @@ def test_junit_names_what_cannot_be_read(tmp_path, capsys):
 
 
 def test_advice_is_shown_on_request(tmp_path, capsys):
-    """In all three verbs, with the exit code of a file that does not exist."""
+    """All three verbs report this, with the exit code for a file that does not exist."""
     folder = tmp_path / "storage"
     shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
@@ -338,7 +338,8 @@ def test_objects_have_the_form_that_an_api_server_sends(fixture, code, tmp_path)
 
 
 def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
-    """The first of three queues may not be created below a queue with pods, whatever other queues the file has."""
+    """The first of three queues may not be created below a queue with pods. The other queues of the file do not change
+    this."""
 
     def queue(name, parent, **status):
         spec = {"parent": parent, "reclaimable": True}

@@ -1,4 +1,4 @@
-"""`claimgate serve` as a process: what it prints, how it reloads, how it stops, and what it refuses to start with."""
+"""`claimgate serve` as a process: its output, its reload, its end, and the mistakes with which it does not start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With any JSON that an API server stores, each command gives the same result for an object as without this JSON."""
+"""Each command gives the same result for an object with any JSON that an API server stores, and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: a server sends one for each review to a collector, which is played by this process."""
+"""Spans of OpenTelemetry: a server sends one for each review to a collector, which this process simulates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Collector:
 
 @contextmanager
 def collecting(code: int = 200) -> Iterator[Collector]:
-    """An OTLP collector on the loopback."""
+    """An OTLP collector on the loopback address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

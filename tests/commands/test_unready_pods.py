@@ -130,7 +130,7 @@ FATES = {
 
 @pytest.mark.parametrize(("stored", "told"), FATES.values(), ids=FATES)
 def test_what_becomes_of_requests_without_a_replica_depends_on_what_is_stored(stored: list[str], told: str) -> None:
-    own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # it never fails closed
+    own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # this webhook never fails closed
     webhooks = [{"name": "pods.validate.claimgate.dev", "failurePolicy": each} for each in stored]
     configuration = {
         "kind": "ValidatingWebhookConfiguration",
@@ -155,7 +155,7 @@ def _pod(name: str, *, ready: bool) -> dict[str, Any]:
 
 
 def _cluster(server: ApiServer, folder: Path, replicas: int, *ready: bool) -> ClusterReader:
-    """Return a cluster with a Deployment, whose Pods are all behind its Service."""
+    """Return a cluster with a Deployment and its Service. The Service sends to all Pods."""
     names = (*"abc",)[: len(ready)]
     server.answers |= {
         f"{NAMESPACED}/services/claimgate": (200, {"spec": {"selector": {"a": "b"}}}),

@@ -1,5 +1,5 @@
-"""No report has content from outside of an audited folder, even if files of the folder name it or link to it. Nothing
-in the folder blocks the audit.
+"""No report has content from outside of an audited folder, even if a file of the folder names it or links to it. No
+file of the folder blocks the audit.
 """
 
 import gzip
@@ -22,7 +22,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 SECRET = "tok-5f1e"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{{1}: x}}\nspec: {{containers: []}}\n"
 UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
-"""A text with a mistake that would be shown with its line."""
+"""A text with a mistake. The report would show its line."""
 
 
 @pytest.fixture
@@ -295,7 +295,7 @@ def test_a_compressed_log_that_expands_too_much_is_stopped(tmp_path, monkeypatch
 
 
 def test_a_long_line_is_joined_once(tmp_path):
-    """For a line in many blocks, no prefix is copied again for each block."""
+    """A line may be in many blocks: the text before it is not copied for each block."""
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]

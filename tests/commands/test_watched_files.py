@@ -1,4 +1,4 @@
-"""`claimgate test --watch`: another run for each change of a file, and none without."""
+"""`claimgate test --watch` runs again for each change of a file, and only then."""
 
 from pathlib import Path
 

@@ -104,7 +104,7 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
                 assert _covered(webhook["rules"], row.group, version, row.resource, "CREATE"), row
         for rule in webhook["rules"]:
             assert not {"*"} & set(rule["apiGroups"] + rule["resources"])
-            assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]  # Volcano refuses some
+            assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]  # Volcano refuses some jobs
 
 
 def test_kinds_that_no_policy_matches_are_not_registered(capsys: Capture, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> N
 
 
 def test_no_user_takes_an_object_out_by_its_label(capsys: Capture) -> None:
-    """Users write labels of objects; `objects may opt out` above is the control."""
+    """Users write the labels of objects. The control is `objects may opt out` above."""
     for webhook in printed(capsys).values():
         assert "objectSelector" not in webhook
         conditions = [each["expression"] for each in webhook.get("matchConditions", ())]

@@ -240,7 +240,7 @@ def test_an_unused_exception_is_reported(folder, capsys):
 
 ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, expires: '2999-01-31'}"
 REPEATED = f"x: &a {'x' * 500}\nb: &b [{'*a,' * 30}]\nc: &c [{'*b,' * 30}]\nrules: [{'*c,' * 30}]\n"
-"""881 characters that are 13 MB once their aliases are followed."""
+"""881 characters that become 13 MB when YAML resolves their aliases."""
 
 
 @all_rows(

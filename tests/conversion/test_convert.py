@@ -1,4 +1,4 @@
-"""Policies of other projects as native ones: the result, the refusals by name, and that nothing is left out."""
+"""Policies of other projects become native policies: each part is converted, or refused by name."""
 
 from __future__ import annotations
 

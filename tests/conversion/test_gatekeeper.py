@@ -1,4 +1,4 @@
-"""A Gatekeeper template and constraint as native objects: what `match` says becomes rules, selectors and conditions."""
+"""A Gatekeeper template and constraint as native objects: `match` becomes rules, selectors and conditions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""helm and kubectl as tests call them, or how to get them if they are missing."""
+"""Calls helm and kubectl for tests. If a tool is missing, the skipped test says how to get it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOW = {
 
 
 def tool(name: str) -> str:
-    """The path of a tool. Without the tool the test is skipped, and says how to get it."""
+    """The path of a tool. Without the tool, skip the test and say how to get it."""
     places = (os.environ.get(name.upper(), ""), str(assets() / name), name)
     found = next((path for place in places if place and (path := shutil.which(place))), "")
     if not found:

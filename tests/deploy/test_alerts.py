@@ -1,4 +1,4 @@
-"""Each alert fires for the fault that it names, and for nothing that resembles it: judged by promtool."""
+"""Each alert fires for the fault that it names, and not for similar situations, as promtool evaluates it."""
 
 from __future__ import annotations
 

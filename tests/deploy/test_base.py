@@ -1,4 +1,4 @@
-"""deploy/base matches the code: webhooks, look-ups, parameters and flags; and its Pods have few rights."""
+"""deploy/base matches the code in webhooks, look-ups, parameters and flags, and its Pods have few rights."""
 
 from __future__ import annotations
 
@@ -182,12 +182,12 @@ def test_pods_have_a_priority_of_their_own() -> None:
     assert {pod["priorityClassName"] for pod in PODS.values()} == {
         one("PriorityClass", "claimgate")["metadata"]["name"]
     }
-    assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that an object of a user may have
+    assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the largest object of a user
 
 
 def test_the_memory_limit_covers_all_bounds_and_nodes_and_classes() -> None:
     (container,) = PODS["the server"]["containers"]
-    started = 80 << 20  # a server that has loaded the shipped policies
+    started = 80 << 20  # the memory of a server with the shipped policies
     bounds = memory_bounds.MemoryBounds(ServerSettings(live=True), started).total
     limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi")) << 20
     assert bounds + (96 << 20) <= limit <= bounds + (256 << 20)

@@ -93,7 +93,7 @@ def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, str], JSON]:
 @pytest.mark.parametrize("folder", some_quickly(OVERLAPS, 3))
 def test_the_chart_renders_the_objects_of_kustomize(folder: str) -> None:
     ours, theirs = by_name(rendered(*OVERLAPS[folder])), by_name(kustomized(folder))
-    theirs.pop(("Namespace", NAMESPACE))  # helm makes it by --create-namespace
+    theirs.pop(("Namespace", NAMESPACE))  # helm creates the namespace with --create-namespace
     assert ours.keys() == theirs.keys()
     for name, one in theirs.items():
         assert ours[name] == one, name
@@ -331,7 +331,7 @@ def test_exempt_users_are_in_every_webhook_as_webhook_config_writes_them(tmp_pat
         for webhook in made[kind, "claimgate"]["webhooks"]:
             last = [(each["name"], each["expression"]) for each in webhook["matchConditions"][-2:]]
             assert tuple(last) == exempt, webhook["name"]
-    for name in ("claimgate", "claimgate-registration"):  # which writes the conditions again
+    for name in ("claimgate", "claimgate-registration"):  # it also writes the conditions
         pod = made["Deployment", name]["spec"]["template"]["spec"]
         assert {"name": "config", "configMap": {"name": "claimgate-config"}} in pod["volumes"], name
 

@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for metrics that are exported, with labels that these metrics have."""
+"""Alerts and dashboard use only metrics that the server exports, with the labels of these metrics."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_the_page_lists_every_alert() -> None:
-    """docs/monitoring.md has a row for each alert; a word of a label means its value."""
+    """docs/monitoring.md has a row for each alert, with the words of its annotations."""
     (group,) = document(MONITORING / "alerts.yaml")["spec"]["groups"]
     page = (MONITORING.parents[2] / "docs" / "monitoring.md").read_text().split("## Alerts")[1]
     expected = [tuple(map(_words, _row_of_alert(rule))) for rule in group["rules"]]
@@ -119,7 +119,8 @@ def _row_of_alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text; labels in a template of Prometheus are named, and the webhook by its name."""
+    """The words of a text. A label in a template of Prometheus becomes its name, and the label `name` becomes `the
+    webhook`."""
     named = re.sub(r"\{\{ \$labels\.name \}\}", "the webhook", text)
     return re.findall(r"\w+", re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"\1", named))
 

@@ -1,4 +1,5 @@
-"""The table of docs/chart-values.md has each value of three other charts, and names only values of the chart."""
+"""The table of docs/chart-values.md has each value of three other charts, and names only existing values of claimgate's
+chart."""
 
 from __future__ import annotations
 

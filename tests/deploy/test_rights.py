@@ -1,4 +1,4 @@
-"""The server may read the objects that it requests from an API server, and nothing else."""
+"""The server may read exactly the objects that it requests from an API server."""
 
 from __future__ import annotations
 

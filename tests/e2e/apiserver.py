@@ -210,7 +210,7 @@ def running_program(
     log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A program that runs until the block ends, and writes to a log; `environment` is added to this process's own."""
-    # otherwise a proxy of this machine would get the calls for Services of the cluster
+    # a proxy of this machine must not get the calls for Services of the cluster
     inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with (
         log.open("wb") as stream,
@@ -227,7 +227,7 @@ def running_program(
 
 
 def free_ports(count: int) -> list[int]:
-    """This number of free ports of the loopback."""
+    """This number of free ports of the loopback address."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:

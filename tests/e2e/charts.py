@@ -30,7 +30,7 @@ metadata: {name: claimgate-installed, namespace: {{ .Release.Namespace }}}
 immutable: true
 data: {version: {{ .Chart.AppVersion | quote }}}
 """
-"""Objects that only the previous version has: their important fields are immutable."""
+"""Objects that only the previous version has, because their important fields are immutable."""
 
 
 def chart(folder: Path, port: int) -> Path:

@@ -49,7 +49,7 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The whole way of a newcomer's cluster: CRDs, certificate, serve, Service, webhook-config, caBundle."""
+    """A cluster as a newcomer sets it up: CRDs, certificate, serve, Service, webhook-config, caBundle."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("cluster")

@@ -33,8 +33,8 @@ Sorts: TypeAlias = dict[str, tuple[str, Callable[[str], dict[str, Any]]]]
 SORTS: Sorts = {
     "plain": (PODS, lambda name: pod(name, {"cpu": "1"})),
     "own": (PODS, lambda name: pod(name, {"nvidia.com/gpu": "1"})),
-    "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # which the API server refuses unless it is translated
-    "wrong": (SANDBOXES, _sandbox),  # which only claimgate refuses
+    "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # the API server refuses `gpu` itself
+    "wrong": (SANDBOXES, _sandbox),  # only claimgate refuses this one
 }
 
 
@@ -52,7 +52,7 @@ WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 
 @dataclass(slots=True)
 class Creations:
-    """The answers: the number of each outcome, by the phases of request and answer, and by sort.
+    """The number of each outcome, by the phases of request and answer, and by sort of object.
 
     Outcomes are `created`, `created as nvidia.com/gpu`, or the message of the refusal. A phase that
     ends does not count requests in flight, because it is not known to which phase they belong.

@@ -1,7 +1,7 @@
 """Ask a real kube-apiserver about the variants of tests/dra_variants.py, and record its verdicts.
 
 `python -m tests.e2e.dra_verdicts` starts one, creates each object with a server-side dry run, and writes
-tests/data/dra/verdicts.tsv: sentence, fingerprint of the object, HTTP code, fields it does not know, first complaint.
+tests/data/dra/verdicts.tsv: description, fingerprint of the object, HTTP code, unknown fields, first error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The observed parts of an installation while objects are created without a pause."""
+"""What a test observes of an installation while objects are created without a pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy before an API server that simulates faults of a network: away, closed, silent, slow."""
+"""A proxy in front of an API server simulates faults of a network: away, closed, silent, slow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SLOW_S = 0.3
 
 
 class FaultyProxy:
-    """Carries bytes as its `mode` says.
+    """Carries bytes by its `mode`.
 
-    pass: at once. away: new connections end at once. silent: bytes are thrown away. slow: each piece is late.
+    pass: at once. away: new connections end at once. silent: bytes are dropped. slow: each piece is late.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -34,7 +34,7 @@ class FaultyProxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Refuse new connections for good, as a host does where no API server runs, and end those that are open."""
+        """Refuse new connections for good, as a host without an API server does, and end all open connections."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(5)

@@ -27,7 +27,7 @@ _THREADS: Final = 8
 
 
 def objects_of_folder(folder: Path) -> list[JSON]:
-    """The objects of a recorded cluster, owners before what they own."""
+    """The objects of a recorded cluster, owners first."""
     return [each for file in sorted(folder.glob("*.yaml")) for each in yaml.safe_load(file.read_text())["items"]]
 
 

@@ -1,4 +1,4 @@
-"""A Deployment and its Service for API servers without Pods: the kubelet and the proxy of a node.
+"""Simulates the kubelet and the proxy of a node, for a Deployment and its Service on API servers without Pods.
 
 A replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a token of its
 ServiceAccount, so that it has the installed rights. A rollout starts a replica, waits until it is ready, and ends
@@ -91,7 +91,7 @@ class Replicas:
                 self.end(one)
 
     def start(self) -> Replica:
-        """Start one more replica, as the stored objects say now."""
+        """Start one more replica from the objects that are stored now."""
         name = f"replica-{next(self._numbers)}"
         folder = self.folder / name
         folder.mkdir()

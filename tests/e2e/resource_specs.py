@@ -130,7 +130,7 @@ def pages() -> Iterator[dict[str, Any]]:
 
 
 def pod_level() -> Iterator[dict[str, Any]]:
-    """Resources of the pod as a whole."""
+    """Resources at the level of the pod."""
     plain = [container()]
     for name in ("cpu", "memory", "hugepages-2Mi", *NAMES[2:12], "gpu", "nvidia.com/gpu", "kubernetes.io/gpu", *PAGES):
         yield {"containers": plain, "resources": {"limits": {name: "2Mi", "memory": "1Gi"}}}
@@ -150,7 +150,7 @@ def pod_level() -> Iterator[dict[str, Any]]:
 
 
 def shares() -> Iterator[dict[str, Any]]:
-    """The requests of containers, compared with the limits of the pod as a whole."""
+    """The requests of containers, compared with the limits at the level of the pod."""
     for name, side, whole in product(("cpu", "memory", "hugepages-2Mi"), ("limits", "requests"), ("2Mi", "4Mi", "6Mi")):
         pod = {side: {name: whole, **({"cpu": "1"} if name.startswith("huge") else {})}}
         for inner in ("limits", "requests"):

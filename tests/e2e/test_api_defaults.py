@@ -1,4 +1,4 @@
-"""Objects of files become the same as in a real API server: decoded, encoded and with its defaults.
+"""Decoding, encoding and defaults make the same of an object of a file as a real API server does.
 
 Fields that an API server adds later are not compared: names, status, the selector of a Job, and additions of its
 admission plugins to Pods.
@@ -40,8 +40,8 @@ def _before_storage(value: JSON) -> JSON:
 
 
 def comparable(obj: JSON) -> JSON:
-    """An object in the form that both sides share, without the additions of an API server. The storage encoding of an
-    API server has no empty lists, and no null among bytes.
+    """An object without the additions of an API server, empty lists, and nulls among bytes: the storage encoding of an
+    API server drops the last two.
     """
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:

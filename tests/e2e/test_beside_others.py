@@ -1,5 +1,5 @@
-"""Together with the webhooks of Istio, Kueue and Volcano: the order of calls, the repeated calls, and the object of
-each call. docs/beside-others.md documents these results for users. tests/e2e/other_webhooks.py simulates the other
+"""claimgate together with the webhooks of Istio, Kueue and Volcano: the order of calls, repeated calls, and the object
+of each call. docs/beside-others.md documents these results for users. tests/e2e/other_webhooks.py simulates the other
 webhooks.
 """
 
@@ -113,8 +113,8 @@ def test_gpu_all_of_a_later_webhook_is_refused_like_a_submitted_one(cluster: Clu
 
 
 def test_a_policy_with_if_needed_runs_again_after_later_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The change of claimgate counts as a later change. Then neither webhook changes more, and no webhook is called a
-    third time."""
+    """The change of claimgate counts as a later change. After that, neither webhook changes the object, and no webhook
+    is called a third time."""
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
         stored = created(cluster, pod("again", gpu="1"))

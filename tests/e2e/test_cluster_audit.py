@@ -96,7 +96,7 @@ def test_reports_are_stored_and_go_with_their_objects(cluster: ApiServer, api: s
 
 def test_a_namespace_in_deletion_does_not_stop_other_reports(cluster: ApiServer) -> None:
     reports = APIS["openreports"][0]
-    cluster.kubectl("create", "namespace", "a-leaving")  # it comes before the other one
+    cluster.kubectl("create", "namespace", "a-leaving")  # its name comes before the other namespace
     leaving = job("portable", limits={"nvidia.com/gpu": 1, "amd.com/gpu": 1})
     leaving["metadata"]["namespace"] = "a-leaving"
     cluster.kubectl("create", "-f", "-", given=json.dumps(leaving))

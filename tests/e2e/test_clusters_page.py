@@ -1,5 +1,5 @@
-"""The values of docs/clusters.md: rendered, and accepted by a real API server. With the site's own authority, the API
-server calls the webhook."""
+"""The chart renders with the values of docs/clusters.md, and a real API server accepts the result. With the site's own
+authority, the API server calls the webhook."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_api_server_accepts_the_chart_with_the_values_of_the_page(
     assert tried.stdout.count("created (server dry run)") == len(objects)
     for deployment in (one for one in objects if one["kind"] == "Deployment"):
         template = deployment["spec"]["template"]
-        template["spec"].pop("priorityClassName")  # a dry run creates none
+        template["spec"].pop("priorityClassName")  # a dry run creates no namespace
         one = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "p", "namespace": namespace}}
         server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(one))
 

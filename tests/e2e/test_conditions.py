@@ -1,7 +1,7 @@
 """The conditions of the registered webhooks on a real API server: which webhooks it calls, and that no condition fails.
 
-The webhooks fail closed, and no server answers: a request that calls a webhook is refused with its name, and other
-requests pass. A request with a failing condition would be refused as Forbidden, with the expression.
+The webhooks fail closed, and no server answers: a request that calls a webhook is refused with the webhook's name, and
+other requests pass. A request with a failing condition would be refused as Forbidden, with the expression.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"
 
 
 def stored() -> list[dict[str, Any]]:
-    """Objects that were stored before the server went away: a Pod, a Job and a Workflow, each with a finalizer."""
+    """Objects that were stored before the server stopped: a Pod, a Job and a Workflow, each with a finalizer."""
     metadata = {"name": "stored", "finalizers": ["example.org/kept"]}
     template = {"spec": {**SPECS["a device"], "restartPolicy": "Never"}}
     given = [
@@ -144,7 +144,8 @@ def test_the_api_server_asks_the_authorizer_questions_of_our_engine(obj: dict[st
 
 
 def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Status, finalizers and deletions pass; a label and the spec call the webhook, and are refused."""
+    """Changes of status and finalizers, and deletions, pass. Changes of a label or the spec call the webhook, and are
+    refused."""
     kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
     refused = "failed calling webhook"
     for kind in kinds:
@@ -163,7 +164,8 @@ def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> No
 
 
 def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
-    """The namespaces of infrastructure are left out, and elsewhere a variable in an argument is not a launcher."""
+    """Namespaces of infrastructure are exempt. In other namespaces, a variable in an argument does not count as a
+    launcher."""
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):
         server.kubectl("create", "namespace", namespace)

@@ -1,4 +1,4 @@
-"""How a denial of many problems reads: in kubectl apply, in server-side apply, in events, and in a program.
+"""The text of a denial with many problems in kubectl apply, in server-side apply, in events, and in a program.
 
 docs/denials.md shows the first of these texts; docs/decisions/0012-how-denials-read.md gives the reasons for their
 form.

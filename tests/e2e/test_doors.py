@@ -1,4 +1,4 @@
-"""The shipped rules if only the validating webhook is registered, only the mutating webhook, or both.
+"""The shipped rules with only the validating webhook registered, only the mutating webhook, or both.
 
 Each case has a namespace; the namespaceSelectors of the configurations say which webhooks it has.
 """

@@ -1,4 +1,4 @@
-"""Faults around a running installation, with enforce and creations without a pause: no creation fails.
+"""Faults near a running installation with enforce: of objects that are created without a pause, no creation fails.
 
 The API server is always available. Replicas call it through a proxy, which interrupts the connection.
 """
@@ -82,7 +82,7 @@ def test_no_creation_fails_because_of_other_failures(server: ApiServer, tmp_path
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.outcomes("plain", *PHASES) == {"created"}
     assert made.outcomes("own", *PHASES) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", *PHASES) == {"created as nvidia.com/gpu", "created"}  # amd.com/gpu for a while
+    assert made.outcomes("portable", *PHASES) == {"created as nvidia.com/gpu", "created"}  # for a while amd.com/gpu
     assert made.outcomes("portable", *PHASES[:-3]) == {"created as nvidia.com/gpu"}
     assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *PHASES))
     for phase in PHASES:

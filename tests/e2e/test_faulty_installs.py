@@ -1,4 +1,4 @@
-"""Broken installations: without enforce requests continue, and with enforce each failure names its cause and fix.
+"""Broken installations: without enforce, requests pass. With enforce, each failure names its cause and fix.
 
 tests/e2e/replicas.py simulates the nodes. The test writes the status that a kubelet writes for a Pod that does not
 start.
@@ -109,7 +109,7 @@ def test_a_faulty_installation_is_harmless_before_enforce_and_explained_after(
             assert any(each in message for each in ANSWERS.get(told, (told,))), message
             checked = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
             assert way_out in checked
-            apply(server, [one for one in base if "webhooks" in one])  # the way back
+            apply(server, [one for one in base if "webhooks" in one])  # without enforce, requests pass again
             until(lambda: not _refusal(server, name), "a Pod is taken again")
         finally:
             _remove(server, base)

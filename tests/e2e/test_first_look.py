@@ -70,7 +70,7 @@ class Scene:
         return "\n".join(json.dumps(line) for line in self.lines())
 
     def text(self) -> str:
-        """Everything that the replica wrote since the fault, including output that is not a log line."""
+        """All output of the replica since the fault, including output that is not a log line."""
         return "\n".join(self.replica.log.read_text().splitlines()[self.begun :])
 
     def readyz(self) -> str:
@@ -175,7 +175,7 @@ ANSWERED = '"reviews": "still answered, from what was read '
 NOT_READY = '"reviews": "none are sent to a replica that is not ready'
 TOKEN_FIX = f'"fix": "check that the ServiceAccount exists: `kubectl -n {NAMESPACE} get serviceaccount claimgate`'
 FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
-    # what is broken; where an operator looks; what stands there: the cause, and what becomes of reviews
+    # what is broken; where an operator looks; the expected text: the cause, and the effect on reviews
     "the API server is away": (_away, "first", ("does not answer: connection refused", ANSWERED)),
     "the API server is silent": (_silent, "first", ("does not answer: timed out", NOT_READY)),
     "no role": (_no_role, "first", ("is forbidden", '"reviews": "still answered, from what was read of these kinds')),

@@ -1,4 +1,4 @@
-"""Random CEL expressions, mutations and policies are answered as a real API server answers them."""
+"""Random CEL expressions, mutations and policies have the same result as in a real API server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Statements of docs/gitops.md about an install by Argo CD or Flux: no difference after the bundle is written, and the
-bundle stays.
+"""What docs/gitops.md says of an install by Argo CD or Flux is true: the written bundle is no difference, and it stays.
 
 Both ways of applying are those of kubectl: client-side, as Argo CD does by default, and server-side, as Flux does.
 """

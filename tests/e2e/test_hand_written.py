@@ -1,7 +1,7 @@
 """A thousand objects as people write them, judged by the same policies in an API server and by `claimgate test`.
 
 Native ValidatingAdmissionPolicies print each field of an object, or check it like the policies of a site. Objects that
-the API server refuses itself are counted apart.
+the API server itself refuses are counted separately.
 """
 
 from __future__ import annotations

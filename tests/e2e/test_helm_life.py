@@ -118,7 +118,7 @@ def _is_as_promised(made: Creations) -> None:
     assert made.outcomes("plain") == {"created"}
     assert made.outcomes("own") == {"created as nvidia.com/gpu"}
     assert made.outcomes("template") == {"created as nvidia.com/gpu"}
-    asked = ENFORCED[:-1]  # in the last phase the configurations go at some time
+    asked = ENFORCED[:-1]  # the configurations are deleted during the last phase
     assert made.outcomes("portable", "warn", *asked) == {"created as nvidia.com/gpu"}
     told = made.outcomes("wrong", *asked)
     assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told

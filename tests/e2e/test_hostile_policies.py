@@ -1,7 +1,7 @@
-"""Stored policies that refuse everything cannot lock a cluster, with failurePolicy Fail and with replicas that answer.
+"""Stored policies that refuse everything cannot lock a cluster, also with failurePolicy Fail and replicas that answer.
 
-Each policy is an object that its author may apply. kube-system, nodes, leases, deletions, finalizers and status go on;
-new objects are refused, so the policies are in force.
+Their author may apply each of them. Requests of kube-system, of nodes, for leases, deletions, finalizers and status
+still pass. New objects are refused, which shows that the policies are in force.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.e2e
 POD, JOBS, LEASES = ("", "pods"), ("batch", "*"), ("coordination.k8s.io", "leases")
 WRITES = ("CREATE", "UPDATE")
 HOSTILE: dict[str, tuple[tuple[str, str], tuple[str, ...], dict[str, Any], str]] = {
-    # what it names, operations, more of its rule or its spec, and the reason of its condition Registered
+    # by policy: group and resource, operations, more fields, and the reason of its condition Registered
     "every-pod": (POD, ("*",), {}, "Registered"),
     "every-job": (JOBS, ("*",), {}, "Registered"),
     "all-in-namespaces": (("", "*"), ("UPDATE",), {"scope": "Namespaced"}, "Registered"),
@@ -100,7 +100,7 @@ def _without_its_param() -> list[dict[str, Any]]:
 
 
 def _that_fails_to_mutate() -> list[dict[str, Any]]:
-    """A policy of which each mutation fails."""
+    """A policy with a mutation that always fails."""
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
     patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'test', path: '/a', value: 1}]"}}
     spec = {"reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]}, "mutations": [patch]}
@@ -144,7 +144,7 @@ def _lease(name: str, namespace: str) -> dict[str, Any]:
 
 
 def _stores_objects(server: ApiServer) -> None:
-    """What ran before the policies."""
+    """The objects that were created before the policies."""
     server.kubectl("create", "namespace", "team")
     for one in (pod("running"), pod("ending"), pod("waiting"), _job("tracked")):
         one["metadata"]["finalizers"] = ["example.com/tracking"]

@@ -74,7 +74,7 @@ def _is_checked_before_it_enforces(server: ApiServer) -> None:
     (told,) = claimgate(*live, code=1).splitlines()
     assert "all replicas run on one node" in told
     server.kubectl("apply", "-f", "-", given=yaml.safe_dump(endpoints("a", "b")))
-    (told,) = claimgate(*live, code=1).splitlines()  # this address has no listener
+    (told,) = claimgate(*live, code=1).splitlines()  # no server listens there
     assert told.startswith("answer to a dry run: none, because `gpu` is still in the Pod")
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
 
@@ -87,7 +87,7 @@ def _enforces_and_goes_back(server: ApiServer) -> None:
     for namespace in (
         "kube-system",
         NAMESPACE,
-    ):  # Deployments are registered, but requests of these two namespaces are not sent to the webhook
+    ):  # the webhook is registered for Deployments, but not for these two namespaces
         server.kubectl("create", "deployment", "needed-to-start", "--image=i", "--namespace", namespace)
     _apply(server, "base")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")

@@ -1,5 +1,5 @@
-"""Settings of an operator survive an upgrade, with kustomize and with Helm; edits that do not survive are reported
-before it.
+"""Settings of an operator survive an upgrade, with kustomize and with Helm. Edits that would be lost are reported
+before the upgrade.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, 
                 "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
                 "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
             )
-        ]  # the site sets the other value, and values that no file has stay
+        ]  # the site sets the other value; values that no file has stay
         apply(server, base)
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == SITE
         assert server.get("configmap", "gpu-portable", NAMESPACE)["data"]["resource"] == "nvidia.com/gpu"

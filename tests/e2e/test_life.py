@@ -1,4 +1,5 @@
-"""The whole life of an installation under continuous creations: none fails, and in enforce none is wrongly admitted.
+"""The whole life of an installation while objects are created: no creation fails, and with enforce none is wrongly
+admitted.
 
 tests/e2e/replicas.py simulates the parts of a cluster that need nodes; its docstring lists them.
 """
@@ -107,7 +108,7 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.outcomes("plain", *DISTURBED) == {"created"}
     assert made.outcomes("own", *DISTURBED) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", *DISTURBED) == {"created", "created as nvidia.com/gpu"}  # amd.com/gpu for a while
+    assert made.outcomes("portable", *DISTURBED) == {"created", "created as nvidia.com/gpu"}  # for a while amd.com/gpu
     assert made.outcomes("portable", "authority", "deleted", "renewed", "restart", "after") == {
         "created as nvidia.com/gpu"
     }
@@ -169,7 +170,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
         ("rollback", base, enforced),
     ):
         made.phase = phase
-        apply(server, first)  # new webhooks have no bundle yet, and must not fail closed without one
+        apply(server, first)  # new webhooks must not fail closed before they have a bundle
         replicas.roll()
         must_be_allowed_to_enforce(server)
         apply(server, then)

@@ -27,7 +27,7 @@ EIGHT = "gpu.devices == null || gpu.devices <= 8"
 NINE_GPUS = {"nvidia.com/gpu": "9"}
 SEVEN = pod("seven", {"nvidia.com/gpu": "7"})
 NEEDED = (
-    # the name of a policy, what it is about, and what would happen while no replica answers
+    # the policy, its resource and operation, and the effect while no replica answers
     ("labelled-nodes", "nodes", "UPDATE", "no node can be labelled, tainted or drained"),
     ("kept-nodes", "nodes", "DELETE", "no node that has failed can be removed"),
     ("reported-pods", "pods/status", "UPDATE", "kubelets cannot report the status of Pods"),
@@ -143,8 +143,8 @@ def _until_kept(server: ApiServer, name: str, generation: int) -> None:
 
 
 def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
-    """Finalizers, status and deletions of objects from before a policy; a new object is refused. Labels are a matter
-    of `stored`.
+    """Objects from before a policy: finalizers, status and deletions pass. New objects are refused. `stored` decides
+    about labels.
     """
     for name in ("ending", "kept", "deleted"):
         held = pod(name, {"nvidia.com/gpu": "6"})
@@ -252,7 +252,8 @@ def _changes_objects(server: ApiServer) -> None:
 
 
 def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[str, Any]]) -> None:
-    """docs/live-policies.md says how long it takes: a look for bundles every ten seconds, and one for rules every two."""
+    """It takes as long as docs/live-policies.md says: bundles are checked every ten seconds, and rules every two
+    seconds."""
     server.kubectl("delete", f"{VALIDATING},mutatingwebhookconfiguration", "claimgate")
     assert not _refusal(server, pod("nine", NINE_GPUS))
     apply(server, [one for one in objects if "webhooks" in one])

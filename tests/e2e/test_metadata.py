@@ -1,4 +1,4 @@
-"""A real API server sends only the metadata of objects if nothing else is read."""
+"""A real API server sends only the metadata of objects if policies read nothing else."""
 
 from __future__ import annotations
 

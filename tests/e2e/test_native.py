@@ -48,7 +48,7 @@ def server(tmp_path_factory):
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         exported = claimgate("policies", "export")
         created = server.kubectl("create", "--validate=strict", "-f", "-", given=exported, code=None)
-        # its params are for a separate namespace, which none of these policies is about
+        # its params are for a namespace that does not exist, which does not matter here
         assert all("namespaces" in line for line in created.stderr.splitlines()), created.stderr
         yield server
 
@@ -65,7 +65,8 @@ def test_custom_resources_are_denied(server, index):
 
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
-    """The server's answer for an object; a new policy is active after the server has looked for new kinds, every 30 s."""
+    """The server's answer for an object. A new policy is active after the server's next search for new kinds, every 30
+    s."""
     end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)

@@ -1,8 +1,8 @@
 """One pod template in every kind of the workload table: an API server gives the same answer as this process.
 
 A kind has its own CustomResourceDefinition if the folder CLAIMGATE_CRDS has it (a tree of files, by default
-tests/data/crds), and otherwise a definition that accepts any field. The API server refuses some objects itself; these
-are counted apart.
+tests/data/crds), and otherwise a definition that accepts any field. Objects that the API server itself refuses are
+counted separately.
 """
 
 from __future__ import annotations

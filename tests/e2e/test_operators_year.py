@@ -1,7 +1,7 @@
 """An operator's year: a Helm release in a namespace of the release's name, under creations without a pause.
 
-Site settings, own policies by apply, warn, the report of what enforce would refuse, enforce, break glass, new
-certificates, an upgrade after edits, a rollback and the end. tests/e2e/replicas.py simulates the nodes.
+The year has site settings, own policies, warn, the report of what enforce would refuse, enforce, break glass, new
+certificates, an upgrade after edits, a rollback, and removal. tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creatio
 
 
 def _rolls_back(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """To the last revision of the previous version, which enforced."""
+    """Roll back to the last revision of the previous version, which enforced."""
     revisions = json.loads(_helm(server, "history", "claimgate", "--output", "json"))
     last = max(one["revision"] for one in revisions if one["app_version"] == PREVIOUS)
     made.phase = "rollback"
@@ -199,10 +199,10 @@ def _helm(server: ApiServer, *arguments: str) -> str:
 def _is_as_promised(made: Creations) -> None:
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.count() > 400
-    answered = {phase for phase, _, _ in made.seen} - {"outage", "between"}  # the own policy is about any Pod
+    answered = {phase for phase, _, _ in made.seen} - {"outage", "between"}  # the own policy matches any Pod
     assert made.outcomes("plain", *answered) == {"created"}
     assert made.outcomes("own", *answered) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", "warn", *ENFORCED) == {"created"}  # as the resource of the site
+    assert made.outcomes("portable", "warn", *ENFORCED) == {"created"}  # translated to the resource of the site
     told = made.outcomes("wrong", *ENFORCED)
     assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told
     told = made.outcomes("nine", *ENFORCED)

@@ -90,13 +90,13 @@ def _only_who_has_the_right_may_write(server: ApiServer) -> None:
     role = "--clusterrole=claimgate-policy-exceptions"
     server.kubectl("create", "rolebinding", "ada", "-n", "research", role, "--user=ada")
     until(lambda: "Forbidden" not in _apply(server, "ada", _exception(), dry_run=True), "ada may write it")
-    assert "Forbidden" in _apply(server, "bob", _exception())  # bob may create Pods, and may not except them
+    assert "Forbidden" in _apply(server, "bob", _exception())  # bob may create Pods, but no exceptions
     assert "Forbidden" in _apply(server, "ada", _exception(namespace="others"))
     assert "Forbidden" in _status_written_by_ada(server)
 
 
 def _status_written_by_ada(server: ApiServer) -> str:
-    """Write into the status of her own exception that it has an effect."""
+    """Try to write the status of ada's exception, as ada."""
     body = json.dumps({"status": {"conditions": []}})
     return server.kubectl(
         "patch",
@@ -176,7 +176,7 @@ def _each_verb_reads_it(server: ApiServer, folder: Path) -> None:
     assert "excepted until" in said
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
     assert "PolicyException research/long has no effect: it ends on" in told
-    days = (NEXT_WEEK - dt.datetime.now(dt.UTC).date()).days  # it may be after midnight by now
+    days = (NEXT_WEEK - dt.datetime.now(dt.UTC).date()).days  # midnight may have passed
     assert f"PolicyException research/old: ends on {NEXT_WEEK}, in {days} days" in told
 
 

@@ -1,5 +1,5 @@
-"""What operators and users see of one replica with a `claimgate.yaml`: warnings, denials, audit annotations, metrics,
-log lines and the report of the check, on a real API server.
+"""What operators and users see of one replica with a `claimgate.yaml` on a real API server: warnings, denials, audit
+annotations, metrics, log lines, and the report of the check.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def test_in_audit_mode_what_would_deny_and_what_would_warn_are_told_apart(seen: 
     with _audited(server, tmp_path, place) as audited:
 
         def is_annotated() -> bool:
-            seen.says(obj, "--as=breaker", code=0)  # whom the first server does not see
+            seen.says(obj, "--as=breaker", code=0)  # the first server gets no requests of this user
             return any("would-deny" in key for key in _annotations(seen))
 
         until(is_annotated, "the audit log has the annotation")

@@ -65,7 +65,7 @@ FIXED: Final = {
     "a byte that is not UTF-8": b'{"f:\xff":{}}',
     "half of a surrogate pair": rb'{"f:\ud800":{}}',
 }
-"""The field of the first bypass, `managedFields`."""
+"""Values for `managedFields`, the field of the first known bypass."""
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
-"""The upgrade from the last version that CHANGELOG names with a commit, by its upgrade notes, under creations. The old
-version runs with its own code. tests/e2e/replicas.py simulates the nodes.
+"""The upgrade from the last version that CHANGELOG names with a commit. It follows the upgrade notes while objects are
+created. The old version runs with its own code. tests/e2e/replicas.py simulates the nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`claimgate why --kubeconfig` reads a real API server: by owner references, with rights that are missing."""
+"""`claimgate why --kubeconfig` reads a real API server by owner references, also without some rights."""
 
 from __future__ import annotations
 

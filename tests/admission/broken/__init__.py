@@ -1,1 +1,1 @@
-"""A package of checks and a fact that raise an error, as one of our own bugs would."""
+"""A package with a check and a fact that raise an error, as a bug of claimgate would."""

@@ -5,7 +5,7 @@ from webhook.rules.rule import RuleGroup
 
 
 def fail(subject):
-    """Every review ends here."""
+    """Raise an error in every review."""
     raise KeyError(subject.object["metadata"]["labels"]["secret"])
     yield
 

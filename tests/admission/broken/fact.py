@@ -8,7 +8,7 @@ BROKEN = declare_structure("Broken", whole=(BOOL, "whether it is whole"))
 
 
 def compute(subject):
-    """Every review ends here."""
+    """Raise an error in every review."""
     raise KeyError(subject.object["metadata"]["labels"]["secret"])
 
 

@@ -105,7 +105,7 @@ class Attackers:
             self._running.append((process, ours))
 
     def heard(self) -> Heard:
-        """Wait for the end."""
+        """Wait until the attackers have ended."""
         heard = Heard()
         for process, pipe in self._running:
             heard.add(pipe.recv())
@@ -119,7 +119,7 @@ def _run(
     os.nice(NICE)
     heard, end = Heard(), time.perf_counter() + seconds
     to, watch = Connection(address.port, address.trust(), timeout_s + GRACE_S), Stopwatch(address.pid)
-    body = body.replace(b'"mallory"', b'"mallory-%d"' % first)  # separate users: no user waits for a turn of another
+    body = body.replace(b'"mallory"', b'"mallory-%d"' % first)  # separate users, so none waits for another
     prepared = [Prepared(path, body, f"{timeout_s:g}s") for path in attack.paths]
     number = 0xA0000000 + (first << 24)
     while time.perf_counter() < end:

@@ -50,7 +50,7 @@ def _sized(name: str, maker: Maker, size: int) -> Attack:
 
 
 def _issue() -> Iterator[Attack]:
-    """The attacks that were reported first."""
+    """The first attacks that were reported."""
     for count in (9_000, 20_000):
         yield Attack(f"{count:,} claims", lambda count=count: review(POD_LISTS["claims"](count)))
     yield Attack("1,000 shards x 100 containers, 174 KB", lambda: review(shards(1_000, 100)))
@@ -62,7 +62,7 @@ def _issue() -> Iterator[Attack]:
 
 
 def _lists() -> Iterator[Attack]:
-    """Every list at 3 MB; lists of Pods that few policies read have a separate row only in the growth table."""
+    """Every list at 3 MB. Lists of Pods that few policies read are only in the growth table."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _sized(name, maker, 3 * MB)
     yield Attack("shards of 100 containers, 18 MB", lambda: review(full_shards(2_000)))

@@ -50,7 +50,7 @@ def wrong_types(n: int) -> JSON:
 
 
 def twice(size: int) -> bytes:
-    """An update: an object of this size, and as the old object the same with one change."""
+    """An update of an object of this size, with one change."""
     new = pod({"containers": [container(f"c-{i}", env=[{"name": "A", "value": "b"}]) for i in range(size // 200)]})
     old = json.loads(json.dumps(new))
     old["spec"]["containers"][-1]["image"] = "registry.example/other:1"

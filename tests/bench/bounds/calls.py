@@ -105,7 +105,7 @@ class Connection:
         return Answer(code, body, perf_counter() - started)
 
     def close_if_ended(self) -> None:
-        """Notice that the server closed this idle connection, as Go's client always does."""
+        """Whether the server closed this idle connection. Go's client always checks this."""
         if self._socket is None:
             return
         self._socket.setblocking(False)

@@ -1,7 +1,7 @@
 """Texts of users that the server compiles: selectors and patterns. A number decides each body, and all differ.
 
-The numbers choose letters, classes, counts and operators, so that the server cannot recognise a text that it saw
-before; all bodies are the same amount of work.
+The numbers choose letters, classes, counts and operators, so that the server sees no text twice. All bodies need the
+same amount of work.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def heavy_patterns(count: int, number: int) -> bytes:
 
 
 def long_expression(size: int, number: int) -> bytes:
-    """A claim with one selector of this length, of `1<2&&` and other texts that are slow for their length."""
+    """A claim with one selector of this length, made of `1<2&&` and other texts that compile slowly."""
     chosen, parts, length = random.Random(number), [], 0
     of = chosen.sample(_PARTS, chosen.randint(1, 3))
     while length < size:
@@ -72,7 +72,7 @@ def random_selectors(number: int) -> bytes:
 
 
 def random_selector(chosen: random.Random) -> str:
-    """One of them."""
+    """One of the bodies above."""
     kind = chosen.randrange(6)
     if kind == 0:
         return "&&".join(chosen.choice(_PARTS).format(chosen.randrange(9), "1") for _ in range(chosen.randint(1, 300)))

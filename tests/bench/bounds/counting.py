@@ -1,4 +1,4 @@
-"""The results of the connections of an attacker, counted."""
+"""Counts of the results of an attacker's connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section of the crowds: victims during each of them, and additional promises for some."""
+"""The section of the crowds: the waits of victims during each crowd, and further targets for some crowds."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def _slowest_ms(seen: Seen) -> float:
 
 
 def _growth(name: str, sampler: Sampler) -> list[str]:
-    """Whether the server itself still grew in the last third of a row that sends only new texts.
+    """The missed target if the server's first process still grew in the last third of a row with only new texts.
 
-    Its workers are bounded by --worker-memory, and their number at a moment is random, so only the first process
-    counts. Its tables of texts grow to a bound in bytes, and then drop half of their entries.
+    Workers do not count, because --worker-memory bounds them and their number varies. The tables of texts grow to a
+    bound in bytes, and then drop half of their entries.
     """
     samples = [sample.main_rss / MB for doing, sample in sampler.samples if doing == name]
     third = len(samples) // 3

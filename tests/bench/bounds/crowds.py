@@ -174,7 +174,7 @@ def _near(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def honest() -> Question:
-    """A Pod of 200 KB, from a user who sends few."""
+    """A Pod of 200 KB, from a user who sends few reviews."""
     made = POD_LISTS["containers"](count_for(POD_LISTS["containers"], LARGE))
     return Question(
         "200 KB Pod", "/validate", review(made, namespace="honest", userInfo={"username": "hanna"}), allowed

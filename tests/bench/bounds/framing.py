@@ -1,4 +1,4 @@
-"""Endless parts of a request other than headers and body, and TLS records with hardly any data."""
+"""Endless parts of a request outside of its headers and body, and TLS records with hardly any data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Policies and objects with a number, to check that every answer comes from one complete set. Each generation is
 written next to the previous generation and activated by moving one link, as a kubelet does with a ConfigMap. Two
-policies say the number of their files, two bindings the number of their param; in one answer they must agree.
+policies report the number of their files, and two bindings the number of their param. In one answer all numbers must be
+equal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the time of an answer grows with each list that a user can lengthen: n items against 4 n, up to 3 MB.
 
-One caller, a server without other load, and a deadline far away, so that no review is stopped, and only the work takes
-time. A list that is already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
+One caller sends to a server without other load. The deadline is far away, so no review is stopped. A list that is
+already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def change_deep_objects(server: ApiServer, chance: random.Random, version: int) 
 
 
 def stored_policy(number: int, version: int = 1) -> JSON:
-    """A policy as large as the API server stores one, which is never compiled."""
+    """A policy of the largest size that an API server stores; the server never compiles it."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     expression = f"object.metadata.name != '{'x' * POLICY_BYTES}{version}'"
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
@@ -117,7 +117,7 @@ def stored_policy(number: int, version: int = 1) -> JSON:
 
 
 def add_stored_policies(server: ApiServer) -> None:
-    server.refuses_writes = True  # of status, which this API server does not have
+    server.refuses_writes = True  # writes of status, which this API server does not have
     server.objects[POLICIES_PATH] += [stored_policy(number) for number in range(POLICIES)]
 
 

@@ -128,7 +128,7 @@ FILLS: dict[str, Fill] = {
 
 
 def _serve(pipe: Pipe, folder: Path, row: str) -> None:
-    """Serve what a row needs, and fill the view as the pipe says."""
+    """Serve the objects of a row, and fill the view in the way that the pipe names."""
     server, stop, filling = ApiServer(), threading.Event(), None
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)

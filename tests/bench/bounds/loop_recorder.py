@@ -1,10 +1,10 @@
 """Finds what holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves, and records
 each long callback.
 
-A line for each callback of the loop that took the processor for LONG_S or more: milliseconds of processor time, of the
-clock, the owner of the callback, and its place at a sample. Also for each round of the loop, all callbacks between two
-looks at the sockets: the number and time of each kind. Time in which the loop's thread waited for a processor counts
-only on the wall clock.
+FILE gets a line for each callback of the loop that used the processor for LONG_S or more: its milliseconds of processor
+time and of the clock, its owner, and its place at a sample. For each long round of the loop, a line has the number and
+time of each kind of callback. A round is all callbacks between two polls of the sockets. Time in which the loop's
+thread waited for a processor counts only on the wall clock.
 
 LOOP is `asyncio`, or `uvloop` as in production. uvloop does not report its callbacks, so a timer of one
 millisecond marks the end of a round, and a long round is recorded with its place at a sample.
@@ -28,7 +28,7 @@ _FRAMES, _KINDS = 7, 5
 
 
 class Recorder:
-    """Times every callback of the loop of this thread."""
+    """Measures every callback of the loop of this thread."""
 
     beating: asyncio.Task[None] | None = None
 

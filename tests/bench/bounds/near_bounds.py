@@ -1,4 +1,4 @@
-"""Different objects just below a size bound of the event loop, from a random number, as an attacker would draw them.
+"""Random objects just below a size bound of the event loop, as an attacker would draw them.
 
 64 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
 The numbers choose sizes, letters, users, namespaces and which fields are filled.

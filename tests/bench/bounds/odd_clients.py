@@ -23,7 +23,7 @@ THREADS = 12
 
 
 def _endless(step: Step, threads: int = THREADS, timeout_s: float = 3.0) -> Many:
-    """Connections that repeat one action, and that are opened again after a cut."""
+    """Connections that repeat one action; each is opened again after the server ends it."""
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Policies of a site's own around slow expressions, and mutations with thousands of operations, as files to serve."""
+"""A site's own policies with slow expressions, and mutations with thousands of operations, as files to serve."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An hour of reviews in which no name comes twice, at a bounded share of a processor: memory must reach a plateau.
+"""An hour of reviews with new names only, at a bounded share of a processor: memory must reach a plateau.
 
-Small reviews of all kinds over TLS, in both phases, with now and then a large one for a worker, a body that is not a
-review, an unknown kind, a page, and a new connection; beside an API server with namespaces and runtimes that come and
-go. To find the cause of growth, the samples are written as lines of JSON, together with the server's tables.
+Most are small reviews of all kinds over TLS, in both phases. Some are large reviews for a worker, bodies that are not
+reviews, unknown kinds, pages, or new connections. An API server creates and deletes namespaces and runtimes meanwhile.
+To find the cause of growth, the samples are written as lines of JSON, together with the server's tables.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
 LOOK_S, SAMPLE_S, ROW_S, THROTTLE_EVERY = 7.5, 30.0, 300.0, 40
 CALLS_OF_A_CONNECTION, ODD_EVERY, TIMEOUT_S = 200, 400, 10.0
 MORE_MB, MORE_SHARE = 3.0, 0.03
-"""The allowed increase of the median of the last quarter over the second, after caches were filled in the first: for
-the server's own pages the smaller bound, for all processes both bounds together, because the number of running workers
+"""The allowed increase of the median from the second to the last quarter; caches are filled in the first. The smaller
+bound is for the server's own pages. The sum of both bounds is for all processes, because the number of running workers
 is random."""
 NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Half a minute: the medians of the samples in it, in bytes, and the number of reviews since the start.
+    """Half a minute: the medians of its samples, in bytes, and the number of reviews since the start.
 
     Attributes:
         pss: of the server and all its descendants.
@@ -130,7 +130,7 @@ class _Sender:
         self.counts[f"HTTP {answer.code}" if found is None else "allowed" if found["allowed"] else "denied"] += 1
 
     def _send_oddly(self, to: Connection, number: int) -> None:
-        """Unusual reviews, in which no text repeats either."""
+        """Unusual reviews, also with new texts only."""
         text = f"{number:08x}"
         foreign = {**pod(metadata={"name": text}), "apiVersion": f"{text}.example/v1", "kind": f"K{text}"}
         of_unknown_kind = review({**pod(metadata={"name": text})}, namespace=text).replace(

@@ -11,8 +11,7 @@ from tests.bench.bounds.waiting import Took
 
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
 DIRECT_P99_MS = 150
-"""For victims during attacks of clients that connect to the port directly, without the API server: docs/scheduling.md
-promises it.
+"""The target for victims while attackers connect to the port directly, without the API server (docs/scheduling.md).
 """
 
 
@@ -32,7 +31,8 @@ class Missed(str):
     """A missed target.
 
     Attributes:
-        is_waiting: without the wait for a processor the target would have been met: measure again on a quiet machine.
+        is_waiting: without the wait for a processor the target would have been met, so measure again on a quiet
+            machine.
     """
 
     __slots__ = ("is_waiting",)
@@ -44,7 +44,7 @@ class Missed(str):
 
 
 def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list[str]:
-    """Whether a percentile is above its target, and its value without waiting for a processor."""
+    """The missed target if a percentile is above it, with the value without waiting for a processor."""
     took_ms = percentile([took.answer_s for took in times], share) * 1000
     work_ms = percentile([took.work_s for took in times], share) * 1000
     if took_ms < most_ms:

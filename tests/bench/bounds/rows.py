@@ -110,7 +110,7 @@ def quiet(server: Server, asked: list[Question], seconds: float, report: Report)
 
 
 def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]:
-    """Wait until the server is fast again; a stuck server is killed and started again, for the next row."""
+    """Before the next row, wait until the server is fast again; kill and restart a stuck server."""
     end = time.monotonic() + SETTLE_S
     while server.is_alive and time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 1.0)

@@ -1,7 +1,6 @@
 """The server under measurement: `claimgate serve` in a separate process, with certificates, policies and a context.
 
-Knows flags and the first log line of the server. Of the server it knows only an address and a process id, as a client
-and the kernel do.
+Knows the flags, the first log line, the address and the process id of the server, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from certs.store import CA, SERVING, SERVING_KEY, Folder
 ROOT = Path(__file__).parents[3]
 START_S = 60
 UVLOOP = ".uvloop"
-"""The end of the name of a file of long callbacks that is about uvloop."""
+"""A file of long callbacks with this end of its name is about uvloop."""
 _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*port\b")
 
 
@@ -73,7 +72,7 @@ class Server:
         ]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
         said = _help(tree)
-        flag = "--only" if "--only " in said else "--policies"  # which replaced the shipped ones in older checkouts
+        flag = "--only" if "--only " in said else "--policies"  # in older checkouts it replaces all
         self._command += [word for path in policies for word in (flag, str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
         if found := _PROBE_PORT.search(said):

@@ -1,7 +1,7 @@
 """Expressions that are slow on long input. Each is the only one of a policy about Pods with the policy's label.
 
-The validation of each is false if it is evaluated to its end. So an allowed Pod under failurePolicy Fail means that
-an unfinished policy allowed it, and a Pod that an error denies under Ignore means that a policy denied it wrongly.
+The validation of each is false if it is evaluated to its end. So two answers are wrong: a Pod that is allowed under
+failurePolicy Fail, and a Pod that an error denies under Ignore.
 """
 
 from __future__ import annotations

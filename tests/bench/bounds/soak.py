@@ -1,8 +1,8 @@
 """Ten minutes of everything at once: `python -m tests.bench.bounds.soak --minutes 10`.
 
 Ordinary reviews, hostile reviews in a random order, hostile connections alternately, new policies and objects every 5
-s, and a worker process of the server killed every 10 s. No request of the victims may be lost, no answer may mix two
-generations, and the memory at the end must equal that at the beginning.
+s, and a worker process of the server killed every 10 s. No request of the victims may be lost. No answer may mix two
+generations. The memory at the end must equal the memory at the beginning.
 """
 
 from __future__ import annotations

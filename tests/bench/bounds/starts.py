@@ -1,4 +1,4 @@
-"""The first reviews after the server reported ready: each after a new start, no slower than later ones."""
+"""The first reviews after the server reports that it is ready must be as fast as later reviews."""
 
 from __future__ import annotations
 

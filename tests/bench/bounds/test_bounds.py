@@ -59,7 +59,7 @@ def test_every_attack_list_is_a_review_that_grows_with_its_size(maker):
 
 @pytest.mark.parametrize("one", slow_expressions.OWN, ids=lambda one: one.name)
 def test_a_slow_policy_is_false_where_it_ends(own, one):
-    """`ranges` and `texts of numbers` are always slow, and meet the limit of costs."""
+    """`ranges` and `texts of numbers` reach the cost limit for any Pod."""
     verdict = reviewed(review(one.pod(10)), own)
     spoke = [decision for decision in verdict.decisions if decision.policy == one.label]
     assert [decision.evaluation for decision in spoke] == [

@@ -39,7 +39,7 @@ def param(number: int) -> JSON:
 
 
 def write(folder: Path, number: int) -> None:
-    """Put a param in service, whole."""
+    """Replace the param as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / ".new"
     new.write_text(yaml.dump(param(number), Dumper=yaml.CSafeDumper))

@@ -1,9 +1,9 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
 Each runs in a separate process: with several threads in one process, the wait for Python's lock could not be measured.
-Each answer comes with the time for which client and server waited for a processor: the machine adds this time. A victim
-that waits long sends less; the reviews that it would have sent meanwhile count with the rest of the wait. Otherwise a
-stall of seconds would be one sample among thousands.
+Each answer has the time that client and server waited for a processor, which the machine adds. A victim that waits
+sends fewer reviews: the reviews that it would have sent count too, each with the rest of the wait. Otherwise a stall of
+seconds would be one sample among thousands.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self) -> Iterator[Took]:
-        """Values that are filled in at the end of the block, for any reason."""
+        """Values that are filled in when the block ends, also by an error."""
         took, (_, own), (ran, server), started = (
             Took(),
             _ran_and_waited_s(self._own),

@@ -1,7 +1,7 @@
 """Three admission controllers on this machine, each with the same sixteen policies, ready for requests over TLS.
 
-Gatekeeper and Kyverno keep their policies in an API server: a real one of tests/e2e/apiserver.py. They run outside of
-the cluster, as their flags for development allow; everything else is their default. claimgate reads files.
+Gatekeeper and Kyverno keep their policies in a real API server (tests/e2e/apiserver.py). They run outside of the
+cluster with their flags for development; all other settings are their defaults. claimgate reads files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START_S = 240
 
 @dataclass(frozen=True)
 class Named(Address):
-    """An address with a certificate for another name than localhost."""
+    """An address, and the name in its certificate if that is not localhost."""
 
     def trust(self) -> ssl.SSLContext:
         made = super().trust()
@@ -52,7 +52,7 @@ class Engine:
 
 @contextmanager
 def claimgate(folder: Path, _server: ApiServer) -> Iterator[Engine]:
-    """Ours."""
+    """claimgate."""
     folder.mkdir()
     written = folder / "policies.json"
     written.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": policies.claimgate()}))
@@ -164,7 +164,7 @@ def _define(server: ApiServer, files: list[Path]) -> None:
 
 
 def _made_kinds(server: ApiServer) -> int:
-    """How many kinds of constraints Gatekeeper has made of its templates, and are served."""
+    """How many kinds of constraints Gatekeeper has created from its templates and the API server serves."""
     listed = server.kubectl("api-resources", "--api-group=constraints.gatekeeper.sh", "-o", "name", code=None)
     return len(listed.stdout.split())
 

@@ -1,4 +1,4 @@
-"""The same policies for three engines: sixteen of three CEL validations each, as `make bench` serves them to claimgate.
+"""The same policies for three engines: the sixteen policies of `make bench`, with three CEL validations each.
 
 The expressions are those of tests/bench/bench_policies.py. Each engine wraps them in its own form:
 ValidatingAdmissionPolicy, ConstraintTemplate with Gatekeeper's CEL engine, Kyverno's ValidatingPolicy.
@@ -13,7 +13,7 @@ from tests.bench import bench_policies, traffic
 
 COUNT = 16
 NAMESPACES = ("attackers", *(f"attackers-{i}" for i in range(5)), *map(traffic.namespace, range(traffic.NAMESPACES)))
-"""For the reviews: Gatekeeper looks up the namespace of an object, and denies without one."""
+"""The namespace of the reviews: Gatekeeper looks it up, and denies an object without one."""
 _RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
 
 
