@@ -32,7 +32,7 @@ _OPTIONS: Final = ReviewOptions(advice=True, sees_all_namespaces=True)
 _SIMULATED: Final = ReviewOptions(sees_all_namespaces=True)
 _WORDS: Final = {"can-start": "can start", "nothing-found": "nothing found"}
 _OPEN: Final = frozenset(("can start", "unknown"))
-"""Answers of which `nothing found that stops it; nodes …` is a valid form."""
+"""Answers for which `nothing found that stops it; nodes …` is also right."""
 
 
 class Judged(NamedTuple):

@@ -40,7 +40,7 @@ def review(obj: JSON, operation: str = "CREATE", old: JSON = None) -> JSON:
 
 
 def longest(make: Make, size: int) -> int:
-    """How many items make an object of about this size; a multiple of four."""
+    """How many items give an object about this size; a multiple of four."""
     number = 256
     while len(json.dumps(make(number))) < size:
         number *= 4

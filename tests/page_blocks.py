@@ -93,7 +93,7 @@ def _block(match: re.Match[str]) -> Block:
 
 
 def outputs_of(blocks: list[Block], checkout: Path) -> Iterator[tuple[Block, list[str]]]:
-    """Run the blocks of a page in one shell: each block that is run, with what each of its commands printed.
+    """Run the blocks of a page in one shell. Yield each block that is run, with the output of each of its commands.
 
     `checkout` is an empty folder, which becomes the copy that the shell works in.
     """
@@ -118,7 +118,7 @@ def outputs_of(blocks: list[Block], checkout: Path) -> Iterator[tuple[Block, lis
 _REPORT_FAILURE = (
     'code=$?; case "$code $BASH_COMMAND" in "1 claimgate "*) ;; *) echo "exit code $code: $BASH_COMMAND" ;; esac'
 )
-"""claimgate exits with 1 for findings, which are no failure of the page."""
+"""claimgate exits with 1 for findings. That is not a failure of the page."""
 
 
 def _script(blocks: list[Block]) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _environment(checkout: Path) -> dict[str, str]:
 
 
 def shows(shown: str, printed: str) -> bool:
-    """Whether a page shows the output of a command; `…` in the page matches any text."""
+    """Whether a page shows the output of a command. `…` in the page matches any text."""
     lines = (
         r"(?:[^\n]*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip("\n").split("…"))) + r"\n"
         for line in shown.splitlines(keepends=True)
@@ -149,7 +149,7 @@ def shows(shown: str, printed: str) -> bool:
 
 
 def written_anew(text: str, checkout: Path) -> str:
-    """The page with what its commands print now; output that the page still shows stays, with its `…`."""
+    """The page with the current output of its commands. Output that the page already shows stays, with its `…`."""
     ran = outputs_of([*blocks_of(text)], checkout)
 
     def anew(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Random regular expressions: deep, wide, counted, with Unicode classes. Some of them are refused."""
+"""Random regular expressions with nesting, alternatives, counts and Unicode classes. claimgate refuses some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every regular expression of the program, with how it is used, found in the source."""
+"""Finds every regular expression in the source of the program, and how it is used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Expression:
     """A regular expression.
 
     Attributes:
-        home: its module, such as `webhook.apimachinery.names`, and its name, or its line of code without a name.
+        home: its module, such as `webhook.apimachinery.names`, and its name; without a name, its line of code.
         pattern: the compiled expression; None if the program builds it at run time.
         uses: the called methods; "match from" for `match` with a start position, "" if the expression is passed on.
     """
@@ -34,7 +34,7 @@ class Expression:
 
     @property
     def use(self) -> Use:
-        """Return the use of the expression, by the most demanding method."""
+        """Return how the expression is used, by the method that can take the most time."""
         if not self.uses or self.uses & {"", "match from", *_ANYWHERE}:
             return Use.ANYWHERE
         return Use.WHOLE if "fullmatch" in self.uses else Use.BEGINNING
@@ -58,7 +58,7 @@ def find_expressions() -> dict[str, Expression]:
 
 
 def _name(home: str) -> str:
-    """Return the name that an expression, or a table of some, has in its module."""
+    """Return the name of an expression, or of a table of expressions, in its module."""
     return home.partition("[")[0].rpartition(".")[2]
 
 

@@ -1,9 +1,9 @@
-"""Builds what a release consists of into dist/, and checks it: `make release`. It publishes nothing.
+"""Builds and checks the files of a release in dist/: `make release`. It publishes nothing.
 
-Wheel and source distribution, the lock file of both the wheel and its dependencies, the Helm chart, the context of the
-container image, the bill of materials, the manifest of the kubectl plug-in with its checksum, and SHA256SUMS. The wheel
-is installed into a new environment by that lock file, and
-`version`, `explain`, `audit` and `demo` run there.
+The files are the wheel and the source distribution, a lock file of the wheel and its dependencies, the Helm chart, the
+context of the container image, the bill of materials, the manifest of the kubectl plug-in with its checksum, and
+SHA256SUMS. The wheel is installed into a new environment by that lock file, and `version`, `explain`, `audit` and
+`demo` run there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IMAGE_FOLDERS = ("policies", "docs/rules", "deploy/samples", "deploy/claimgate.1
 
 
 def main() -> int:
-    """Build, check, and name what was made."""
+    """Build and check the files, and print their names."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     _python()
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _python() -> None:
-    """Wheel and source distribution, by the locked build backend."""
+    """Build wheel and source distribution with the locked build backend."""
     code = "import sys; from hatchling.build import build_sdist, build_wheel; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, str(DIST)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
@@ -88,7 +88,7 @@ def _tracked(*names: str) -> list[str]:
 
 
 def _archive(place: Path, names: Iterable[str], below: str, folder: str) -> None:
-    """An archive that is the same whenever it is made of the same files."""
+    """Write an archive. The same files always give the same bytes."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(names):

@@ -1,4 +1,4 @@
-"""The names that users write or read, and those of the last release.
+"""The names that users write or read, and the names of the last release.
 
 `python -m tests.stricter_rules --record X.Y.Z`, the last step of a release, also records the names. Until the next
 release CHANGELOG names each name that is added or removed.
@@ -51,7 +51,7 @@ def released_version() -> str:
 
 
 def changes_since(version: str, changelog: str) -> str:
-    """The part of the changelog above the section of a version."""
+    """The changelog above the section of a version."""
     return changelog.partition(f"\n## [{version}]")[0]
 
 

@@ -1,7 +1,7 @@
-"""Tests that are tables: one test asks every row, and names each row that fails.
+"""Tests that are tables: one test runs every row, and names each row that fails.
 
-pytest needs about ten milliseconds for any test: a table of hundreds of rows that take one millisecond each is one
-test. Rows that take long are better told apart by `pytest.mark.parametrize`.
+pytest needs about ten milliseconds for any test, so a table of hundreds of quick rows is one test. For slow rows,
+`pytest.mark.parametrize` is better.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ LONGEST = 80
 
 
 def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:
-    """Return the rows of `pytest.mark.parametrize`: `make test` runs every n-th row, and `make slow` the others. For
-    tables with rows that each need a process or a second: a change that breaks the whole table is found at once. A row
+    """Return the rows for `pytest.mark.parametrize`: `make test` runs every n-th row, and `make slow` the others. This
+    is for rows that need a process or a second: `make test` still finds a change that breaks the whole table. A row
     that is a tuple gives several parameters.
     """
     return [row if at % every == 0 else _slow_row(row) for at, row in enumerate(rows)]
 
 
 def _slow_row(row: Any) -> Any:
-    if isinstance(row, type(pytest.param())):  # which is also a tuple
+    if isinstance(row, type(pytest.param())):  # it is a tuple, too
         return pytest.param(*row.values, marks=[*row.marks, pytest.mark.slow], id=row.id)
     return pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
 
@@ -39,12 +39,12 @@ def all_rows(
     rows: Iterable[Any] | Callable[[], Iterable[Any]],
     ids: Iterable[str] | Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Like `pytest.mark.parametrize`, as one test; other parameters are fixtures, which all rows share.
+    """Like `pytest.mark.parametrize`, but as one test. Other parameters are fixtures, which all rows share.
 
     Args:
         names: the parameters that a row gives.
-        rows: for each row a tuple, or one value where there is one parameter; a function gives them when the test runs.
-        ids: the names of the rows, or what makes one of a value.
+        rows: a tuple for each row, or a value if there is one parameter; or a function, called when the test runs.
+        ids: the names of the rows, or a function from a value to a name.
     """
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     written = ids if ids is None or callable(ids) else list(ids)

@@ -1,7 +1,7 @@
 """Writes the bill of materials of the image: `make sbom`. CycloneDX 1.6, from requirements.lock.
 
-Every locked package is in it with its version, its package URL and the hashes that pip checks; the application depends
-on those that pyproject.toml names. The same lock file makes the same text.
+It has the version, the package URL and the hashes of every locked package. The application depends on the packages that
+pyproject.toml names. The same lock file gives the same text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
     """CycloneDX JSON of a lock file, valid by its schema."""
-    from cyclonedx.schema import SchemaVersion  # importing it takes four seconds, which reading a version does not need
+    from cyclonedx.schema import SchemaVersion  # the import takes four seconds
     from cyclonedx.validation.json import JsonStrictValidator
 
     flags = ["--output-reproducible", "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"]
@@ -30,7 +30,7 @@ def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
     made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     references = {normalised(one["name"]): one["bom-ref"] for one in made["components"]}
     for one in made["components"]:
-        del one["description"]  # the lines of the lock file again
+        del one["description"]  # it repeats the lines of the lock file
     (root,) = (one for one in made["dependencies"] if one["ref"] == made["metadata"]["component"]["bom-ref"])
     root["dependsOn"] = sorted(references[name] for name in declared())
     text = json.dumps(made, indent=2) + "\n"

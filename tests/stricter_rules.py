@@ -1,8 +1,8 @@
 """Which rules of the shipped policies are stricter than in the last release, and whether that is allowed.
 
 A rule that did not deny warns for one release before it denies, and CHANGELOG names it at each of these steps.
-`python -m tests.stricter_rules` prints what is stricter. With `--record` it writes down what a release does, and the
-names of verbs, flags and formats: the last step of making one (CONTRIBUTING.md).
+`python -m tests.stricter_rules` prints what is stricter. With `--record` it records what each rule of a release does,
+and the names of verbs, flags and formats. This is the last step of a release (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _actions(
 
 
 def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Each policy and rule that does more than it did, with what it did ("" for nothing) and what it does."""
+    """Each policy and rule that is stricter now, with its old action ("" for none) and its new action."""
     for place, action in sorted(now.items()):
         before = released.get(place, "")
         if _STRICTNESS[action] > _STRICTNESS[before]:
@@ -76,7 +76,7 @@ def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str],
 
 
 def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
-    """The mistakes of rules that became stricter; `unreleased` is what the changelog says of changes since then."""
+    """The mistakes of rules that became stricter. `unreleased` is the changelog since the last release."""
     for (policy, rule), before, action in stricter(released, now):
         if action == "Deny" and before != "Warn":
             told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"
@@ -86,7 +86,7 @@ def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
 
 
 def read(text: str) -> Actions | None:
-    """The content of a record, or None if nothing was released."""
+    """The content of the record, or None before the first release."""
     if text == NOTHING_RELEASED:
         return None
     rows = (line.split() for line in text.splitlines() if not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""A terminal as a picture: commands and what they print, as SVG without fonts or scripts from elsewhere."""
+"""A picture of a terminal: commands and their output as SVG, without external fonts or scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verb, flag, setting, format or metric that is added or removed has its lines in the changelog and in the docs."""
+"""The changelog and the docs name each added or removed verb, flag, setting, format and metric."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAGES = {
     "flag": (["docs/verbs.md"], "{}"),
     "setting": (["docs/settings.md"], "`{}`"),
 }
-"""The page that has each name, and how the name is written there. Some are made: `make docs`."""
+"""The page that has each kind of name, and how the name is written there. `make docs` writes some of the pages."""
 
 
 def unreleased() -> str:
-    """The part of the changelog about what is not released."""
+    """The unreleased part of the changelog."""
     return changes_since(released_version(), released_names.CHANGELOG.read_text())
 
 

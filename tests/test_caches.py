@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "caches.md").read_text()
 DECORATORS = ("cache", "lru_cache", "cache_for_short_texts")
 TABLE = "TwoGenerationCache"
 IMPLEMENTS = "caches"
-"""The module of `cache_for_short_texts`, which uses one for every function that it decorates."""
+"""The module of `cache_for_short_texts`, which creates a cache for every function that it decorates."""
 
 
 def name_of(node: ast.expr) -> str:
@@ -37,7 +37,7 @@ def caches_of(tree: ast.Module) -> Iterator[str]:
 
 
 def caches() -> list[str]:
-    """All of them, as `module.function`."""
+    """All caches, as `module.function`."""
     texts = {path: path.read_text() for path in sorted((ROOT / "webhook").rglob("*.py"))}
     return [
         f"{path.stem}.{name}"

@@ -1,6 +1,6 @@
-"""A walk over a list that a user can lengthen looks at the clock on the way, as often as its elements are work.
+"""A walk over a list that a user can lengthen checks the clock, in proportion to the work.
 
-`python -m tests.bench.bench_many_elements` finds lists without charges, by the clock. Here looks are counted.
+`python -m tests.bench.bench_many_elements` finds uncharged lists by the clock. This test counts the checks.
 """
 
 from collections.abc import Callable, Iterator

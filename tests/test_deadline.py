@@ -1,4 +1,4 @@
-"""Until when a review may run: work is charged, the clock is read in steps."""
+"""How long a review may run: work is charged, and the clock is read after some work."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The site of the documentation: every page can be reached, and links read as titles."""
+"""The documentation site: links lead to every page, and the text of a link is a title."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ def test_every_page_of_docs_is_in_the_navigation():
 
 
 def test_every_link_to_a_part_of_a_page_leads_to_a_heading():
-    """As the strict build demands, which only `make nightly` runs."""
+    """The strict build also checks this, but only `make nightly` runs it."""
     anchors = cache(lambda page: anchors_of_headings(page.read_text()))
     lost = []
     for page in (*PAGES, *sorted((DOCS / "rules").glob("*.md"))):

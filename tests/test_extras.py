@@ -1,7 +1,7 @@
 """`pipx install .` is small and runs everything that needs only files. Other commands name the extra to install.
 
-The wheel and the packages that it declares without extras are put into a folder, as an install puts them there, and
-used by an interpreter that sees nothing else. No network is needed.
+A folder gets the wheel and the packages that it needs without extras, as an install would write them. An interpreter
+runs with this folder alone. No network is needed.
 """
 
 import importlib.metadata
@@ -89,14 +89,14 @@ def closure(requirements):
 
 
 def size_mb(distributions):
-    """How much pip unpacks for them, in MB."""
+    """The unpacked size of the distributions, in MB."""
     files = (file for each in distributions.values() for file in each.files or () if file.suffix != ".pyc")
     return sum(Path(file.locate()).stat().st_size for file in files if Path(file.locate()).is_file()) / MEGABYTE
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the wheel and what it needs without extras."""
+    """A folder with the wheel and the packages that it needs without extras."""
     folder, built = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("built")
     wheel = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", wheel, str(built)], cwd=ROOT, check=True, capture_output=True)
@@ -129,7 +129,7 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line(row, installed, tmp_
     done = claimgate(installed, tmp_path, *arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.splitlines()
-    if arguments[0] == "serve":  # a line of its log
+    if arguments[0] == "serve":  # the server writes a log line
         lines = [f"error: {json.loads(line)['error']}" for line in lines]
     told = [line for line in lines if line.startswith("error: ")]
     assert len(told) == 1
@@ -138,7 +138,8 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line(row, installed, tmp_
 
 
 def test_pages_install_by_one_line():
-    """README's line, with the extra that a page is about: never by the bare name, which is another package's."""
+    """Pages have the install line of README with their own extras, and never the bare name, which is another package on
+    public indexes."""
     allowed = re.compile(r"pipx install(?: --force)? '\.\[serve,live(?:,\w+)?\]'|pipx install \.(?= |`)")
     others = {("docs/python.md", "pip install ."), ("docs/clusters.md", "pip install --no-index --no-deps wheels/*")}
     pages = {
@@ -166,20 +167,21 @@ def test_every_verb_has_a_test():
 
 
 def test_an_installation_without_extras_is_small():
-    """The kubernetes client by itself is more than twice as large."""
+    """The kubernetes client alone is more than twice as large."""
     small, whole = closure(PROJECT["dependencies"]), closure(_everything())
     assert size_mb(small) < MOST_MB
     assert size_mb(whole) > 4 * size_mb(small)
 
 
 def _everything():
-    """All that `all` installs; Ray is not in it."""
+    """The requirements of the extra `all`; Ray is not one of them."""
     extras = {name: texts for name, texts in PROJECT["optional-dependencies"].items() if name not in ("all", "ray")}
     return [*PROJECT["dependencies"], *(text for texts in extras.values() for text in texts)]
 
 
 def test_the_message_knows_every_package_of_the_extras():
-    """Imported names, of those that the extras declare and of those that come with them and are imported here."""
+    """The names are those of imports: packages of the extras, and packages that come with them and that claimgate
+    imports."""
     names = {
         "cel-python": "celpy",
         "opentelemetry-sdk": "opentelemetry",

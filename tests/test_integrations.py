@@ -31,7 +31,7 @@ GOOD = "examples/research-team/good/volcano-job.yaml"
 
 
 def shell(script, *, cwd=ROOT, **variables):
-    """Run a step as CI does: bash, and it ends at the first failure."""
+    """Run a step as CI does: in bash, until the first failure."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **variables}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
@@ -91,7 +91,7 @@ def test_the_action_passes_where_all_is_well(tmp_path):
 
 
 def test_items_of_the_action_are_lines(tmp_path):
-    """A blank is a part of a path, and so are characters that a shell would expand."""
+    """A path may have blanks, and characters that a shell would expand."""
     folder = tmp_path / "a checkout"
     for name in ("my manifests", "the cluster", "no * at all"):
         (folder / name).mkdir(parents=True)
@@ -130,7 +130,7 @@ def pull_request(tmp_path):
 
 
 def audited_files(folder):
-    """The files that the report has findings in, or copies of an object with a finding."""
+    """The files in which the report names a finding, or a copy of an object with a finding."""
     (run,) = json.loads((folder / "claimgate.sarif").read_text())["runs"]
     return sorted({uri for each in run["results"] for uri in files_of_result(each)})
 
@@ -198,7 +198,7 @@ def test_git_in_the_action_runs_no_program_of_the_checkout(pull_request, tmp_pat
 
 
 def test_inputs_reach_the_shell_only_as_variables():
-    """An input that is put into a script would be run by it."""
+    """A script would run an input that is inserted into its text."""
     assert [name for name, step in STEPS.items() if "${{" in step.get("run", "")] == []
 
 
@@ -257,7 +257,7 @@ def test_the_job_of_gitlab_writes_its_report(tmp_path):
 
 
 def test_more_arguments_of_both_jobs_are_lines_that_no_shell_reads(tmp_path):
-    """A baseline with a blank in its name, and an argument that a shell would run."""
+    """The baseline has a blank in its name, and a shell would run the argument."""
     (checkout := tmp_path / "checkout").mkdir()
     shutil.copy(ROOT / BROKEN, checkout / "job.yaml")
     known, touched = "known findings.json", f"$(touch {tmp_path / 'touched'})"
@@ -404,7 +404,7 @@ def test_no_page_tells_users_to_run_python_in_their_folder():
         for page in pages
         if page.is_file()
         for line in page.read_text(errors="replace").splitlines()
-        if told.search(line) and page.parent.name != "servers"  # what commands of manifests may be
+        if told.search(line) and page.parent.name != "servers"  # manifests may have these commands
     ]
     assert lines == []
 
@@ -415,7 +415,7 @@ def test_the_manual_is_up_to_date():
 
 
 def test_kubectl_finds_the_plugin():
-    """As krew installs it: a file of that name in the PATH."""
+    """krew installs the plug-in as a file with this name in the PATH."""
     kubectl = shutil.which("kubectl", path=f"{os.environ['PATH']}{os.pathsep}/usr/local/kubebuilder/bin")
     if kubectl is None:
         pytest.skip("needs kubectl")
@@ -426,7 +426,7 @@ def test_kubectl_finds_the_plugin():
 
 
 def test_the_plugin_knows_every_verb():
-    """An unknown verb is a resource for kubectl."""
+    """kubectl takes an unknown verb as a resource."""
     text = (ROOT / "deploy" / "kubectl" / "kubectl-claimgate").read_text()
     (known,) = re.findall(r"^  ([a-z-]+(?:\|[a-z-]+)+)\) exec claimgate", text, re.MULTILINE)
     assert set(known.split("|")) == set(VERBS)
@@ -496,7 +496,7 @@ def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_line_starts_where_posix_is_not(tmp_path):
-    """As on Windows: without fork and without the modules that only POSIX has."""
+    """Like Windows: without fork, and without modules that only POSIX has."""
     code = (
         "import os, sys\n"
         "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios', 'uvloop'): sys.modules[name] = None\n"

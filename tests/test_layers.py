@@ -36,7 +36,7 @@ LAYERS = (
     {"cli", "__main__"},
 )
 TOP = "cli", "__main__"
-"""The program: the one of the last layer that starts the other."""
+"""The start of the program; `__main__` starts `cli`."""
 LAYER = {folder: height for height, folders in enumerate(LAYERS) for folder in folders}
 
 CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
@@ -86,16 +86,16 @@ FOLDERS = {
     "pydantic": {"manifests", "workloads", "facts", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
-"""Packages that a declared one is built on and shows."""
+"""Imported packages that come with a declared package."""
 RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
 """The base of records, in every folder; docs/decisions/0016-records-are-structs.md says why."""
 UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
-"""Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that is installed with it."""
+"""uvicorn chooses uvloop, and claimgate never imports it. The other is a part of the package `opentelemetry`."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """The parsed modules, each parsed once for all tests."""
+    """A module, which is parsed once for all tests."""
 
     imports: tuple[str, ...]
     docstring: str | None
@@ -108,7 +108,7 @@ def parsed(path):
 
 
 def imports(path):
-    """Absolute names that a module imports, at the top, inside functions or only for types."""
+    """The absolute names that a module imports: at its top, inside functions, or only for types."""
     return parsed(path).imports
 
 

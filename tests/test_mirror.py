@@ -1,4 +1,5 @@
-"""The tests of a folder are easy to find: ARCHITECTURE.md has the suites that cover it, and they import it."""
+"""The tests of a folder are easy to find: ARCHITECTURE.md names the suites that cover it, and these import the
+folder."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_every_folder_has_a_row() -> None:
 
 @pytest.mark.parametrize("folder", SUITES)
 def test_the_suites_of_a_folder_test_it(folder: str) -> None:
-    """One suite imports it; commands are tried through the command line in cli."""
+    """A suite of the folder imports it. Tests of commands import the command line, `cli`."""
     wanted = {"commands": "webhook.cli"}.get(folder, f"webhook.{folder}")
     for suite in SUITES[folder]:
         assert files_of(suite), suite
@@ -48,7 +49,7 @@ def test_the_suites_of_a_folder_test_it(folder: str) -> None:
 
 
 def test_every_folder_of_tests_is_named() -> None:
-    """A folder of tests is in the table, or in the sentence below it, or it measures."""
+    """A folder of tests is in the table or the list below it, or has benchmarks."""
     others = {"tests/bench", "tests/certs", "tests/data", "tests/deploy", "tests/e2e", "tests/policies"}
     others.add("tests/precision")
     folders = {

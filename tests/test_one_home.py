@@ -1,4 +1,4 @@
-"""Each fact is in one place: two copies of a table or a pattern would differ one day."""
+"""Each fact is in one place, because two copies of a table or a pattern would soon differ."""
 
 import ast
 import pathlib
@@ -48,7 +48,7 @@ def test_a_rule_is_declared_once():
         for each in yamlfile.read(path)
         for rules in each.value["policies"].values()
         for rule in rules
-        if "title" in rule  # one without refers to another validation's
+        if "title" in rule  # without a title, it refers to another rule
     ]
     assert checks
     assert own

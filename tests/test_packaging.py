@@ -1,4 +1,4 @@
-"""The installed package: a wheel with the policies and samples inside, built from locked tools; locks without a host."""
+"""The wheel has the policies and samples, and is built with locked tools. Lock files name no host."""
 
 import itertools
 import re
@@ -47,7 +47,7 @@ def test_the_wheel_holds_policies_samples_and_both_packages(wheel):
 
 
 def test_the_wheel_works_alone(wheel, tmp_path):
-    """Unpacked elsewhere, with the policies it carries."""
+    """The wheel, unpacked in another folder, runs with its own policies."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     review = "webhook/_samples/reviews/03-batchsandbox-gpu-all.json"
     assert "denied 400 BadRequest" in claimgate(tmp_path, "replay", review)

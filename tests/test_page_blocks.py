@@ -99,7 +99,7 @@ def test_no_code_block_is_indented() -> None:
 
 
 def _width_of_list_marker(line: str) -> int:
-    """How far the text of a list item is indented, which is no code; 0 outside of lists."""
+    """The indentation of the text of a list item, which does not mark code; 0 outside of lists."""
     marker = re.match(r" *(?:[-*]|\d+\.) +| {2,3}(?=\S)", line)
     return len(marker[0]) if marker else 0
 
@@ -175,7 +175,7 @@ READ_BY = {
 def _assert_that_this_part_of_an_object_excepts_a_finding(
     part: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The part, in an object that breaks the rule that the part names, leaves out one finding and has no warning."""
+    """In an object that breaks its rule, the part makes an exception for one finding, and gives no warning."""
     if part.startswith("spec:"):
         broken = (ROOT / "examples/research-team/broken/mpijob-slots.yaml").read_text()
         text = broken.replace("spec:\n  slotsPerWorker: 4\n", part)

@@ -1,4 +1,5 @@
-"""Private parts of dependencies are used in one module of each folder, checked at start, and bounded in pyproject."""
+"""One module of a folder uses private parts of dependencies. They are checked at start, and pyproject bounds the
+versions."""
 
 import ast
 import itertools

@@ -64,7 +64,7 @@ ANSWERS = {
     "see findings in my editor": ("docs/integrations.md", "## Editors"),
     "check a job from a notebook": ("docs/python.md", "import claimgate"),
 }
-"""What platform engineers and data scientists ask, with the page of the answer and words of the answer."""
+"""Questions of platform engineers and data scientists, with the page and words of the answer."""
 
 
 def linked_pages(page):

@@ -65,7 +65,7 @@ def test_the_policy_of_readme_is_the_one_that_its_suite_tests():
 
 
 def ran(shown):
-    """Console text with what its commands print now."""
+    """Console text with the current output of its commands."""
     with tempfile.TemporaryDirectory() as folder:
         return written_anew(f"```console\n{shown}```", Path(folder) / "checkout")[len("```console\n") : -len("```")]
 
@@ -94,7 +94,7 @@ def test_the_exit_table_is_that_of_help(code):
 
 
 def policies():
-    """The table of shipped policies: a row each, in the order of their folders."""
+    """The table of shipped policies: a row for each policy, in the order of the folders."""
     rows = ["| policy | what it says |", "|---|---|"]
     for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
         rest = sorted(path for path in folder.glob("*.yaml") if path.stem not in ("policy", "suite"))
@@ -108,7 +108,7 @@ def policies():
 
 
 def commands():
-    """Every command that the command line has, by what is written to call it."""
+    """Every command, by the words that call it."""
     group = typer.main.get_command(create_typer_application())
     for verb in VERBS:
         command = group.get_command(None, verb)
@@ -124,7 +124,7 @@ def has(command, setting):
 
 
 def settings():
-    """The table of settings: a row each, with the verbs that have its flag."""
+    """The table of settings: a row for each setting, with the verbs that have its flag."""
     rows = ["| flag | variable | default | verbs | meaning |", "|---|---|---|---|---|"]
     for each in SETTINGS:
         verbs = dict.fromkeys(name.split()[0] for name, command in commands() if has(command, each))
@@ -134,7 +134,7 @@ def settings():
 
 
 def output_formats():
-    """The table of output formats: a row each, in the order of the declaration."""
+    """The table of output formats: a row for each format, in the order of the declaration."""
     rows = ["| format | for | content |", "|---|---|---|"]
     rows += [f"| `{each.name}` | {each.audience} | {each.content} |" for each in FORMATS]
     return "".join(f"{row}\n" for row in rows)

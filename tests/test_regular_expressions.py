@@ -1,4 +1,4 @@
-"""Every regular expression of the program needs linear time, by its structure; the others are listed with their limits.
+"""Every regular expression of the program has a structure that needs linear time, or is listed with its limits.
 
 docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites the list of expressions.
 """
@@ -62,7 +62,7 @@ def test_the_page_lists_the_caches_of_the_code() -> None:
 
 
 def test_expressions_are_compiled_only_with_re() -> None:
-    """Nothing escapes the list by another name of `re`."""
+    """No expression is missing in the list because `re` has another name."""
     for path in (path for folder in ("webhook", "claimgate", "certs") for path in (ROOT / folder).rglob("*.py")):
         lines = [
             line for line in path.read_text().splitlines() if re.match(r"\s*(from re import|import\b.*\bre\b)", line)
@@ -162,7 +162,8 @@ def _match(pattern: re.Pattern[Any], use: Use, text: Any) -> None:
 
 
 def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
-    """Yield makers of texts: each piece of a pattern, and some pairs, repeated, with and without an end that fails."""
+    """Yield functions that make texts: pieces of a pattern and pairs of pieces are repeated, with and without an end
+    that fails."""
     is_text = isinstance(pattern.pattern, str)
     written = pattern.pattern if is_text else pattern.pattern.decode("latin-1")
     pieces = sorted({*re.findall(r"\w+|[^\w\\]", written), "a", "0", " ", "\n", '"', "\\", "-", "A_"})
@@ -178,7 +179,7 @@ def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
 
 
 def test_options_of_read_are_parsed_once() -> None:
-    """Each place of `read` is replaced together with its options, so no text is read twice."""
+    """`read` is replaced together with its options at each place, so no text is read twice."""
     script = "$X; read " + "-read " * 2_000
     assert [match.span() for match in _READ_INTO.finditer(script)] == [(4, len(script))]
 

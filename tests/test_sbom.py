@@ -1,4 +1,4 @@
-"""The bill of materials names every package that is locked, with the hashes that pip checks."""
+"""The bill of materials names every locked package, with the hashes that pip checks."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How much of a large space of cases the tests walk: every n-th case in `make test`, all of them in `make fuzz`."""
+"""How many of many cases the tests run: every n-th case in `make test`, and all cases in `make fuzz`."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,5 +11,5 @@ Case = TypeVar("Case")
 
 
 def some(cases: Iterable[Case], every: int) -> Iterator[Case]:
-    """Every n-th of the cases, the same ones each time; all of them where the tests are to be thorough."""
+    """Every n-th case, always the same cases; all cases in `make fuzz`."""
     return islice(cases, 0, None, 1 if THOROUGH else every)

@@ -27,7 +27,7 @@ USES: Mapping[str, tuple[Use, str]] = {
     "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
     "webhook.workloads.table._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
-"""How an expression is used, where its module does not show it."""
+"""How an expression is used, if its module does not show this."""
 
 BOUNDED: Mapping[str, str] = {
     "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
@@ -70,7 +70,7 @@ BOUNDED: Mapping[str, str] = {
 
 
 def page() -> str:
-    """The whole page: what a person wrote, and the tables between the marks."""
+    """The whole page: the text of its author, with new tables between the marks."""
     before, _, rest = PAGE.read_text().partition(_BEGINS)
     return "\n".join([f"{before}{_BEGINS}", *_tables(), _ENDS]) + rest.partition(_ENDS)[2]
 

@@ -1,4 +1,4 @@
-"""Pod templates as people write them, and policies about Pods: random, from a seed."""
+"""Random pod templates as people write them, and random policies about Pods, from a seed."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def made(api_version: str, kind: str, spec: JSON, **labels: str) -> JSON:
 
 
 def pod(template: JSON) -> JSON:
-    """A Pod as an API server sends it; Pods of files also get this form."""
+    """A Pod in the form that an API server sends; Pods of files get the same form."""
     written = made("v1", "Pod", template["spec"], **labels_of(template))
     return with_api_defaults(pod_as_sent(decode_object(written, POD).value), POD)
 
@@ -253,7 +253,8 @@ GPUS: Final = (
     " || !('nvidia.com/gpu' in c.resources.limits)"
     " || quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('8')) <= 0)"
 )
-"""The policy as people write it. `gpu-maximum` of `policies init` reads a fact, which needs to know more of a pod."""
+"""The policy as people write it. The policy `gpu-maximum` of `policies init` would need more fields, because it reads a
+fact."""
 
 CHANGES: Final = {"gpu-toleration": TAINT, "nccl-environment": NCCL}
 
@@ -341,7 +342,7 @@ def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str
 
 
 def without_value(value: Any, added: JSON) -> Any:
-    """A JSON value without an added element, and without the lists that were created for it."""
+    """A JSON value without an element that a mutation added, and without the lists that the mutation created for it."""
     if isinstance(value, dict):
         inner = {key: without_value(each, added) for key, each in value.items()}
         return {key: each for key, each in inner.items() if each != [] or value[key] == []}

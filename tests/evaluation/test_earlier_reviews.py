@@ -50,8 +50,8 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
 
 
 def test_too_expensive_messages_deny_also_after_a_cheap_pod() -> None:
-    """The API server evaluates every messageExpression, even of rules that hold. Without budget left, no rule has a
-    result."""
+    """The API server evaluates every messageExpression, also of rules that hold. When the budget is used up, every rule
+    fails."""
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
     rule = {**NO_HOST, "messageExpression": costly}

@@ -1,4 +1,4 @@
-"""expand: objects: a policy about objects inside others, with messages re-rooted."""
+"""`expand: objects` applies a policy to objects inside others; messages have the whole path."""
 
 from __future__ import annotations
 

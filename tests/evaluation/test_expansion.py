@@ -1,4 +1,4 @@
-"""expand: pods: a Pod policy on every pod template, with messages and mutations re-rooted."""
+"""`expand: pods` applies a Pod policy to every pod template; messages and mutations have the whole path."""
 
 import pytest
 
@@ -242,7 +242,7 @@ def test_a_bare_pod_spec_accepts_mutations_of_its_spec():
     found = replace(found, table=Table((row,)))
     obj = {"apiVersion": "example.com/v1", "kind": "Bare", "metadata": {"name": "b"}, "spec": {"podSpec": {"a": 1}}}
     changed, (decision,) = apply_mutating_policies(request_context(found, request(obj, resource="bares"), CLUSTER))
-    assert decision.action == "deny"  # a Pod has no field x
+    assert decision.action == "deny"  # a PodSpec has no field x
     found = replace(
         policies(mutating('[JSONPatch{op: "add", path: "/spec/hostNetwork", value: true}]', annotations=EXPAND)),
         table=Table((row,)),

@@ -1,4 +1,4 @@
-"""expand: pods covers pods that are not in an object, such as the pods of a TrainJob, and reports pods that it cannot
+"""`expand: pods` covers pods that are not in an object, such as the pods of a TrainJob, and reports pods that it cannot
 read.
 """
 
@@ -141,7 +141,7 @@ def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     ],
 )
 def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places: list[str]) -> None:
-    """KServe makes these of the runtime and of fields beside it."""
+    """KServe creates these pods from the runtime and from the fields of the part."""
     metadata = {"name": "s", "namespace": "team"}
     service = {
         "apiVersion": "serving.kserve.io/v1beta1",
@@ -167,7 +167,7 @@ def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places:
     ],
 )
 def test_an_object_without_a_template_is_not_evaluated(kind: str, spec: JSON) -> None:
-    """Its pods are those of another object."""
+    """The template of its pods is in another object, or absent."""
     api_version, name = kind.split()
     obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
     assert said(obj, AT_MOST_4) == [("unknown", f"not evaluated: {name} has no whole pod template")]

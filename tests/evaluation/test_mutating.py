@@ -273,7 +273,7 @@ NESTED = [{"name": "v0", "expression": "{'x': 'y'}"}] + [
     ],
 )
 def test_a_value_that_names_its_parts_again_and_again_is_not_written(change):
-    """Sixty variables, each with the one before twice: as JSON, more than all memory."""
+    """Sixty variables, each with the previous variable twice: as JSON, this exceeds any memory."""
     policy = mutating(change, rule=CONFIG_MAPS, variables=DOUBLED)
     found, (decision,) = changed(policy)
     assert found is MAP

@@ -92,7 +92,7 @@ def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, st
 
 
 def compare(seeds: range, kinds_for_each: int) -> None:
-    """Compare the verdict for a template in a Pod with the verdicts for some kinds, with a policy for each seed."""
+    """Compare the verdict for a template in a Pod with the verdicts for other kinds. Each seed makes one policy."""
     for seed in seeds:
         random = Random(seed)
         template = random_template(random)
@@ -113,7 +113,7 @@ def compare(seeds: range, kinds_for_each: int) -> None:
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
-    """The policy changes no other parts."""
+    """Assert that the policy changes only the fields that it changes in a Pod."""
     for part in ("metadata", "spec"):
         for field, value in (changed.get(part) or {}).items():
             if before[part].get(field) == after[part].get(field):

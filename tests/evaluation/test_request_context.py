@@ -1,4 +1,4 @@
-"""The context of a request has only the request, and no other values."""
+"""The context of a request has few fields, and each field has a type."""
 
 from __future__ import annotations
 

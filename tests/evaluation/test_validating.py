@@ -203,7 +203,7 @@ def test_the_budget_of_a_policy_ends_everything():
 
 
 def test_messages_above_the_budget_deny_every_rule():
-    """validator.go: an error of the messages counts for every validation, including passing ones."""
+    """validator.go: an error in a message fails every validation, also validations that hold."""
     rules = [{"expression": "true", "messageExpression": f"string({DEEP})"}] * 20
     found = decide(policies(validating(*rules)), LONG)
     assert {decision.message.partition(":")[0] for decision in found} == {"failed messageExpression"}

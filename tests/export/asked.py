@@ -69,7 +69,7 @@ def is_common(attributes: Attributes) -> bool:
 
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
-    """Whether a webhook of the phase is called; a condition that fails fails the caller."""
+    """Whether a webhook of the phase is called. If a condition fails, so does the caller."""
     verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed
@@ -86,7 +86,7 @@ def main(paths: list[str]) -> None:
     for document in inputs.documents:
         try:
             attributes = replace(submissions.of(document).attributes, is_decoded=True)
-        except CallError:  # no object
+        except CallError:  # this document is not an object
             continue
         if is_common(attributes):
             counts[

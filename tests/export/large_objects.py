@@ -13,7 +13,7 @@ Shape: TypeAlias = Callable[[int], tuple[JSON, JSON]]
 
 GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
 BYTES = 1_400_000
-"""etcd stores at most 1.5 MiB."""
+"""The size of the objects: etcd stores at most 1.5 MiB."""
 _WALKED = 8
 """Conditions walk at most this number of containers."""
 
@@ -49,7 +49,7 @@ def _words(field: str, number: int, letter: str = "x") -> Callable[[int], JSON]:
 
 
 def _keys(size: int, length: int) -> JSON:
-    """A map of labels with keys of a length, or with shorter keys if the number of keys requires it."""
+    """A map of labels with keys of this length, or shorter if the number of keys requires it."""
     return {f"{'k' * (length - 8)}{number:08}": "v" for number in range(size // (length + 6))}
 
 

@@ -1,5 +1,5 @@
-"""No object, however large, makes an API server stop a matchCondition: by estimate for all conditions, by evaluation
-for the worst."""
+"""No object makes an API server stop a matchCondition. All conditions are estimated, and the most expensive ones
+evaluated."""
 
 from __future__ import annotations
 

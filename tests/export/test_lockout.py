@@ -1,4 +1,4 @@
-"""Ways in which a webhook blocks its cluster: each is reported, and exclusions are recognized."""
+"""Each way in which a webhook can block its cluster is reported, and exclusions are recognized."""
 
 from __future__ import annotations
 

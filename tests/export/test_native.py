@@ -161,7 +161,8 @@ def test_patches_of_a_runtime_give_the_same(pairs):
 
 
 def assert_same(expected, found, name, *, several):
-    """One policy over several templates reports the first template of each rule, without its path if the message fails."""
+    """A policy about several templates reports the first template that breaks each rule, without its path if the
+    message fails."""
     if not several:
         assert found == expected, name
     assert bool(found) == bool(expected), (name, expected, found)

@@ -113,7 +113,7 @@ WORKFLOW = {
 CLONES = {**WORKFLOW, "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "spec": {"template": {"spec": {}}}}
 JOB = {**WORKFLOW, "apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": GPU["spec"]}}}
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-CHANGES = {  # of the metadata and of the object, and whether a policy may have something to say
+CHANGES = {  # changes of the metadata and of the object, and whether the webhook is called
     "nothing": ({}, {}, False),
     "the status": ({}, {"status": {"phase": "Succeeded"}}, False),
     "finalizers": ({"finalizers": ["a.b/c"]}, {}, False),

@@ -14,7 +14,7 @@ from webhook.suites.rule_homes import RuleLocator
 
 
 def drawn(seed: int, count: int) -> Iterator[tuple[str, str]]:
-    """Ids of rules of checks and their homes, the same for the same seed."""
+    """Random ids of rules with their modules, the same for the same seed."""
     rules = sorted(
         (rule for package in SHIPPED.packages for rule in rules_of_package(package)),
         key=lambda rule: rule.id,

@@ -1,4 +1,4 @@
-"""Objects in the form for facts, for tests of several facts."""
+"""Objects in the form that facts read, for tests of several facts."""
 
 from __future__ import annotations
 

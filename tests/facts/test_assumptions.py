@@ -1,4 +1,4 @@
-"""The statements of a policy's param about the cluster reach the facts that the policy reads."""
+"""What the param of a policy says about the cluster reaches the facts that the policy reads."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None
 
 
 def _lines_of_json(values: Mapping[str, object]) -> str:
-    """One line for each, so that a difference is short."""
+    """The declarations as text, a line for each, so that a difference is short."""
     return ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
 
 

@@ -96,7 +96,7 @@ def test_a_package_has_the_groups_of_the_list() -> None:
 
 
 def test_a_structure_is_declared_once() -> None:
-    """Facts may share one."""
+    """Facts may share a structure."""
     known: dict[str, object] = {}
     for each in (each for name in NAMES for each in SHIPPED.fact(name).structures):
         assert known.setdefault(each.structure.name, each) is each

@@ -1,4 +1,4 @@
-"""In a request, each value of an object is computed once, and each object is looked up once."""
+"""One request computes each value of an object once, and looks up each object once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks read typed objects: they do not guard against shapes, and do not mention deadlines (docs/decisions/0002)."""
+"""Checks read typed objects: they do not check the shape of values, and do not charge deadlines
+(docs/decisions/0002)."""
 
 import ast
 from pathlib import Path

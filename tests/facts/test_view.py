@@ -1,4 +1,4 @@
-"""The cluster with typed objects: of one namespace or of all namespaces, and kinds that cannot be listed."""
+"""The cluster as typed objects: lists of one namespace or of all, and kinds that cannot be listed."""
 
 import pytest
 

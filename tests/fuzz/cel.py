@@ -34,7 +34,7 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 def outcome(engine, environment, text):
-    """`refused`, `failed` or `value`; the same again when evaluated twice."""
+    """`refused`, `failed` or `value`; a second evaluation must give the same result."""
     try:
         program = engine.compile(text, environment)
     except CompileError:

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"\(0x[0-9a-f]+\)")
 
 
 def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Iterable[JSON]) -> Told:
-    """Our answer, given the objects of the cluster."""
+    """The answer of claimgate, with these objects in the cluster."""
     name = "fuzz-0-0"
     try:
         policies = _loaded(question, kind, name)
@@ -56,7 +56,7 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
 
 
 def is_refused(question: Question, kind: str) -> bool:
-    """Whether our loader refuses such a policy."""
+    """Whether claimgate refuses the policy when it loads it."""
     try:
         _loaded(question, kind, "fuzz-0-0")
     except PolicyError:
@@ -70,7 +70,8 @@ def _loaded(question: Question, kind: str, name: str) -> PolicySet:
 
 
 def _crashes(policies: PolicySet) -> bool:
-    """Whether an API server is known to drop the connection, for some mutations only when it evaluates them."""
+    """Whether an API server is known to drop the connection because of the policy; some mutations have this effect only
+    when they are evaluated."""
     return any(
         each.program and each.program.api_server_panics()
         for policy in policies.policies
@@ -90,7 +91,7 @@ def _unordered(text: str) -> str:
 
 
 def difference(mine: Told, theirs: Told) -> str:
-    """How two answers compare: `same …`, `text of …` if only words differ, otherwise the difference."""
+    """How two answers differ: `same …` if they do not, `text of …` if only words differ, otherwise the difference."""
     mine, theirs = _unnamed(mine), _unnamed(theirs)
     if mine.phase == "refused" and theirs.phase in {"refused", "crashed"}:
         return "same refused"
@@ -132,6 +133,6 @@ def compare(
 
 
 def held(*objects: JSON) -> list[JSON]:
-    """The other objects of a view: the namespace of the request."""
+    """The other object of a view: the namespace of the request."""
     labels = {"kubernetes.io/metadata.name": "default"}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}, *objects]

@@ -22,7 +22,7 @@ from webhook.deadline import OVER_TIME, STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
 
 MOST_MS = 50.0
-"""By how much an expression may go over its deadline."""
+"""The most milliseconds that an expression may run after its deadline."""
 DEADLINES_MS = (1, 5, 20)
 
 
@@ -59,10 +59,10 @@ class CpuDeadline(Deadline):
 
 
 def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> float:
-    """By how much an evaluation went over its deadline."""
+    """The milliseconds that an evaluation ran after its deadline."""
     meter = CostMeter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
     began = time.process_time()
-    with suppress(EvaluationError):  # of any kind: only the time counts
+    with suppress(EvaluationError):  # any error: only the time counts
         program.evaluate(variables, meter)
     return (time.process_time() - began) * 1000 - deadline_ms
 

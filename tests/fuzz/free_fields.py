@@ -104,10 +104,10 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
         if isinstance(obj["metadata"].get("annotations"), dict):
             obj["metadata"]["annotations"]["example.com/free"] = filling.any_text()
         for holder in _holders(obj) if not request.get("oldObject") else ():  # rules compare a spec with the old spec
-            # of a container, not of a plug-in of Volcano; Trainer forbids it in patches
+            # variables of a container, not of a plug-in of Volcano; Trainer forbids them in patches
             if isinstance(holder.get("env"), list) and "name" in holder and obj["kind"] != "TrainJob":
                 holder["env"].append({"name": "FREE", "value": filling.any_text()})
-            requests = holder.get("requests")  # `spec.devices` lists requests, and an entry of `config` their names
+            requests = holder.get("requests")  # in an entry of `config`, they are names
             if obj["kind"] == "ResourceClaim" and isinstance(requests, list) and any(map(_is_object, requests)):
                 opaque = {"driver": "free.example.com", "parameters": filling.any_object()}
                 holder.setdefault("config", []).append({"opaque": opaque})

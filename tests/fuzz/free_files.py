@@ -34,13 +34,13 @@ def objects() -> list[JSON]:
         try:
             listed += [each.value for each in yamlfile.read(file)]
         except InputError:
-            continue  # an example of what cannot be read
+            continue  # a broken example, which cannot be read
     listed += [obj for _, obj in objects_around(_TEMPLATE)] * 5
     return [json.loads(json.dumps(each, default=str)) for each in listed if isinstance(each, dict) and each.get("kind")]
 
 
 def faults(seed: int, files: int, folder: Path, printed: Callable[[], str]) -> Iterator[str]:
-    """Audit and simulate files, and yield each output that shows a fault of our own.
+    """Audit and simulate files, and yield each output that shows a bug of claimgate.
 
     Args:
         seed: of the random numbers.

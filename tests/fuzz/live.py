@@ -56,7 +56,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The specs of a policy and its binding, without what selects an object, and the spec of the object."""
+    """The specs of a policy and its binding, without selectors of objects, and the spec of the object."""
 
     policy: Mapping[str, Any]
     binding: Mapping[str, Any]

@@ -129,7 +129,7 @@ class Mutations:
             return self._struct(name, schema, depth)
         if kind == "object":
             inner = schema.get("additionalProperties")
-            named = random.random() < 0.5  # a map has no name in the path of types, a structure has
+            named = random.random() < 0.5  # a structure has a type name, a map has none
             path = f"{name}.k" if named else name
             value = self._value(path, inner, depth - 1) if isinstance(inner, dict) else random.choice(_WRONG)
             return f"{name}{{k: {value}}}" if named else f"{{'k': {value}}}"
@@ -161,7 +161,7 @@ class Mutations:
 
 
 def _distinct(items: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """Items with a key each: two of the same are refused."""
+    """Items with different keys: an API server refuses a key twice."""
     keys = schema.get("x-kubernetes-list-map-keys")
     return list({str([item.get(key, 80) for key in keys] if keys else item): item for item in items}.values())
 

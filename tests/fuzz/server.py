@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An expression in its sent form: the validation, and the message that shows the value."""
+    """The expression as it is sent: the validation, and the message that shows the value."""
 
     source: str
     validation: str
@@ -76,7 +76,7 @@ def asked(text: str) -> Asked:
 
 
 def answers(remote: Server, batch: Sequence[Asked]) -> list[Answer]:
-    """The server's answer for each."""
+    """The server's answer for each expression."""
     denies = {"validationActions": ["Deny"]}
     rules = [[{"expression": each.validation, "messageExpression": each.message}] for each in batch]
     told = remote.answers(KIND, [Question({"validations": rule}, denies, OBJECT) for rule in rules])
@@ -96,12 +96,12 @@ def _answer(told: Told) -> Answer:
 
 
 def difference(own: Answer, theirs: Answer) -> str:
-    """How two answers compare: `same …`, `text of …` if only words differ, otherwise the difference."""
+    """How two answers differ: `same …` if they do not, `text of …` if only words differ, otherwise the difference."""
     if own.phase != theirs.phase:
         return f"{theirs.phase} there, {own.phase} here"
     if own.phase == "crashed" or own.text == theirs.text:
         return f"same {own.phase}"
-    if theirs.text.startswith("failed expression: "):  # a value with a line break or a blank, which no message can have
+    if theirs.text.startswith("failed expression: "):  # no message can have this value, such as a line break
         return "value not shown"
     return "other value" if own.phase == "value" else f"text of {own.phase}"
 

@@ -1,4 +1,4 @@
-"""The memory of earlier reviews changes no answer: random reviews, and a fresh evaluation of each.
+"""Earlier reviews change no answer: random reviews are compared with a fresh evaluation of each.
 
 `python -m tests.fuzz.differential 20000` does the same for longer.
 """

@@ -1,6 +1,4 @@
-"""With anything that an API server stores in a field that no policy reads, the review is read and its verdict is the
-same.
-"""
+"""Any content that an API server stores in a field that no policy reads leaves the verdict the same."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The quick reader of YAML gives the result of the parser, or leaves the text to the parser."""
+"""The quick reader of YAML gives the same result as the parser, or leaves the text to the parser."""
 
 from pathlib import Path
 from random import Random

@@ -26,7 +26,7 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
     except yamltext.YamlError as wrong:
         error = _error(wrong)
         if "appears twice" not in str(wrong) and _is_several(text):
-            # a file of several documents is then read in pieces: the order of its mistakes does not matter
+            # a file of several documents is read in pieces, so the order of its mistakes does not matter
             return ("wrong",)
     held = [(_exact(value), [places.position(at, path) for path in _paths(value)]) for at, value in values]
     return ([] if error else held), error, sorted(map(_error, repeated))
@@ -70,7 +70,7 @@ def _error(error: yamltext.YamlError) -> tuple[Any, ...]:
 
 
 def _exact(value: JSON) -> str:
-    """With the types of numbers and the order of keys."""
+    """The value as text, with the types of numbers and the order of keys."""
     return repr(value)
 
 

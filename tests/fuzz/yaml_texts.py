@@ -219,7 +219,7 @@ PIECES = [
 
 
 def text(random: Random) -> str:
-    """A few documents, some of them nearly ordinary."""
+    """A few documents; some of them are nearly ordinary."""
     writer = _Writer(random, random.choice((0.01, 0.03, 0.1, 0.4)))
     written = "".join(writer.document() for _ in range(random.choice((1, 1, 1, 2, 3))))
     return mutated(random, written, random.choice((0, 0, 0, 1, 1, 2)))

@@ -111,7 +111,7 @@ def test_very_many_patterns_are_each_compiled_once(tmp_path):
     listed = []
     taken = functions_entered(lambda: listed.append(documents.list_sources([tmp_path])))
     assert len(listed[0].sources) == 11
-    assert taken < 400 * len(patterns)  # what `fnmatch` enters to compile one of them
+    assert taken < 400 * len(patterns)  # `fnmatch` calls this many to compile a pattern
 
 
 def test_items_of_a_list_know_their_lines(tmp_path):

@@ -1,4 +1,4 @@
-"""Addresses of stores, and the refused addresses."""
+"""Addresses of stores: the accepted ones, and the refused ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stored objects as a view of the cluster has them, for tests that need no API server."""
+"""Stored objects in the form that a view of the cluster has, for tests without an API server."""
 
 from __future__ import annotations
 

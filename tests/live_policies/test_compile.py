@@ -260,7 +260,7 @@ def test_thousands_of_mistakes_are_summarized_and_other_policies_stay() -> None:
 
 
 def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
-    """The clock does not move: no time is spent."""
+    """The clock does not advance during the compilation, so it costs no time."""
     made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
     assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}
 

@@ -1,4 +1,4 @@
-"""Lines are bounded, and say how many were left out."""
+"""The number of lines is bounded; later lines say how many were left out."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_a_full_pipe_loses_only_log_lines(pipe: tuple[int, int]) -> None:
     now = [0.0]
     made = LogWriter(pipe[1], clock=lambda: now[0])
     log = Log(writer=made)
-    for _ in range(100_000):  # it would stop after the first few hundred
+    for _ in range(100_000):  # a blocking write would stop after a few hundred
         log.info("review", uid="a" * 300)
     assert 100_000 - made.dropped <= MOST_LINES + 65536 // 300
     late = (

@@ -173,7 +173,8 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
 
 
 def test_many_patches_that_add_a_variable_each_take_linear_work():
-    """The work that a merge charges to its deadline does not grow with earlier merges. Work is counted, not timed."""
+    """The work that a merge charges to its deadline does not grow with earlier merges. The test counts work, and does
+    not measure time."""
     for where, names in PLACES.items():
         merged, indexes, spent = patch_of("first", "last"), ListIndexes(), []
         for number in range(1_500):

@@ -1,4 +1,4 @@
-"""A playground without a socket: questions go through the whole application, evaluations into real child processes."""
+"""A playground without a socket: questions go through the whole application, and real child processes evaluate them."""
 
 from __future__ import annotations
 

@@ -78,13 +78,13 @@ def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
 
 
 def everything_fits(page):
-    """No table of a narrow page is cut off, and its cells are below each other."""
+    """Whether no table of a narrow page is cut off, and the comparison is not side by side."""
     tables = "[...document.querySelectorAll('.wide')].every(each => each.scrollWidth <= each.clientWidth)"
     return page.run(f"return {tables} && !document.querySelector('.cm-mergeView')")
 
 
 def assert_no_barrier(page):
-    """In this state of the page, axe finds nothing, if it is there."""
+    """Assert that axe finds no violation in this state of the page. Without axe, do nothing."""
     if not AXE:
         return
     page.devtools("Runtime.evaluate", expression=Path(AXE).read_text() + ";0")
@@ -166,7 +166,7 @@ def test_it_works_with_the_keyboard_alone(page):
     choose(page, "0")
     page.run("document.activeElement.blur(); window.scrollTo(0, 0)")
     reached = []
-    for _ in range(40):  # wherever the test before ended
+    for _ in range(40):  # enough steps from any element
         for key, code in (("Escape", 27), ("Tab", 9)):
             for kind in ("rawKeyDown", "keyUp"):
                 page.devtools("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
@@ -266,7 +266,7 @@ def test_a_sample_in_place_of_own_text_can_be_undone(page):
     page.run("document.getElementById('undo').click()")
     assert text(page, "object") == POD
     choose(page, "1")
-    choose(page, "2")  # a sample is no text of a person
+    choose(page, "2")  # a sample is not text of a person
     assert text(page, "object") == read_samples()["03-all-gpus"]["object"]
 
 

@@ -14,7 +14,7 @@ NAMES = list(read_samples())
 
 
 def replayed(sample, folder, capsys):
-    """The output of replay: texts in files, the policies in other files than the cluster."""
+    """The output of replay for the texts as files; policies and cluster are separate files."""
     (folder / "object.yaml").write_text(sample["object"])
     arguments = ["replay", str(folder / "object.yaml"), "-o", "json"]
     parts = {"policies": [], "context": []}

@@ -1,5 +1,5 @@
-"""Texts of digits that int() cannot read, in fields with numbers that rules compare: no rule fails and hides other
-rules."""
+"""Number fields may have texts of digits that int() cannot read: no rule fails because of them, so no rule hides
+others."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def judge(obj: Any) -> PhasesOutcome:
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places in an object where a test puts another value."""
+    """The places of an object at which a test puts another value."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in entries:
         if at or key not in ("apiVersion", "kind", "metadata"):

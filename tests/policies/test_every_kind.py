@@ -1,4 +1,4 @@
-"""Every kind of the workload table against every shipped policy: the rules of claims apply in each template, and null
+"""Every kind of the workload table with every shipped policy: rules about claims apply in each template, and null
 counts as absent.
 
 The API server checks claims in its own kinds only; a CRD with a PodSpec does not require exactly one source of a claim,

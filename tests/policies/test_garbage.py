@@ -13,7 +13,7 @@ from webhook.suites.case import Case, run_case
 
 @pytest.fixture
 def collected_by_hand() -> Iterator[None]:
-    """Only `gc.collect` collects."""
+    """Garbage is collected only by `gc.collect`."""
     gc.disable()
     yield
     gc.enable()

@@ -61,7 +61,7 @@ def test_each_uncovered_failure_has_a_topic_and_a_reason() -> None:
 
 
 def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> None:
-    """The examples that docs/rules shows, with all rules switched on."""
+    """The examples of docs/rules, with all rules switched on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []
     for suite in find.find_suites([Path(shipped.policies_folder())]):

@@ -1,5 +1,5 @@
-"""Kubernetes' own table of pod claims and resources: claimgate also refuses every row, on a Pod and inside a
-template."""
+"""claimgate gives the same verdict as Kubernetes for each row of Kubernetes' table of pod claims and resources, on a
+Pod and in a template."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "pod_dra_and_
 POLICIES = shipped_policies()
 
 WORDS = {
-    # Kubernetes' words, and their form here
+    # the message of Kubernetes, and that of claimgate
     "static pods do not support resource claims": "a static pod cannot have claims",
     "lowercase RFC 1123 label": (
         "cannot be the name of a claim because it",
@@ -85,6 +85,6 @@ def test_a_template_of_a_custom_kind_gets_the_same_verdict(case: dict) -> None:
 
 
 def test_portable_gpu_is_translated_before_validation() -> None:
-    """The only row with another result in a complete review: `gpu` becomes the vendor's resource first."""
+    """This row alone has another result in a complete review, because `gpu` becomes the vendor's resource first."""
     case = next(each for each in CASES if each["name"] == "derived: gpu key unqualified")
     assert answer(case["object"], "auto") == (True, "")

@@ -1,5 +1,5 @@
-"""Tables of results of OpenSandbox's code, compared with gpu-portable, in templates and in shard patches. The answers
-are the same, except where a GPU would be lost or guessed without a message.
+"""gpu-portable gives the recorded results of OpenSandbox's code, in templates and in shard patches, except where
+OpenSandbox would lose or guess a GPU without a message.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ DIFFERS = {
     "'1_000'": None,
     "'٣'": None,
     "'１'": None,
-    # a JSON number is as good as a text; Python's text methods refused it
+    # a JSON number counts like a text; OpenSandbox's text methods refused it
     "2": 2,
     "0": None,
     "1.5": None,
     # not a count
     "True": -1,
 }
-"""Values with another count than upstream; -1 means `all`, or a value of another type."""
+"""Values with another count than upstream. -1 means `all`, or a value of another type."""
 
 
 def is_nothing(value: object) -> bool:
@@ -66,7 +66,7 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
 
 
 def without_nulls(limits: dict) -> dict:
-    """In a patch a null removes the value of the template, so the renamed key keeps the null; in a template a null
+    """In a patch, a null removes the value of the template, so the null stays under the new key. In a template, a null
     requests nothing.
     """
     return {name: amount for name, amount in limits.items() if amount is not None}

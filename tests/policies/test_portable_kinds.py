@@ -28,7 +28,7 @@ PATCHES = {
     ("sandbox.opensandbox.io", "BatchSandbox"): "spec.shardPatches[].spec.containers[].resources",
 }
 OWN_FORM = {
-    # operators make the containers of these from amounts that have a form of their own, without resource names
+    # operators create the containers of these kinds from amounts without resource names
     ("apps.nvidia.com", "NIMCache"),
     ("kubeai.org", "Model"),
     ("production-stack.vllm.ai", "CacheServer"),
@@ -90,7 +90,7 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
         "kind": row.kind,
         "metadata": {"name": "x", **({"namespace": "team-a"} if row.namespaced else {})},
     }
-    if rule.when and not rule.when.startswith(rule.template):  # a required field: some other template
+    if rule.when and not rule.when.startswith(rule.template):  # this rule needs a field with another template
         obj = merged(obj, planted(rule.when, {"spec": {"containers": [{"name": "other", "image": "x"}]}}))
     return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
 
@@ -171,7 +171,7 @@ def test_requests_outside_templates_are_translated(
 
 @all_rows(("kind", "path"), OUTSIDE, ids=str)
 def test_a_stored_value_that_does_not_change_is_not_translated(kind: tuple[str, str], path: str) -> None:
-    """A stored value may be immutable now."""
+    """A stored value may be immutable."""
     obj = outside(kind, path, 1)
     outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)
     assert outcome.verdict.allowed
@@ -188,7 +188,7 @@ def test_a_template_that_changes_is_translated(row: Row, version: str, rule: Pod
 
 
 def test_every_row_is_translated_somewhere() -> None:
-    """A new row has pod templates, resources or objects of other rows, or is named above."""
+    """A row has pod templates, resources or objects of other rows, or a constant of this file names its kind."""
     for row in TABLE.rows:
         kind = (row.group, row.kind)
         assert row.podSets or row.resources or row.objects or kind in PATCHES or kind in OWN_FORM, kind

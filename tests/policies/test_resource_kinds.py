@@ -1,4 +1,4 @@
-"""Kinds with only known resources, in both forms of a row, as for NVIDIA's NIMService."""
+"""Kinds of which only the resources are known, such as NVIDIA's NIMService, in each form of a row."""
 
 from __future__ import annotations
 

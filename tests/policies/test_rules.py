@@ -74,14 +74,14 @@ def test_an_example_belongs_to_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue and a rules.yaml refuse a second rule with the same id: groups must differ."""
+    """A catalogue and a rules.yaml refuse a second rule with the same id, so groups must differ."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []
 
 
 def test_a_title_says_what_is_wrong() -> None:
-    """A title has the form of a finding: no full stop, and at most one line of a report."""
+    """A title has the form of a finding: no full stop, and at most the length of one line in a report."""
     titles = {name: entry.rule.title for name, entry in RULES.items()}
     assert {name: title for name, title in titles.items() if title.endswith(".") or len(title) > 90} == {}
 

@@ -1,8 +1,8 @@
 """A stored object that breaks a rule still accepts updates of fields that the rule does not read.
 
-Every bad example of every suite is stored and then changed: its finalizers, labels and annotations, its status, its
-number of replicas, as controllers and people do before they delete it. A field that a rule may read (an image, a
-number) can be changed beside the problem, too, unless the webhook of its API or the API server refuses that as well.
+Every bad example of every suite is stored. Then its finalizers, labels, annotations, status and number of replicas
+change, as controllers and people change them before they delete it. Fields that a rule may read (an image, a number)
+can also change, unless the webhook of the API or the API server refuses that.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 REFUSED_UPSTREAM = {("an elastic Deployment is denied", "replicas"): ("kueue-job/elastic-job", "Deployment")}
-"""Updates that the webhook of the API refuses as well, by case and change, with rule and kind (kubernetes-sigs/kueue
+"""Updates that the webhook of the API also refuses, by case and change, with rule and kind (kubernetes-sigs/kueue
 ff69552e pkg/controller/jobs/deployment/deployment_webhook.go ValidateUpdate calls ValidateElasticJobAnnotation)."""
 SPEC_CHANGES = {"image": with_image, "new field": with_new_field, "tasks": with_another_number_of_pods}
 RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
@@ -133,7 +133,7 @@ NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w
 
 
 def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
-    """For each problem that denies an update: whether only claimgate refuses it, and the problem."""
+    """Yield for each problem that denies an update: whether only claimgate refuses the update, and the problem."""
     rules = {
         rule.id: rule for policy in load_policy_set([folder], OPTIONS).validating for rule in policy.catalogue.values()
     }
@@ -172,7 +172,7 @@ def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> Non
         ("volcano-job/task-name-twice", "Job", False),  # validateJobUpdate reads only numbers of pods
         ("volcano-pod-group/queue-open", "PodGroup", False),  # the webhook is registered only for CREATE
         ("volcano-queue/quantity", "Queue", True),
-        ("volcano-queue/parent-exists", "Queue", False),  # read if the parent changed
+        ("volcano-queue/parent-exists", "Queue", False),  # checked only if the parent changed
         ("kueue-queue/preemption", "ClusterQueue", True),
         ("resource-claims/admin-access", "ResourceClaim", False),  # the spec cannot change
         ("device-classes/selector", "DeviceClass", True),

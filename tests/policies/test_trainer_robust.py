@@ -170,7 +170,7 @@ def policies(release: str) -> PolicySet:
 
 
 def nodes(value: Any, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """The places of all values in an object; of a list, only those in its first item."""
+    """The places of all values in an object; in a list, only the places of its first item."""
     entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for step, held in entries:
         yield (*at, step)

@@ -40,7 +40,7 @@ def jobs() -> Iterator[JSON]:
 
 
 def changed(value: JSON) -> Iterator[JSON]:
-    """Copies of the value, one for each place and type, with a value of the type at the place."""
+    """Copies of the value, one for each place and type. A copy has a value of the type at the place."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         for other in (*(each for each in OTHERS if type(each) is not type(inner)), *changed(inner)):

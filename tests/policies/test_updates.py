@@ -1,4 +1,4 @@
-"""workload-updates is about exactly the kinds for which a changed template reaches only later pods."""
+"""workload-updates matches exactly the kinds in which a changed template affects only later pods."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ DOOR = LocalAnswerer(
     cluster=ClusterWithAssumedNamespaces(FilesCluster()),
 )
 LATER = {
-    # fields that upstream does not check -> the consequence
+    # fields that upstream does not check, and the consequence
     "roles-required": "no pod is ever made",
     "restart-policy": "no API server takes the pods",
     "not-negative": "the job fails at its first look",

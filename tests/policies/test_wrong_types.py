@@ -1,7 +1,6 @@
-"""Null or a value of the wrong type anywhere in an object: these policies report the mistake, and none of their
-expressions fails.
+"""These policies report a null or a value of the wrong type at any place of an object. No expression fails.
 
-The published manifests, and objects with all fields that the policies read.
+The objects are the published manifests, and objects with all fields that the policies read.
 """
 
 from __future__ import annotations

@@ -271,7 +271,8 @@ def test_the_versions_of_kinds_of_kubernetes_are_all_known():
 
 
 def test_a_rule_for_the_sent_version_matches_the_sent_version():
-    """The API server converted the object for a webhook that registers only v2; claimgate cannot convert it back."""
+    """The API server converted the object to v2 for a webhook that registers only v2. claimgate cannot convert the
+    object back."""
     scalers = {"api_groups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
     sent = replace(
         request("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),

@@ -167,7 +167,7 @@ def test_an_engine_can_be_a_name_or_an_object():
 
 
 def test_a_thousand_policies_for_other_kinds_cost_nothing():
-    """A loose bound, because the machine may be busy; the benchmark has the figures."""
+    """The bound is loose, because the machine may be busy. The benchmark has the figures."""
     found = policies(*[validating("true", name=f"p{number}", rule=CONFIG_MAPS) for number in range(1000)])
     sent = request(pod())
     start = perf_counter()

@@ -1,4 +1,4 @@
-"""Versions for which one policy registers the webhook, and which cannot be converted for another policy: reported
+"""One policy may register the webhook for a version that cannot be converted for another policy: this is reported
 before the first review."""
 
 from tests.literals import policies, shipped_policies, validating

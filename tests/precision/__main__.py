@@ -64,7 +64,7 @@ def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Ite
 
 
 def folders_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """The folders below some folders; a folder without folders counts itself."""
+    """The folders below some folders, or a folder itself if it has none."""
     for path in paths:
         inside = sorted(each for each in path.iterdir() if each.is_dir())
         yield from inside or [path]

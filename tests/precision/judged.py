@@ -12,7 +12,7 @@ FILE = Path(__file__).with_name("judged.yaml")
 
 
 class Judged(NamedTuple):
-    """How many warnings of a rule were useful, true but noise, and false or arguable; `changed`: the later changes of
+    """How many warnings of a rule were useful, true but noise, and false or arguable. `changed`: the later changes of
     the rule.
     """
 

@@ -28,7 +28,8 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """A Pod that is denied because of its second label, an allowed Pod, and in another file a Pod with only a name."""
+    """One file has a Pod that is denied because of its second label, and an allowed Pod. Another file has a Pod with
+    only a name."""
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})
@@ -133,7 +134,8 @@ def test_a_comment_stays_short_enough(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_many_findings_fit_into_a_short_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """148 findings of twelve rules took 56 KB, each with its rule's address, its path and the same text."""
+    """A comment with the address, the path and the text for each finding had 56 KB, for 148 findings of twelve
+    rules."""
     found, writer = ObjectCounts(), formats.writers_of_findings()["markdown"]()
     pieces = [*writer.begin({})]
     for number in range(148):

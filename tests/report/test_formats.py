@@ -18,7 +18,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 
 
 class Rows:
-    """The new format: rule, result and object of each finding, between the number of rules and the sums."""
+    """The new format: first the number of rules, then rule, result and object of each finding, then the sums."""
 
     def begin(self, rules):
         yield f"{len(rules)} rules\n"

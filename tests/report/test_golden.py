@@ -34,7 +34,7 @@ CASES = [
 ]
 
 WHOLE = (("replay", "json"), ("replay", "ndjson"))
-"""These outputs have the objects and responses on request; no other output has values of env."""
+"""These formats have objects or responses, because the test requests them. No other format has values of env."""
 
 
 def written(arguments, monkeypatch, capsys):

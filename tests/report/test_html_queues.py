@@ -1,4 +1,4 @@
-"""The queues in the HTML report, with the demands of jobs: of files and of a cluster, in one process and in two."""
+"""The queues in the HTML report, with the requests of jobs, for files and for a cluster, in one process and in two."""
 
 import re
 from collections import Counter

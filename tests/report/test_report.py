@@ -162,7 +162,7 @@ def skipped(policy, *missing, name="p", path=""):
 
 
 def test_the_text_report_names_a_missing_object_once():
-    """Each missing object once, with the count, at its first place."""
+    """A missing object is reported once, at its first place, with the count."""
     gpu, nic = (MissingObject(kind="DeviceClass", name=name) for name in ("gpu", "nic"))
     unread = MissingObject(kind="Runtime", name="u", why="not looked up: a, b")
     found = (
@@ -204,7 +204,7 @@ WITHOUT_MISSING_OBJECTS = {
     "policyreport": "a result of each policy and object says it",
     "openreports": "a result of each policy and object says it",
 }
-"""The formats without one entry for each object that was not found."""
+"""The formats that do not have an entry for each missing object."""
 
 
 @pytest.mark.parametrize("name", [each for each in formats.format_names() if each not in WITHOUT_MISSING_OBJECTS])

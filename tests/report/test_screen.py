@@ -1,4 +1,4 @@
-"""Which screens have colours, signs and a width: the variables of the environment and the terminal decide."""
+"""The environment variables and the terminal decide about colours, signs and width of the output."""
 
 import io
 import os

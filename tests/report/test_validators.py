@@ -1,5 +1,5 @@
-"""Validators of the formats: schemas and programs of the owners of the formats, in a folder (docs/formats.md). They
-validate the golden files. `make formats` runs it.
+"""The owners of the formats publish schemas and programs. Those in a folder (docs/formats.md) validate the golden
+files. `make formats` runs these tests.
 """
 
 import json
@@ -73,7 +73,7 @@ def test_code_quality_is_what_gitlab_reads(tmp_path):
 
 
 def test_html_has_no_error(tmp_path):
-    """All of its warnings are that the style and the script lack a hash, which vnu does not compute; browsers do."""
+    """vnu may only warn that the style and the script need a hash: browsers compute hashes, and vnu does not."""
     jar = validator("node_modules/vnu-jar/build/dist/vnu.jar")
     told = run(program("java"), "-jar", jar, "--format", "gnu", golden("audit-html.html", tmp_path)).splitlines()
     assert [line for line in told if ": " in line and "violates Content Security Policy" not in line] == []
@@ -87,7 +87,7 @@ for (const { command, message, properties } of JSON.parse(process.argv[2])) say[
 
 
 def test_annotations_are_what_the_toolkit_of_github_writes(tmp_path):
-    """Each line is parsed as in the runner, and written again by @actions/core."""
+    """Each line is parsed as the runner parses it, and @actions/core writes the same line."""
     validator("node_modules/@actions/core/package.json")
     lines = golden("audit-github.txt", tmp_path).read_text().splitlines()
     script = FOLDER / "annotations.mjs"

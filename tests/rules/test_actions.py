@@ -1,4 +1,5 @@
-"""The level of a rule: the catalogue's, unless params name the rule, and never more than the binding allows."""
+"""The level of a rule is that of the catalogue, unless params name the rule, and never above what the binding
+allows."""
 
 import time
 
@@ -94,7 +95,7 @@ def test_the_renamed_param_ignore_is_reported():
     assert list(mistakes_in_param(param(ignore=""), {})) == [
         (("data", "ignore"), 'unknown list of rules `ignore`: write `"off"`')
     ]
-    ((path, message),) = mistakes_in_param(param(false="g/a"), {"g/a"})  # what kubectl makes of `off: g/a`
+    ((path, message),) = mistakes_in_param(param(false="g/a"), {"g/a"})  # kubectl makes this of `off: g/a`
     assert (path, message) == (
         ("data", "false"),
         'unknown list of rules `false`: write `"off"` in quotes, because YAML reads off as false',

@@ -1,4 +1,4 @@
-"""Policies over checks: their form, the results of problems, and of rules that were not evaluated."""
+"""Policies with checks: their form, and the results of problems and of rules that were not evaluated."""
 
 import re
 from dataclasses import replace
@@ -337,7 +337,7 @@ def test_the_examples_of_the_readme_compile(example):
 
 
 def test_a_bug_in_a_check_is_reported_as_a_bug():
-    """The error must be reported itself, and not as a missing attribute, which CEL's `||` absorbs."""
+    """The error itself must be reported. As a missing attribute, CEL's `||` would absorb it."""
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
     for loaded, error in ((policies(), "AttributeError"), (absorbs, "RuntimeError")):

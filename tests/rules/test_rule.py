@@ -1,4 +1,4 @@
-"""A rule is a record: the fields from its group, its mistakes, and its problems."""
+"""A rule is a record: the fields that come from its group, mistakes in it, and its problems."""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""How problems read: one sentence each, and lists that end between sentences."""
+"""Each problem is one sentence, and lists of problems end between two sentences."""
 
 import pytest
 from msgspec.structs import replace

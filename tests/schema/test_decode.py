@@ -1,4 +1,4 @@
-"""Decoding: the decoded value for a type, and the messages about parts that do not fit."""
+"""Values are decoded for a type; messages name the parts that do not fit the type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The types that values are fitted to, as several threads ask for them: a process warms in one and answers in another."""
+"""Several threads may use the types that values are fitted to: a process prepares in one thread and answers in
+another."""
 
 from __future__ import annotations
 

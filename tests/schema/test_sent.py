@@ -1,4 +1,5 @@
-"""Plain objects of Kubernetes' own kinds become what an API server sends; tests/e2e/test_sent.py asks one."""
+"""Plain objects of Kubernetes' own kinds become what an API server sends; tests/e2e/test_sent.py compares with a real
+API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values: the declarations of a data file about a field, and the message of each violation."""
+"""What a data file declares about the value of a field, and the message for each violation."""
 
 from __future__ import annotations
 

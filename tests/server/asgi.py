@@ -1,4 +1,4 @@
-"""A serving process in memory: the real endpoint and pages around a reviewer that a test gives."""
+"""A serving process in memory: the real endpoint and pages, with a reviewer that the test defines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Review = Callable[[Attributes, Phase, Deadline], Verdict]
 
 
 def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
-    """Admit everything."""
+    """Admit every review."""
     return Verdict(allowed=True)
 
 
@@ -49,7 +49,7 @@ class Given:
         return self.answer(attributes, phase, deadline)
 
     def version(self) -> object:
-        """Another one each time: what the function answers may change."""
+        """A new version for each call, because the function may answer differently."""
         return object()
 
     def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, why: NotEvaluated) -> Verdict:

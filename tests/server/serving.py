@@ -1,4 +1,4 @@
-"""A real listening server of this process, on a free port of the loopback, for as long as a test needs it."""
+"""A server of this process that listens on a free port of the loopback address while a test needs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webhook.server.tls import Certificates, TlsFiles
 
 @dataclass(frozen=True)
 class Pki:
-    """An authority with a serving pair in a folder."""
+    """A folder with an authority, a serving certificate and its key."""
 
     folder: Path
 
@@ -28,7 +28,7 @@ class Pki:
         self.renew()
 
     def renew(self, *names: str) -> None:
-        """A new authority and a new pair instead of the old ones."""
+        """Replace the authority, the certificate and the key."""
         now = datetime.now(UTC)
         ca = authority("test", now=now)
         pair = serving(ca, names or ["localhost", "127.0.0.1"], now=now)
@@ -41,7 +41,7 @@ class Pki:
         return TlsFiles(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
 
     def trust(self) -> ssl.SSLContext:
-        """The trust of a client with today's bundle."""
+        """A client context that trusts the current authority."""
         return ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
 
 
@@ -64,7 +64,7 @@ class Server:
 def listening(
     running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
-    """Serve in a thread; at the end the server has stopped."""
+    """Serve in a thread; when the block ends, the server has stopped."""
     started = threading.Event()
     ports: list[int | None] = []
     certificates = Certificates(files) if files else None

@@ -1,4 +1,4 @@
-"""Accepting clients continues after any error, and the calls of the operating system."""
+"""The server accepts clients after any error; and its calls of the operating system."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
 
 
 def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
-    """And then it continues, with any form of the message."""
+    """This holds for any division of the message into pieces."""
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

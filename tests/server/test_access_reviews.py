@@ -1,4 +1,4 @@
-"""Questions of policies as SubjectAccessReviews, and what the API server answers to them."""
+"""Questions of policies become SubjectAccessReviews; the answers of the API server, and its errors."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def reviews(cluster: Cluster) -> AccessReviews:
 
 
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
-    """Questions of one user hold all places and the queue; the other user's question is among the next eight.
+    """Questions of one user fill all places and the queue. The question of the other user is among the next eight.
 
     All places become free together, and the order in which threads record their questions is not defined.
     """

@@ -1,4 +1,4 @@
-"""Pages: loaded when they are needed, and paced as everything else is."""
+"""Pages are loaded when they are needed, and wait for their turn like reviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background work that fails is noted, counted, started again, and reported for a while."""
+"""Background work that fails is logged, counted, started again, and reported for some time."""
 
 from __future__ import annotations
 

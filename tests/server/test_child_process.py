@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what
 
 def test_it_lets_go_of_what_the_server_has_free() -> None:
     blocks = [bytes(100_000) for _ in range(1000)]
-    last = bytes(100_000)  # above the texts on the heap, so the server cannot free the memory below
+    last = bytes(100_000)  # it is above the texts on the heap, so the server cannot free the memory below
     del blocks
     theirs = int(answered(lambda: b"%d" % resident_bytes(), 64 * MB))
     assert resident_bytes() - theirs > 50 * MB
@@ -44,7 +44,7 @@ def test_it_says_nothing_of_used_up_memory_that_the_answer_does_not(capfd: pytes
 
 
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
-    """The answer of a child; nothing if it ends without one."""
+    """The answer of a child; empty if the child ends without an answer."""
     child = child_process.start(work, time.monotonic() + 20, memory_bytes)
     came = b""
     with child.channel:

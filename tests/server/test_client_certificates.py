@@ -85,7 +85,7 @@ def _client(folder: Path, name: str = NAME, issuer: Issuer = OURS, **more: Any) 
 
 
 def _of_a_leaf(folder: Path) -> tuple[str, str]:
-    """Signed by a certificate of ours that may sign nothing."""
+    """A certificate that is signed by a certificate without the right to sign."""
     leaf = Issuer.__new__(Issuer)
     leaf.key = ec.generate_private_key(ec.SECP256R1())
     leaf.certificate = _signed("leaf", leaf.key, OURS)

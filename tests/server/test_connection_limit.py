@@ -1,4 +1,4 @@
-"""The connections that the server ends for a new connection, and connections with too large buffers."""
+"""Which connection the server ends for a new connection, and when buffers are too large."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
-    """32 MiB stay. The server closes a connection of the address with the most bytes, first the connection that reads
-    now."""
+    """32 MiB stay. The server closes a connection of the address with the most bytes, preferably the connection that
+    reads now."""
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

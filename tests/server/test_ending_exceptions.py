@@ -1,4 +1,5 @@
-"""A server says in its log and in /metrics which exceptions and exemptions end soon: at its start, each day, and after a change."""
+"""A server reports exceptions and exemptions that end soon, in its log and in /metrics: at its start, each day, and
+after a change."""
 
 from __future__ import annotations
 

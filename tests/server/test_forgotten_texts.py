@@ -1,6 +1,6 @@
-"""Nothing of what a user sent stays in memory after the answer: a cache of long texts would fill it within minutes.
+"""No long text of a user stays in memory after the answer: a cache of such texts would fill the memory within minutes.
 
-Looks at everything that the garbage collector knows, so that it also finds what is kept without a name for it.
+The test looks at all objects that the garbage collector knows, so it also finds tables that it does not name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def long_text(number: int) -> str:
 
 
 def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JSON:
-    """The same with a long text for every tenth text or key of a map, which may begin as the old one did."""
+    """A copy with a long text in place of every tenth text or key of a map. The long text may begin like the old
+    text."""
     if isinstance(value, dict):
         return {
             long_text(next(numbers)) if "/" in key and chance.random() < 0.1 else key: lengthened(each, numbers, chance)

@@ -1,4 +1,4 @@
-"""The process that forks workers: the state of its workers, and that nothing outlives its user."""
+"""The process that forks workers: the state of its workers, and the end of each process with its user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ held = "as it was"
 
 
 def answer(worker: Worker) -> bytes:
-    """The answer of a worker; nothing if it ends without one."""
+    """The answer of a worker; empty if the worker ends without an answer."""
     came = b""
     while select.select([worker.channel], [], [], 20)[0] and (chunk := worker.channel.recv(1 << 16)):
         came += chunk
@@ -35,7 +35,7 @@ def numbers(_channel: socket.socket) -> bytes:
 
 
 def tell_and_sleep(channel: socket.socket) -> bytes:
-    """Tell the numbers at once, and sleep."""
+    """Send the numbers at once, and sleep."""
     channel.sendall(numbers(channel))
     time.sleep(60)
     return b""
@@ -66,7 +66,7 @@ def has_ended(pid: int) -> bool:
 
 
 async def eventually(is_true: Callable[[], bool]) -> bool:
-    """Whether something becomes true within some seconds in which the loop runs."""
+    """Whether a condition becomes true within some seconds while the loop runs."""
     end = time.monotonic() + 10
     while time.monotonic() < end and not is_true():  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""TLS handshakes that fail: what is logged, how often, what is counted; and the clients that are allowed by name."""
+"""TLS handshakes that fail: what is logged and counted, and how often; and which clients are allowed by name."""
 
 from __future__ import annotations
 

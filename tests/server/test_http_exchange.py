@@ -17,7 +17,7 @@ from webhook.server.http_exchange import PIECE_BYTES, Exchange, Receive, Send
 
 
 class Wire:
-    """A connection that remembers what was written."""
+    """A connection that records the written bytes."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -46,7 +46,7 @@ Steps = Callable[[Receive, Send], Coroutine[Any, Any, None]]
 
 
 def exchange(steps: Steps, method: str = "POST", *, keeps_alive: bool = True, asks_first: bool = False) -> Wire:
-    """The effect on a connection of an application with these steps; the body is `abc`."""
+    """What an application with these steps writes to a connection; the body is `abc`."""
     wire = Wire()
 
     async def scenario() -> None:
@@ -183,7 +183,7 @@ def test_an_answer_comes_in_one_record(tmp_path: Path) -> None:
         client = connect(server, pki)
         for _ in range(3):
             client.sendall(SMALL)
-            head, _, body = client.recv(65536).partition(b"\r\n\r\n")  # never more than one record
+            head, _, body = client.recv(65536).partition(b"\r\n\r\n")  # at most one TLS record
             assert head.startswith(b"HTTP/1.1 200 OK")
             assert body.endswith(b"}")
         client.close()

@@ -80,7 +80,7 @@ def test_time_before_a_slice_is_not_charged_to_it():
 
 
 def overrun(*times: tuple[int, float]) -> Overruns:
-    """The known sizes after reviews of ann of so many bytes used up their slice at some moments."""
+    """A record of ann's reviews that used up their slice: size in bytes, and moment."""
     overruns = Overruns()
     for size, now in times:
         overruns.add(ANN, size, now)

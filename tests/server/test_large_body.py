@@ -1,4 +1,4 @@
-"""The memory of large bodies: the kept part, the answer to the beginning, and the part that a fork drops."""
+"""The memory of large bodies: what is kept, the answer to a beginning, and what a fork drops."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BODY = json.dumps(review_of()).encode()
 
 
 def converse(server: Server, *said: bytes, pause_s: float = 0.0) -> bytes:
-    """Say these pieces, and return all that is answered until the server closes."""
+    """Send these pieces, and return all answers until the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         try:
             for piece in said:
@@ -81,7 +81,7 @@ def test_a_connection_that_is_idle_for_long_is_closed_and_not_counted_as_a_fault
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
-            assert client.recv(65536) == b""  # its end, and no reset
+            assert client.recv(65536) == b""  # the connection ends without a reset
         assert not server.running.counters.connections_aborted
 
 
@@ -158,7 +158,7 @@ def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
         server.listener.handle_exit(signal.SIGINT, None)
-        while server.listener.connections:  # until the timeout of the whole suite, should it stay
+        while server.listener.connections:  # otherwise the timeout of the suite ends it
             time.sleep(0.05)
 
 

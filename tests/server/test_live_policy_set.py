@@ -1,4 +1,5 @@
-"""Files and stored objects are one set: each side changes without the other, and neither removes the other."""
+"""Policies of files and stored policies are one set. Each side changes without the other, and neither side removes the
+other."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ class Stored:
 
 
 class NoWrites:
-    """A connection that nothing is written to."""
+    """A connection that fails on any write."""
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         raise AssertionError((path, body, manager, read_s))

@@ -1,4 +1,5 @@
-"""All bounds of memory added up: under 300 MB as shipped, refused where there is less, and true of a real server."""
+"""The sum of all memory bounds is under 300 MB by default. With less memory a server does not start. A real server
+stays below it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from webhook.server.operating_system import memory_limit
 from webhook.settings.serving import DEFAULTS
 
 LOADED = 55_200_000
-"""Bytes, but those of program files, of a process that has read the shipped policies."""
+"""The memory of a process with the shipped policies, in bytes, without program files."""
 
 
 def test_the_default_settings_need_less_than_300_mb() -> None:

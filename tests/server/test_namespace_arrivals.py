@@ -40,7 +40,7 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
 
 
 class Live:
-    """A view that watches the namespaces of an API server of the test's own, and a process that reviews with it."""
+    """A view that watches the namespaces of a test API server, and a process that reviews with this view."""
 
     def __init__(self, folder: Path) -> None:
         self.server = ApiServer()
@@ -79,7 +79,7 @@ def body(name: str, size: int = 0) -> dict[str, Any]:
     metadata = {"name": "p", "namespace": name, "annotations": {"a": "x" * size}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
     review = review_of(namespace=name)
-    review["request"]["object"] = review["request"].pop("object") and pod  # last, as an API server writes it
+    review["request"]["object"] = review["request"].pop("object") and pod  # the last field, as an API server writes it
     return review
 
 
@@ -94,7 +94,7 @@ def client_of(running: Running) -> httpx.AsyncClient:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reviews wait as long as they may for questions: a busy machine takes longer than 0.2 s for an event."""
+    """Reviews wait as long as for the answer to a question: on a busy machine an event takes longer than 0.2 s."""
     monkeypatch.setattr(slow_reviews, "WAIT_S", 60)
 
 

@@ -1,4 +1,4 @@
-"""Connections end without losing a request: when the server drains and stops, and when an authority was replaced."""
+"""Connections end without the loss of a request when the server drains and stops, and when an authority is replaced."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_a_stop_answers_connections_that_the_system_accepted(tmp_path: Path) -> 
 
 
 def test_a_received_request_is_answered_before_its_connection_is_closed(tmp_path: Path) -> None:
-    """Idle when the server stops, with a request in the system's buffers, which the loop was too busy to read."""
+    """The connection is idle when the server stops. Its next request is in the buffers of the system, because the loop
+    was too busy to read it."""
     pki, stopping = Pki(tmp_path), threading.Event()
 
     def busy(attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:

@@ -1,4 +1,4 @@
-"""/debug/policies says what is in service, and nothing of parameters and objects."""
+"""/debug/policies lists the policies in use, without contents of parameters and objects."""
 
 from __future__ import annotations
 

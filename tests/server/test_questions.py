@@ -36,7 +36,7 @@ class Book:
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
         await asyncio.sleep(0)
-        assert tenant.user in ("alice", "")  # the beginning of a long body may not name its user
+        assert tenant.user in ("alice", "")  # the user may be missing in the beginning of a long body
         self.until.append(until)
         self.asked.append((question.path, user))
         return (
@@ -47,7 +47,7 @@ class Book:
 
 
 def asks(*paths: str) -> Any:
-    """A review that asks about each path, and admits when all are allowed."""
+    """A review that asks about each path, and admits if all paths are allowed."""
 
     def review(authorizer: Authorizer) -> Verdict:
         try:

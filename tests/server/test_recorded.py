@@ -1,4 +1,4 @@
-"""Every recorded review, answered by the shipped policies through the whole server, in both phases."""
+"""The shipped policies answer every recorded review through the whole server, in both phases."""
 
 from __future__ import annotations
 

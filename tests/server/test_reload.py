@@ -1,6 +1,4 @@
-"""Values made from files: changes are loaded as a whole after they settle, and broken changes keep the last valid
-value.
-"""
+"""A value from files is reloaded when the files stop changing. If they are broken, the last valid value stays."""
 
 from __future__ import annotations
 
@@ -86,7 +84,7 @@ def test_a_restored_folder_is_no_longer_an_error(folder: Path) -> None:
     (below / "a").write_text("1")
     found = numbers(below)
     below.rename(folder / "away")
-    assert [found.poll(), found.poll(), found.failures] == [True, False, 1]  # reported once, for any time away
+    assert [found.poll(), found.poll(), found.failures] == [True, False, 1]  # reported once
     (folder / "away").rename(below)
     assert (found.poll(), found.error, found.current, found.reloads) == (True, "", 1, 0)
     assert not found.poll()

@@ -43,7 +43,7 @@ class Clock:
 
 
 class Client:
-    """Sends pieces, and counts the requested ones."""
+    """Sends pieces, and counts how many were requested."""
 
     def __init__(self, *pieces: int, address: str = "a", gone: bool = False, stalls: bool = False) -> None:
         self.pieces = list(pieces)
@@ -57,7 +57,7 @@ class Client:
         if not self.pieces:
             if self.gone:
                 return {"type": "http.disconnect"}
-            await asyncio.Event().wait()  # for ever
+            await asyncio.Event().wait()  # never ends
         size = self.pieces.pop(0)
         return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
 

@@ -1,4 +1,4 @@
-"""Rounds of the event loop: many reviews of one tenant do not go before another's."""
+"""Rounds of the event loop: many reviews of one tenant do not go before a review of another tenant."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_request_after_many_of_another_tenant_waits_for_one():
 
 def test_new_busy_tenants_take_turns_with_others():
     done = run(order(*[CROWD] * 20, *[VICTIM] * 3))
-    assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]  # a first long one costs less
+    assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 3, 5]  # first long reviews cost less
 
 
 def test_short_reviews_go_before_long_ones_of_an_equal_tenant():

@@ -1,4 +1,4 @@
-"""Slow clients are ended on time, by real sockets; a connection that waits for the server is not closed."""
+"""The server ends slow clients on time, over real sockets, and never closes a connection that waits for the server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def connect(server: Server, pki: Pki) -> ssl.SSLSocket:
 
 
 def answer(client: ssl.SSLSocket) -> bytes:
-    """One answer, whole."""
+    """One whole answer."""
     heard = b""
     while not heard.endswith(b"}"):
         piece = client.recv(65536)
@@ -234,7 +234,7 @@ def test_a_body_that_is_too_long_is_not_read_after_its_call_ended(tmp_path: Path
         client = connect(server, pki)
         sent = 0
         client.sendall(head)
-        with contextlib.suppress(OSError):  # cut while it writes
+        with contextlib.suppress(OSError):  # cut during the write
             while sent < 79 << 20:
                 client.sendall(b" " * (1 << 16))
                 sent += 1 << 16
@@ -260,7 +260,7 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
         client.sendall(head)
-        with contextlib.suppress(OSError):  # cut while it writes
+        with contextlib.suppress(OSError):  # cut during the write
             for _ in range(20):
                 client.sendall(piece)
                 time.sleep(0.01)
@@ -271,7 +271,8 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
 
 
 def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> None:
-    """One holds the whole budget until it is ended; the one behind it waits longer than a body may take."""
+    """The first body uses the whole budget until the server ends its connection. The next body waits longer than a body
+    may take."""
     pki = Pki(tmp_path)
     size = 200_000
     timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)
@@ -338,7 +339,7 @@ def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> Non
 
 
 class Loop:
-    """As much of an event loop as a clock asks for."""
+    """The part of an event loop that a clock uses."""
 
     now = 100.0
 

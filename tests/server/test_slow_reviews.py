@@ -1,4 +1,4 @@
-"""Two lanes: long reviews leave the event loop, and a review is answered even if its child process dies."""
+"""Long reviews move from the event loop to a worker, and a review is answered even if its worker dies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEEN = (Decision(policy="p", binding="b", evaluation="admit"),)
 
 
 def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:
-    """A reviewer that does something, and only in a child."""
+    """A reviewer that runs a function, and fails outside of a child."""
 
     def review(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
         assert os.getpid() != PARENT
@@ -42,7 +42,7 @@ def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase,
 
 
 def slowly(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
-    """A reviewer that works until its time is up, on the loop; in a child it is done at once."""
+    """A reviewer that works until its time is up on the loop, and ends at once in a child."""
     while os.getpid() == PARENT:
         deadline.spend(1)
     return Verdict(allowed=True)
@@ -68,7 +68,7 @@ def test_the_time_of_reading_a_large_body_is_charged_to_its_tenant(size: int, mo
     request = {
         "namespace": "large",
         **review_of(object=spec)["request"],
-    }  # as the API server writes it, before the object
+    }  # an API server writes the namespace before the object
     assert running.post("/validate", {**review_of(), "request": request}).json()["response"]["allowed"]
     usage = running.scheduler.usage
     assert not usage.is_light(Tenant("large", ""), time.monotonic())
@@ -94,7 +94,7 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
     status = answer.json()["response"]["status"]
     assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
     assert (took := re.fullmatch(r"not evaluated, it took longer than (0\.\d+) s", status["message"]))
-    assert 0 < float(took[1]) <= 0.3  # what was left of the timeout when the body was here
+    assert 0 < float(took[1]) <= 0.3  # the rest of the timeout when the body had arrived
     assert running.counters.workers == {("killed",): 1}
     assert running.lines()[-1]["message"] == "review not evaluated"
 
@@ -147,7 +147,7 @@ def overfill_in_c(_: Deadline) -> None:
 
 
 def overfill_bit_by_bit(_: Deadline) -> None:
-    """Until there is not even memory for the error: blocks of any size, and objects that are kept for reuse."""
+    """Use all memory, with blocks of any size and objects that Python reuses, so that even the error needs memory."""
     held: object = None
     makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
     for make in (*makers, dict):
@@ -231,7 +231,7 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
 
 @pytest.mark.parametrize("has_head", [True, False])
 def test_a_body_that_arrives_too_slowly_is_not_an_internal_error(has_head: bool):
-    """msgspec refuses it, and reading it otherwise would take more than the second that is left."""
+    """msgspec refuses the body, and any other reader would need more than the second that is left."""
     review = json.dumps(review_of(object="here")) if has_head else '{"kind": "here"}'
     answer = Running().post("/validate?timeout=1s", review.encode().replace(b"here", b"\xff" * (3 << 20)))
     assert answer.status_code == (200 if has_head else 503), answer.text

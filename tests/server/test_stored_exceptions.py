@@ -1,4 +1,4 @@
-"""PolicyExceptions of a cluster: what their status says, what kubectl apply is told, which are announced."""
+"""PolicyExceptions of a cluster: their status, the answer to kubectl apply, and which ones are announced."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def with_uid(value: dict[str, Any], generation: int = 1) -> dict[str, Any]:
 
 
 class ApiServer:
-    """Keeps the status that is applied, by the path."""
+    """Keeps each applied status by its path."""
 
     def __init__(self) -> None:
         self.written: dict[str, JSON] = {}
@@ -120,7 +120,7 @@ def test_of_too_many_the_oldest_have_an_effect() -> None:
     policy_set, view, server = loaded(ALLOWED), FilesCluster(many), ApiServer()
     one = StoredExceptions(lambda: policy_set, lambda: view, server)
     one._writer.spread = lambda: 0.0
-    for _ in range(3):  # each run writes some
+    for _ in range(3):  # each run writes a part
         one.write_missing_conditions(DAY)
     assert server.conditions(f"e{MOST_IN_NAMESPACE - 1}")["InEffect"][0] == "True"
     assert server.conditions(f"e{MOST_IN_NAMESPACE}")["InEffect"][1] == "TooMany"
@@ -259,7 +259,7 @@ def of_namespace(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def longest_call_of_c(work: Callable[[], object]) -> float:
-    """The longest time of the processor, in seconds, in which no line of Python ran: the event loop stands still."""
+    """The longest processor time, in seconds, in which no line of Python ran. The event loop is blocked meanwhile."""
     longest, last = 0.0, thread_time()
 
     def note(*_: object) -> None:
@@ -278,7 +278,7 @@ def longest_call_of_c(work: Callable[[], object]) -> float:
 
 
 def test_no_call_orders_all_that_users_store() -> None:
-    """40,000 of them, one of which changes each second: a sort of all took 0.1 s, in which nobody got an answer."""
+    """There are 40,000 objects, and one changes each second. A sort of all objects blocked the event loop for 0.1 s."""
     objects = [of_namespace(f"n-{n % 2000 if n % 2 else 0}", f"e-{n}") for n in range(40_000)]
     random.Random(1).shuffle(objects)
 

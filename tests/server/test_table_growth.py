@@ -44,10 +44,10 @@ MOST_ENTRIES = {
     "webhook.facts.subject.FactRegistry._of_kinds": 1_000,
     "re._cache": 512,
 }
-"""The tables that grow with what users send, and the most entries that all of one name have more than before: other tests
-have some in this process. A row needs a bound in docs/caches.md or docs/sizing.md."""
+"""The tables that grow with what users send, and how many entries all tables of one name may gain; other tests use some
+of them in this process. A row needs a bound in docs/caches.md or docs/sizing.md."""
 FEW = 20
-"""The allowed increase of entries or objects: the tables of current timers, tasks and frames."""
+"""The allowed increase of entries or objects, because of current timers, tasks and frames."""
 
 Answer = Callable[[Attributes, Phase, Deadline], Verdict]
 
@@ -61,7 +61,7 @@ def shipped() -> Answer:
 
 
 def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Census]:
-    """The counts before, and after each third of the reviews; in the first third many values are created once."""
+    """The counts before the reviews, and after each third of them. Many values are created once, in the first third."""
     running, pki, bodies = Running(answer), Pki(folder), FreshReviews(lists(), EVERY)
     taken = [census.take(census.roots(), MOST_ENTRIES)]
     with listening(running, pki.files) as server:
@@ -83,7 +83,8 @@ def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Ce
 
 
 def grown_tables(taken: list[census.Census]) -> set[str]:
-    """The tables that grew in the second third and in the last one again: what is made once grows in one of them."""
+    """The tables that grew both in the second third and in the last third. A table that is created once grows in only
+    one of them."""
     grown = (after.growth(before).items() for before, after in pairwise(taken[1:]))
     second, last = ({name for name, more in each if more > FEW} for each in grown)
     return (second & last) - set(MOST_ENTRIES)
@@ -120,7 +121,8 @@ REQUESTS = {
 
 
 def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path: Path) -> None:
-    """It runs after 150,000 objects. An error that its own frame refers to keeps a connection of 58 KB until then."""
+    """A collection runs after 150,000 objects. Until then, an error whose own frame refers to it keeps a connection of
+    58 KB in memory."""
     running, pki, bodies = Running(lambda _attributes, _phase, _deadline: Verdict(allowed=True)), Pki(tmp_path), []
     reviewed = FreshReviews(lists(), EVERY).body(1)
     for name, body in REQUESTS.items():

@@ -1,4 +1,5 @@
-"""Certificates of a running server: what is refused, and that a change reaches new handshakes and breaks none."""
+"""Certificates of a running server: some are refused, and a changed certificate reaches new handshakes and breaks
+none."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def test_a_renewed_pair_reaches_new_handshakes_and_drops_no_connection(pki: Pki,
         assert server.certificates.reload()
         assert shown(server, name) == (pki.folder / "tls.crt").read_bytes() == server.certificates.shown != before
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
-        end = time.monotonic() + 10  # clients that only saw the certificate disconnect later
+        end = time.monotonic() + 10  # clients that only read the certificate disconnect later
         while len(server.listener.connections) > 1 and time.monotonic() < end:
             time.sleep(0.01)
         assert len(server.listener.connections) == 1

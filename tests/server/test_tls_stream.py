@@ -1,4 +1,4 @@
-"""TLS without a network: what a client's records may be, and that nothing of them is lost."""
+"""TLS without a network: which records a client may send, and that no byte of them is lost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_nearly_empty_tls_records_end_the_connection(tmp_path: Path) -> None:
 
 
 def test_the_handshake_does_not_count_as_overhead(tmp_path: Path) -> None:
-    """Go's hello has 1.7 KB, with a key that no quantum computer finds."""
+    """Go's hello has 1.7 KB, because of its post-quantum key."""
     client = Client(tmp_path, hello_bytes=8_000).connected()
     client.server.receive(client.sent(b"a"))
     assert client.server.read() == b"a"

@@ -1,4 +1,4 @@
-"""The recent use of tenants."""
+"""The recent processor time of tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a review that waits for a worker: its bytes, and not the decoded object."""
+"""A review that waits for a worker keeps its bytes in memory, and not the decoded object."""
 
 from __future__ import annotations
 

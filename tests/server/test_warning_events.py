@@ -1,4 +1,4 @@
-"""What a review only warned of becomes one Event on the top owner, by a task that no review waits for."""
+"""A warning of a review becomes one Event on the top owner. A task writes the Event, and no review waits for it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Server:
         )
 
     def write(self, *warned: Any) -> dict[str, int]:
-        """Offer, write all that waits, and return what became of it."""
+        """Offer warnings, write all waiting Events, and return the counts of results."""
 
         async def scenario() -> None:
             for each in warned:
@@ -212,7 +212,7 @@ def test_an_event_that_cannot_be_written_is_reported_once() -> None:
     assert server.out.getvalue().count("event cannot be written") == 1
     assert server.events.describe_error() == "events is forbidden"
     cluster.refuses = ServerRefused(409, "already exists")
-    assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {"repeated": 1}  # another replica did
+    assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {"repeated": 1}  # by another replica
     cluster.refuses = None
     assert server.write(others[2]) == {"written": 1}
     assert server.events.describe_error() == ""
@@ -226,7 +226,7 @@ def test_waiting_events_are_bounded() -> None:
 
 
 def test_a_namespace_with_many_events_silences_no_other() -> None:
-    """Of a full queue, the namespace with the most Events loses one, and all namespaces take turns."""
+    """If the queue is full, the namespace with the most Events loses an Event. All namespaces take turns."""
     cluster = Cluster()
     server = Server(cluster)
     for number in range(2 * MOST_WAITING):
@@ -270,7 +270,7 @@ def test_a_review_returns_its_warnings_and_does_not_log_them(size: int) -> None:
     offered: list[Any] = []
 
     class Events(WarningEvents):
-        """Remembers what it was offered."""
+        """Records the offered warnings."""
 
         def offer(self, warned: Any) -> None:
             offered.append(warned)

@@ -1,4 +1,4 @@
-"""How a job travels to a worker: whole, with any size, and never in part."""
+"""How a job is sent to a worker: as a whole, with any size, and never in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When each tenant gets a worker: the tenant that used least, and the last worker is for light ones."""
+"""Which tenant gets a worker: the tenant that used least; the last worker is for light tenants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKS: list[Callable[[], bytes]] = []
 
 
 def job(work: Callable[[], bytes]) -> Job:
-    """A job that does some work in a worker, which knows it by its number."""
+    """A job that runs a function in a worker. The worker finds the function by its number."""
     WORKS.append(work)
     return Job(b"%d" % (len(WORKS) - 1), b"")
 
@@ -39,7 +39,7 @@ def in_namespace(name: str) -> Tenant:
 
 
 def work(seconds: float) -> bytes:
-    """Use so much of a processor."""
+    """Use a processor for this many seconds."""
     while time.process_time() < seconds:
         pass
     return b"done"
@@ -51,7 +51,8 @@ def used_much(lane: WorkerLane, tenant: Tenant) -> None:
 
 
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
-    """Sleep for so many seconds in workers of namespaces, each with so many seconds until its deadline."""
+    """Run jobs of some namespaces in workers. Each job sleeps for some seconds, and has some seconds until its
+    deadline."""
     begun = time.monotonic()
     running = [
         lane.run(job(lambda s=sleep: (time.sleep(s), b"done")[1]), in_namespace(name), begun + until)

@@ -1,4 +1,4 @@
-"""Which process forks a worker: the same one while nothing has changed, a new one whenever anything has."""
+"""Which process forks a worker: the same process until something changes, and then a new process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MB = 1 << 20
 
 
 def start(starter: WorkerStarter) -> Worker:
-    """A worker for a review that came just now."""
+    """A worker for a review that has just arrived."""
     return starter.start_worker(time.monotonic() + 20, came=time.monotonic())
 
 
@@ -32,7 +32,7 @@ def parents(versions: Iterator[object], between: Callable[[int], None] = lambda 
         for version in versions:  # noqa: B007 - `starter` reads it
             found.append(int(answer(start(starter))))
             between(found[-1])
-            await asyncio.sleep(0.01)  # for what the loop does at its own time
+            await asyncio.sleep(0.01)  # let the loop do its pending work
         return found
 
     return asyncio.run(run())

@@ -1,4 +1,5 @@
-"""An option that changes an answer is declared once, and each verb that reviews objects has it or a reason why not."""
+"""An option that changes an answer is declared once. Each verb that reviews objects has the option, or a reason why
+not."""
 
 from __future__ import annotations
 
@@ -52,20 +53,20 @@ def test_each_verb_has_every_option_that_is_not_left_out(door: Door) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further(ReviewSettings):
-    """The options of reviews with one more."""
+    """The settings of reviews, with one more setting."""
 
     further: bool = declare_option(False, values.switch_type(), "Does nothing.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherOfServer(ServerSettings):
-    """The settings of the server with one more."""
+    """The settings of the server, with one more setting."""
 
     further: bool = declare_setting(False, values.switch_type(), "Does nothing.")
 
 
 REVIEWERS = [each for each in DOORS if each != "test"]
-"""The verbs with the options of their reviews; `test` takes these from its cases."""
+"""The verbs that have the options; `test` reads them from its cases."""
 
 
 @pytest.mark.parametrize("door", REVIEWERS)
@@ -82,7 +83,7 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions(ReviewOptions):
-    """The options of a review with one more, of the name of the setting."""
+    """The options of a review, with one more that has the name of the setting."""
 
     further: bool = False
 
@@ -90,7 +91,7 @@ class FurtherOptions(ReviewOptions):
 CONVERTED = {"authorizer", "skip"}
 """Options that a review has in another form than the setting: tests/commands/test_one_meaning.py has them."""
 ELSEWHERE = {("audit", "docs_address"): "the links are in its report"}
-"""The options of a verb that have their effect outside of the review."""
+"""The options of a verb that have an effect only outside of the review."""
 
 
 def another_value(each: Setting) -> Any:

@@ -1,4 +1,4 @@
-"""The findings for the faults of inference servers in tests/data/inference, and for traps.
+"""What claimgate finds in the faults and traps of inference servers in tests/data/inference.
 
 The table by kind of fault: `python -m tests.simulation.test_inference_cases`, with `-v` every wrong case.
 """

@@ -1,4 +1,4 @@
-"""The findings for the faults of shared GPUs, schedulers, updates and releases in tests/data/sharing, and for traps.
+"""What claimgate finds in the faults and traps of shared GPUs, schedulers, updates and releases in tests/data/sharing.
 
 The table by kind of fault: `python -m tests.simulation.test_sharing_cases`, with `-v` every wrong case.
 """
@@ -12,7 +12,7 @@ CASES = read_cases(Path(__file__).parents[1] / "data" / "sharing" / "cases.jsonl
 LEAST = {"certain": 62, "advice": 13}
 """The least number of faults that must be found; raise it with each rule."""
 OF_ANOTHER_KIND = {"karpenter-tolerate-all"}
-"""Cases in which another rule correctly reports one of the words: a toleration of every taint."""
+"""Cases in which another rule is right to use one of the words, for a toleration of every taint."""
 
 
 def test_mistakes_get_findings_and_valid_look_alikes_get_none():

@@ -1,4 +1,5 @@
-"""The findings for variations of the faults of inference servers and shared GPUs, and for traps, in tests/data/siblings.
+"""What claimgate finds in variations of the faults and traps of inference servers and shared GPUs, in
+tests/data/siblings.
 
 A case has words that one finding must have (`must`), or, as a trap, words that no finding may have (`never`), in lower
 case. `python -m tests.simulation.test_sibling_cases` names the wrong cases.

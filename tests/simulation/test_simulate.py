@@ -201,7 +201,7 @@ LISTED = re.compile(r"(\[\]|\{\})")
 
 
 def put(obj, path, value):
-    """Set a value at a path of the workload table, with one element in each list and map on the way."""
+    """Set a value at a path of the workload table. Each list and map on the path has one element."""
     fields, listed, rest = (*LISTED.split(path, maxsplit=1), "", "")[:3]
     *first, last = [each for each in fields.split(".") if each]
     for each in first:

@@ -20,7 +20,7 @@ RECORDED = yaml.safe_load((WHY / "recorded" / "stories.yaml").read_text())
 
 
 def ask(story, tmp_path, capsys, *arguments):
-    """The exit code and what is printed."""
+    """The exit code and the output."""
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(story["objects"]))
     code = run_command_line(["why", story["ask"], "-n", "team", "--context", str(tmp_path), *arguments])
     return code, capsys.readouterr()

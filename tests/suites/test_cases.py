@@ -1,4 +1,4 @@
-"""Cases that carry their own policies: what is a mismatch."""
+"""Cases with their own policies, and what counts as a mismatch."""
 
 from tests.literals import CONFIG_MAPS, OPTIONS, validating
 from webhook.suites.recorded import RecordedCase, mismatches

@@ -49,7 +49,7 @@ def test_an_optional_field_of_a_custom_kind_is_found(expression: str, path: str,
     [
         "object.spec.?trainer.?numNodes.orValue(1) <= 4",
         "object.spec.runtimeRef.name != ''",
-        "object.spec.runtimeRef.kind == 'ClusterTrainingRuntime'",  # has a default
+        "object.spec.runtimeRef.kind == 'ClusterTrainingRuntime'",  # this field has a default
         "!has(object.spec.trainer) || !has(object.spec.trainer.image) || object.spec.trainer.image.startsWith('a')",
     ],
 )
@@ -123,7 +123,7 @@ def test_definitions_of_odd_shapes_are_left_out() -> None:
 )
 @pytest.mark.parametrize("value", [5, True, "x", [1], [{}], {"a": 1}, None])
 def test_a_part_of_another_shape_counts_as_absent(key: str, value: object) -> None:
-    """An API server stores no such schema, but a file may hold it."""
+    """An API server does not store this schema, but a file may have it."""
     spec = {"type": "array" if key == "items" else "object", "properties": {"a": {"type": "string"}}, key: value}
     (custom,) = custom_kinds([definition({"type": "object", "properties": {"spec": spec}})])
     objects = objects_of_custom_kind(custom)

@@ -1,4 +1,4 @@
-"""Answers about short texts are kept, those about long ones are not."""
+"""Results for short texts are cached, and results for long texts are not."""
 
 from __future__ import annotations
 

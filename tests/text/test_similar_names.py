@@ -1,4 +1,4 @@
-"""Edits between two words: the narrow table counts what the whole one counts."""
+"""Edits between two words: the narrow table gives the same number as the whole table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webhook.text.similar_names import count_edits
 
 
 def edits_by_definition(one: str, other: str) -> int:
-    """Optimal string alignment distance by its recurrence, every cell of the table."""
+    """The optimal string alignment distance, computed for every cell of the table."""
     table = {(i, 0): i for i in range(len(one) + 1)} | {(0, j): j for j in range(len(other) + 1)}
     for i in range(1, len(one) + 1):
         for j in range(1, len(other) + 1):

@@ -23,7 +23,7 @@ SCALARS = {
 }
 VERSIONS = ("v1", "v2", "v2beta1", "v1beta3", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 UNDECLARED = {"status"}
-"""Controllers write it: no schema here declares it."""
+"""Controllers write this field, and no schema here declares it."""
 
 
 def modules():
@@ -40,7 +40,7 @@ def subclasses(kind):
 def whole_objects():
     for name in modules():
         importlib.import_module(name.removesuffix(".__init__"))
-    """Those of one kind: an object of any kind has no schema."""
+    """The typed objects of one kind. An object of any kind has no schema."""
     kinds = {kind for kind in subclasses(Object) if kind.__module__.startswith("webhook.") and hasattr(kind, "gvk")}
     return sorted(kinds, key=str)
 

@@ -1,4 +1,4 @@
-"""The rare parts of a Pod that the first look finds."""
+"""The rare parts of a Pod that the quick search finds."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from webhook.yamltext import yamlfile
 
 _COUNTS = re.compile(r"(replicas|instances|size|parallelism|completions|numOfHosts|slices|poolMax)$", re.IGNORECASE)
 _AROUND = {"apiVersion", "kind", "metadata", "spec"}  # fields that may be next to the PodSpec of a template
-_OWN = {"containers", "initContainers", "ephemeralContainers", "volumes"}  # of a PodSpec: no further pods inside
+_OWN = {"containers", "initContainers", "ephemeralContainers", "volumes"}  # of a PodSpec, which has no pods inside
 
 
 def embedded(manifest: dict[str, Any], origin: str) -> Iterator[dict[str, Any]]:

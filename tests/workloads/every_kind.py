@@ -36,8 +36,8 @@ def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
 
 
 def _with_metadata_beside(obj: JSON, template: JSON) -> JSON:
-    """Return an object around a bare PodSpec with the labels and annotations of the template where its pods get them
-    from.
+    """Return an object with a bare PodSpec, and with the labels and annotations of the template where the object has
+    those of its pods.
     """
     containers = template["spec"].get("containers")
     (podset,) = [each for each in pod_templates(obj, TABLE) if each.template["spec"].get("containers") is containers]

@@ -1,4 +1,4 @@
-"""Objects inside other objects: found where the table says, with the kind that they have, and how often they are made."""
+"""Objects inside other objects: their places in the table, their kinds, and how often each is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources outside pod templates: their places, from the row of a kind, their container, and the number of pods."""
+"""Resources outside pod templates, from the row of a kind: their places, their containers, and the numbers of pods."""
 
 import pytest
 

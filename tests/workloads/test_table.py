@@ -94,7 +94,7 @@ def row_of(crd: dict) -> Row:
 
 
 def covers(rule: str, path: str) -> bool:
-    """Whether a rule's path is one of the CRD's; a rule may name a key of a map."""
+    """Whether the path of a rule is a path of the CRD. A rule may name a key of a map."""
     return re.fullmatch(re.escape(path).replace(r"\{\}", r"(\{\}|\.\w+)"), rule) is not None
 
 
@@ -113,7 +113,8 @@ def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
 
 @all_rows("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
 def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
-    """In some version of it, if the CRD describes that place; fragments of old releases are in none."""
+    """The path is in some version of the CRD, if the CRD describes the place. Fragments of old releases are in no
+    CRD."""
     crds = [crd for crd in CRDS if (crd["group"], crd["kind"]) == (row.group, row.kind)]
     known = [path for crd in crds for key in ("templates", "podSpecs") for path in crd.get(key, ())]
     known += [f"{path}.spec" for crd in crds for path in crd.get("templates", ())]
@@ -135,7 +136,7 @@ def factors(row: Row) -> Iterator[tuple[str, Factor]]:
 
 @all_rows("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
 def test_counts_are_read_with_the_types_and_defaults_of_the_crd(crd: dict) -> None:
-    """A field may be another version's, or below an object without a schema."""
+    """A field may be in another version, or below an object without a schema."""
     row, group = row_of(crd), [each for each in CRDS if (each["group"], each["kind"]) == (crd["group"], crd["kind"])]
     known = {path: default for each in group for path, default in each.get("counts", {}).items()} | crd.get(
         "counts", {}
@@ -157,7 +158,7 @@ def test_kinds_left_out_have_no_whole_pods_in_the_table() -> None:
 
 
 def test_the_paths_are_what_the_published_crds_say() -> None:
-    """The definitions that are complete here; the others were read by the same code."""
+    """The definitions with complete files here; the same code read the others."""
     files = sorted((DATA / "crds").glob("*.yaml"))
     assert files
     for file in files:

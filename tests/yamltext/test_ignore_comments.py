@@ -1,4 +1,4 @@
-"""Comments that ask for an exception: where they are read, and which line they are about."""
+"""Comments that make an exception: where they are read, and to which line they apply."""
 
 from __future__ import annotations
 

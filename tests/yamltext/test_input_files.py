@@ -1,4 +1,4 @@
-"""A file of a folder is read only where it is a regular file that stays in the folder, wherever links lead."""
+"""A file of a folder is read only if it is a regular file inside of the folder, also through links."""
 
 import os
 import socket
@@ -107,7 +107,7 @@ def test_a_special_file_is_not_opened(folder, monkeypatch):
 
 @pytest.mark.parametrize("other", ["link", "pipe"])
 def test_a_file_that_is_replaced_after_the_check_is_not_read(folder, monkeypatch, other):
-    """The check sees a regular file; when it is opened, a link or a pipe is in its place."""
+    """The check sees a regular file. When the file is opened, a link or a pipe has replaced it."""
     file = folder / "sub" / "inside.yaml"
     really_open = os.open
 

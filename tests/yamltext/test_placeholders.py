@@ -1,4 +1,4 @@
-"""Which texts are still to be filled in."""
+"""Which texts are placeholders."""
 
 from __future__ import annotations
 

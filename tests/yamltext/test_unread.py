@@ -1,4 +1,4 @@
-"""Parts of objects that were not read: they are written as they were, compared by value, and never empty."""
+"""Unread parts of objects are written unchanged, compared by value, and never count as empty."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_expression_about_an_unread_part_is_an_error(expression: str) -> None
 
 
 def test_a_text_without_its_end_is_read_once() -> None:
-    """A quote in it would begin another string, which also has no end."""
+    """A quote in the text would begin another string, also without an end."""
     text = "[" * 300 + '"' + '\\"' * 10_000
     whole, parts = cut_deep_parts(text, 200, "deep", Deadline())
     assert (whole, [*parts]) == ("[" * 200, [])

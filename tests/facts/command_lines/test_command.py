@@ -1,4 +1,5 @@
-"""Processes in commands: launchers at any place, their numbers, and no result if it is not known."""
+"""The processes that commands start: launchers at any place, their numbers, and no result if the command is not
+known."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from webhook.schema import decode, kubernetes_type
 
 
 def launch(container: dict) -> LaunchedProgram:
-    """The start of a container, decoded in advance."""
+    """The command and variables of a container, decoded."""
     return launching.launch_of_json(decode(container, kubernetes_type("core.v1.Container")).value)
 
 
@@ -63,7 +64,7 @@ def mpirun(**words: object) -> dict:
         (["torchrun", "t.py", "--nproc_per_node", "4"], torchrun()),
         (["torchrun", "--", "t.py"], torchrun()),
         (["torchrun", "-t", "3", "t.py", "--nnodes", "2"], torchrun()),
-        # unknown options: a value or the program?
+        # after an unknown option: is this its value or the program?
         (["torchrun", "--new", "x", "--nproc_per_node=4"], {"by": "torchrun"}),
         (["torchrun", "--new", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
         (["torchrun", "--new=x", "--nproc_per_node=4", "t.py"], torchrun(processes=4, per_node="4")),
@@ -210,7 +211,7 @@ def test_commands_determine_how_processes_start(command: object, expected: dict)
         (["mpirun", "-np", "8", "--hostfile", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
         (["mpirun", "-np", "8", "--hostfile", "/etc/mpi/hostfile", "a"], mpirun(ranks=8)),
         (["mpirun", "-np", "8", "-f", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
-        # a launcher that starts another is the outer one
+        # if a launcher starts another, the outer one counts
         (["mpirun", "-np", "2", "torchrun", "--nproc_per_node=8", "t.py"], mpirun(ranks=2)),
     ],
 )

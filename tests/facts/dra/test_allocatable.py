@@ -1,4 +1,4 @@
-"""The devices that one node can give, compared with a search over every choice of devices."""
+"""The devices that one node can allocate, compared with a search over every choice of devices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SLICES = st.fixed_dictionaries(
 
 
 def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
-    """The devices of slices, each of its own pool."""
+    """The devices of slices; each slice is a separate pool."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
     slices = [

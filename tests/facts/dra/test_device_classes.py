@@ -17,6 +17,6 @@ def rules(version: str, spec: JSON) -> list[str]:
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1beta2"])
 def test_a_value_of_another_type_is_left_to_the_rules_about_types(version: str) -> None:
-    """No release serves v1 and v1beta1 of DeviceTaintRule, so no schema has decoded them."""
+    """No release serves v1 or v1beta1 of DeviceTaintRule, so no schema decodes these versions."""
     taint = {"key": 1, "value": "A b", "effect": "NoSchedule"}
     assert "name-format" in rules(version, {"taint": taint, "deviceSelector": {"driver": "d"}})

@@ -104,7 +104,7 @@ def test_long_lists_are_not_searched_for_similar_names() -> None:
 
 
 LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
-"""One pattern that RE2 needs a tenth of a second for."""
+"""A pattern for which RE2 needs a tenth of a second."""
 
 
 @pytest.mark.parametrize("expression", [LARGE, "1<2&&" * 400 + "true"], ids=["a large pattern", "a long expression"])

@@ -149,7 +149,7 @@ def test_amounts_of_cpu_and_memory_are_not_devices() -> None:
     [(0, 0, 2, 2), (4, 0, 2, 4), (1, 1, 2, 3), (4, 1, 2, 5), (0, 4, 0, 4)],
 )
 def test_a_pod_asks_for_what_the_scheduler_counts(init: int, sidecar: int, main: int, expected: int) -> None:
-    """A sidecar first, then a plain init container, which runs at the same time as the sidecar."""
+    """A sidecar starts first. The plain init container after it runs at the same time."""
     spec = pod(container({"nvidia.com/gpu": main}))
     spec["spec"]["initContainers"] = [
         container({"nvidia.com/gpu": sidecar}, restartPolicy="Always"),

@@ -49,7 +49,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def judged(row: dict[str, Any]) -> Verdict:
-    """The results of the shipped policies for an object in its cluster."""
+    """The results of the shipped policies for an object in its recorded cluster."""
     objects = [*WORLD, *deepcopy(row.get("context") or [])]
     for each in row.get("before") or []:
         settle(each, objects)

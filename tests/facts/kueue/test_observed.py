@@ -26,7 +26,7 @@ def said(verdict: Verdict) -> str:
 
 
 def spoken(verdict: Verdict) -> list[str]:
-    """The rules that were broken."""
+    """The rules that the object breaks."""
     return [each.rule for each in verdict.decisions if each.evaluation in ("deny", "error")]
 
 

@@ -1,4 +1,4 @@
-"""The immutable fields of an AdmissionCheck, and the message for a user who changes them."""
+"""The immutable fields of an AdmissionCheck, and the message for a user who changes one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bounds of quota equal a search over every amount, and more quota never allows less."""
+"""The bounds of quota equal the result of a search over every amount, and more quota never allows less."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def possible(requests: tuple[int, ...], capacities: tuple[int, ...]) -> bool:
 def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
     requests: list[int], flavors: list[tuple[int, int]]
 ) -> None:
-    """A flavor has this amount, and another time a greater amount."""
+    """Pod sets that fit still fit when a flavor has more."""
     capacities, grown = [each for each, _ in flavors], [each + more for each, more in flavors]
     asked = wanted(requests, tuple(map(str, range(len(capacities)))))
     fits = not pod_sets_not_fitting_together(asked, lambda pair: capacities[int(pair[0])])

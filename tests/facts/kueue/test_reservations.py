@@ -1,4 +1,5 @@
-"""The usage of Workloads, and the Workloads that wait before an object: by their conditions, ended pods, and owners."""
+"""The usage of Workloads, and the Workloads that wait before an object: their conditions, ended pods and owners
+count."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LIMITS = st.none() | AMOUNTS
 
 @dataclass(eq=False)
 class Member:
-    """A node for the brute force: plain numbers, and the parent."""
+    """A node for the brute-force search: plain numbers, and the parent."""
 
     nominal: int
     borrowing: int | None

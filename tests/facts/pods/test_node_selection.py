@@ -1,4 +1,4 @@
-"""Which labels a typed selector selects, and which taints keep pods out."""
+"""Which labels a typed selector selects, and which taints a pod does not tolerate."""
 
 import pytest
 

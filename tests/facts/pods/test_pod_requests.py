@@ -1,4 +1,4 @@
-"""The amount of one pod: its resources in the order of its containers, in every process."""
+"""The resources of one pod are in the order of its containers, in every process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TrainJobs and runtimes as literals, and the merged results."""
+"""TrainJobs and runtimes as literals, and the results of merging them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The mistakes of torchtune that the torch plugin refuses: kubeflow/trainer@8c0f5059bd51 torchtune.go, rule by rule and
-by release.
+"""The mistakes in torchtune jobs that the torch plugin refuses: kubeflow/trainer@8c0f5059bd51 torchtune.go, rule by
+rule and by release.
 """
 
 from __future__ import annotations

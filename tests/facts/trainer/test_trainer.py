@@ -267,7 +267,7 @@ def test_deprecated_runtimes_are_reported() -> None:
     ],
 )
 def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longest: str) -> None:
-    """The limits that kubeflow/trainer#2735 found."""
+    """The limits of names that kubeflow/trainer#2735 names."""
     made = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs)).job
     assert (strictest_name_limit(made.job_set), length_of_name(made.object.metadata)) == ((bound, "pod", longest), 20)
 

@@ -1,4 +1,4 @@
-"""The trainings for which claimgate reports that the other pods wait after one pod is lost."""
+"""The training jobs for which claimgate reports that the other pods wait after one pod is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JobTemplates that a JobFlow names: the refusals of the Jobs that JobTemplates create."""
+"""The JobTemplates that a JobFlow names, and the refused Jobs that they create."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Walked(dict[str, Any]):
 
 
 def test_the_amounts_of_a_queue_are_read_once() -> None:
-    """A queue with 2,000 resources above 50 queues took over a minute, when each resource was read for each queue."""
+    """Reading each resource for each queue took over a minute, for a queue with 2,000 resources above 50 queues."""
     capability = Walked({"nvidia.com/gpu": "8", "cpu": "no amount"})
     queue = Queue.of({"metadata": {"name": "research"}, "spec": {"capability": capability}})
     assert [str(queue.spec.capability["nvidia.com/gpu"]) for _ in range(3)] == ["8"] * 3

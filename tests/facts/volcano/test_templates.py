@@ -1,4 +1,4 @@
-"""The errors of Volcano's webhook for a pod template: k8s.io/kubernetes v1.36 ValidatePodTemplate with its options off."""
+"""The errors of Volcano's webhook for a pod template: k8s.io/kubernetes v1.36 ValidatePodTemplate without options."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Answers to the reviews of an epoch: by one long-lived process, and each by a fresh process. A fresh process is a
-child that is forked for each review from a process that has loaded the policies and reviewed nothing. Both read the
-same bytes and see the same cluster; neither has a deadline.
+"""Answers to the reviews of an epoch: all from one long-lived process, and each from a fresh process. A fresh process
+is a child that is forked for each review from a process that has loaded the policies and reviewed nothing. Both read
+the same bytes and see the same cluster; neither has a deadline.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
 
 
 def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
-    """The whole verdict as text, or the error that came instead."""
+    """The whole verdict as text, or the error of the evaluation."""
     try:
         return _shown(answer_request(decode_review_bytes(step.body), policies, cluster, phase=step.phase))
     except Exception as error:  # noqa: BLE001 - both must give the same error

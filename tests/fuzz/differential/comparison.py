@@ -1,4 +1,5 @@
-"""Compares both kinds of answers, and finds the earlier review that changed one."""
+"""Compares the answers of the long-lived process with those of fresh processes, and finds the earlier review that
+changed an answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random reviews: objects of API servers, users and suites, with small changes, in some operation. At a time there are
-few objects and few changes, so that objects are often equal in the fields that a policy reads.
+"""Random reviews: objects of API servers, users and suites, with small changes, in some operation. A stream has few
+objects and few changes, so objects are often equal in the fields that a policy reads.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _manifests() -> Iterator[JSON]:
     for file in sorted((_ROOT / "tests/data/manifests").rglob("*.yaml")):
         try:
             yield from yaml.safe_load_all(file.read_text())
-        except yaml.YAMLError:  # templates of the suites about manifests
+        except yaml.YAMLError:  # a template, which is not YAML
             continue
 
 

@@ -1,7 +1,7 @@
 """Random policies as sites write them, over every variable that a policy may read, each with its bindings.
 
-The pools are small, so that policies share expressions and objects look alike to them: a cache of answers would then
-get the same question in another place.
+There are few expressions, so policies share them, and objects look alike to a policy. A wrong cache would then return
+the answer of another policy or object.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _COSTLY: Final = tuple(
         "object.?spec.?containers.orValue([])",
     )
 )
-"""Expressions that come near the cost limit of an expression, or with a dozen of them near the budget of a binding, if
-an object has many elements."""
+"""Expressions that come near the cost limit of an expression if an object has many elements. A dozen of them come near
+the budget of a binding."""
 _PARAMS: Final = (
     "params.data.k == 'v'", "has(params.data) && has(params.data.n)", "int(params.data.n) < 3", "params == null",
     "params != null && params.metadata.name != 'p2'", "params.?data.?n.orValue('') != 'x'",

@@ -84,7 +84,7 @@ def _of_suites() -> Iterator[Group]:
             held = [*case.get("params", ()), *case.get("context", ())]
             asked = case.get("input", case.get("oldInput"))
             if isinstance(asked, str) or any(isinstance(each, str) for each in held):
-                continue  # names of files with objects that are among the random ones
+                continue  # names of files; the random cases have their objects
             fixture = _fixture(asked, case)
             if fixture is not None:
                 phase = Phase.MUTATE if "patched" in case["expect"] else Phase.VALIDATE
@@ -92,7 +92,7 @@ def _of_suites() -> Iterator[Group]:
 
 
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
-    """A case as a file; None if no server gets an object like its object."""
+    """A case as a file; None if no server would get its object."""
     operation = Operation(case.get("operation", "CREATE"))
     if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked

@@ -82,9 +82,7 @@ class Comparison:
 
 
 class Served:
-    """The state with which a server answers: the server of a real process, with the policies and context of the current
-    group.
-    """
+    """The state of a server in this process, with the policies and context of the current group."""
 
     def __init__(self) -> None:
         self._state: ServedState | None = None

@@ -1,1 +1,1 @@
-"""A package of checks as a site might add one: it tests the promises of the extension point."""
+"""A package of checks, as a site might add one, to test the extension point."""

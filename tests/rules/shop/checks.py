@@ -1,4 +1,4 @@
-"""Checks of ConfigMaps and pods that play articles of a shop."""
+"""Checks of ConfigMaps and pods that stand for the articles of a shop."""
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
