@@ -1,5 +1,6 @@
-# Two stages. The first checks every package against the lock files' hashes and installs into a folder of its own; the
-# second has that folder and an interpreter, and no root. It writes nothing: run it with a read-only root file system.
+# Two stages. The first checks every package against the hashes of the lock files, and installs the packages into a folder.
+# The second has this folder and an interpreter, and does not run as root. It writes nothing: run it with a read-only root
+# file system.
 # PYTHON pins the base by its digest: docker build --build-arg PYTHON=python:3.13-slim@sha256:… . deploy/README.md says why
 # it is the slim image and not a distroless one.
 # For both architectures: docker buildx build --platform linux/amd64,linux/arm64 .

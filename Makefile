@@ -1,4 +1,4 @@
-# Every command that a person or CI runs. A machine needs Python 3.11+ and make; all else goes into .venv from the
+# Every command that a person or CI runs. A machine needs Python 3.11+ and make. All packages go into .venv from the
 # lock files. Stamps in .venv/ make a repeated run quick.
 
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
@@ -152,14 +152,14 @@ $(VENV)/bin/python:
 	@echo "creating $(VENV) with $(PYTHON)" >&2
 	@$(PYTHON) -m venv $(VENV)
 
-# The build backend comes from a lock file too, so that nothing is downloaded unchecked: hence no build isolation.
-# A lock file names every package. With --no-deps pip asks for no other version: a release of today cannot fail an install.
+# The build backend also comes from a lock file. With build isolation, pip would download it unchecked.
+# A lock file names every package. With --no-deps pip looks for no other version, so a new release cannot break an install.
 $(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing locked dependencies" >&2
 	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
 	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
-	@$(BIN)/python -m compileall -q webhook certs claimgate # what pip does for installed packages: a third of the start-up time
+	@$(BIN)/python -m compileall -q webhook certs claimgate # as pip does: saves a third of the start-up time
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
@@ -168,7 +168,7 @@ $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
 	@$(PIP) check
 	@touch $@
 
-# of its own, because drivers of object stores and the client of Kubernetes need different releases of what both use
+# a separate folder, because object store drivers and the Kubernetes client need different releases of the same packages
 $(VENV)/.installed-ray: requirements-ray.lock requirements-build.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing Ray" >&2
 	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
